@@ -30,20 +30,8 @@ func newFeed(t testing.TB) *feed {
 	t.Helper()
 	dsn := postgrestest.DSN(t)
 	f := &feed{TB: t, store: open(t, dsn, nil), db: raw(t, dsn)}
-	svc, err := formsvc.New(f.store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.svc = svc
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.account, f.campaign = account.ID, campaign.ID
+	svc, campaign := newService(t, f.store)
+	f.svc, f.account, f.campaign = svc, campaign.AccountID, campaign.ID
 	return f
 }
 

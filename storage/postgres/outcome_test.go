@@ -74,18 +74,7 @@ func behindCutter(t *testing.T, mode string) (*cutter, *formsvc.Service, formsvc
 	}
 	c := newCutter(t, dsn.Host)
 	dsn.Host = c.addr
-	svc, err := formsvc.New(open(t, dsn.String()+"&default_query_exec_mode="+mode, &postgres.Options{NoListen: true}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc, campaign := newService(t, open(t, dsn.String()+"&default_query_exec_mode="+mode, &postgres.Options{NoListen: true}))
 	return c, svc, campaign
 }
 

@@ -25,6 +25,24 @@ func open(t testing.TB, dsn string, opts *postgres.Options) handle {
 	return handle{s, dsn}
 }
 
+// newService returns a service on the store, with a campaign.
+func newService(t testing.TB, s formsvc.Store) (*formsvc.Service, formsvc.Campaign) {
+	t.Helper()
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svc, campaign
+}
+
 func conformance(t *testing.T, opts *postgres.Options, only ...storagetest.Category) {
 	schemas := &pool{t: t}
 	storagetest.Run(t,

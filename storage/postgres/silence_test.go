@@ -172,21 +172,12 @@ func throughTunnel(t *testing.T, opts *postgres.Options) (handle, *tunneled) {
 	q.Set("connect_timeout", "1")
 	dsn.RawQuery = q.Encode()
 	s := open(t, dsn.String(), opts)
-	if w.svc, err = formsvc.New(s, nil); err != nil {
-		t.Fatal(err)
-	}
-	account, err := w.svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := w.svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var campaign formsvc.Campaign
+	w.svc, campaign = newService(t, s)
 	w.create = func() error {
 		r, err := w.svc.Responses.Create(t.Context(), campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
 		if w.key.ID == "" {
-			w.key = formsvc.ResponseKey{AccountID: account.ID, CampaignID: campaign.ID, ID: r.ID}
+			w.key = formsvc.ResponseKey{AccountID: campaign.AccountID, CampaignID: campaign.ID, ID: r.ID}
 		}
 		return err
 	}

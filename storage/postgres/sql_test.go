@@ -26,9 +26,7 @@ func TestSQL(t *testing.T) {
 		dsn := postgrestest.DSN(t) + "&application_name=" + rand.Text() // tells this database's connections from other tests'
 		db := raw(t, dsn)
 		return sqltest.Database{
-			DB:  db,
-			DSN: dsn + rawOptions,
-			New: func(db *bun.DB) sqltest.Store { return postgres.New(db, nil) },
+			DB: db,
 			Open: func(t testing.TB) sqltest.Store {
 				return open(t, dsn, &postgres.Options{SkipMigrations: true, MaxConns: 4})
 			},
@@ -73,19 +71,8 @@ func raw(t testing.TB, dsn string) *bun.DB {
 func TestLongTransactionOfHostDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
-	svc, err := formsvc.New(open(t, dsn, nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx := t.Context()
-	account, err := svc.Accounts.Create(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc, campaign := newService(t, open(t, dsn, nil))
 	tx, err := raw(t, dsn).BeginTx(ctx, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +94,7 @@ func TestLongTransactionOfHostDoesNotBlockOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantShards(t, raw(t, dsn), 1, 20)
-	got, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account.ID, ID: campaign.ID})
+	got, err := svc.Campaigns.Get(ctx, campaign.Key())
 	if err != nil || got.ResponseCount != 21 {
 		t.Errorf("%d responses counted, want 21 (%v)", got.ResponseCount, err)
 	}
@@ -138,19 +125,7 @@ func TestLostServerIsUnavailable(t *testing.T) {
 	}
 	door := newDoor(t, dsn.Host)
 	dsn.Host = door.addr()
-	s := open(t, dsn.String(), nil)
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc, campaign := newService(t, open(t, dsn.String(), nil))
 	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
 	if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); err != nil {
 		t.Fatal(err)
@@ -160,7 +135,7 @@ func TestLostServerIsUnavailable(t *testing.T) {
 		if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); !errors.Is(err, formsvc.ErrUnavailable) {
 			t.Errorf("a write without a server: %v, want ErrUnavailable", err)
 		}
-		if _, err := svc.Campaigns.Get(t.Context(), formsvc.CampaignKey{AccountID: account.ID, ID: campaign.ID}); !errors.Is(err, formsvc.ErrUnavailable) {
+		if _, err := svc.Campaigns.Get(t.Context(), campaign.Key()); !errors.Is(err, formsvc.ErrUnavailable) {
 			t.Errorf("a read without a server: %v, want ErrUnavailable", err)
 		}
 	}

@@ -29,19 +29,8 @@ type stocked struct {
 
 func stock(t testing.TB, s handle, responses int) *stocked {
 	t.Helper()
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := svc.Campaigns.Create(t.Context(), a.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &stocked{s, svc, a.ID, c.ID}
+	svc, c := newService(t, s)
+	f := &stocked{s, svc, c.AccountID, c.ID}
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {

@@ -9,29 +9,15 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/sqlite"
-	"github.com/formsvc/toolkit/webhook"
 )
 
 // filled fills a store and returns what to erase.
 func filled(t *testing.T, s *sqlite.Store) formsvc.EraseQuery {
 	t.Helper()
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx := t.Context()
-	account, err := svc.Accounts.Create(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := svc.Webhooks.Create(ctx, account.ID, formsvc.WebhookInput{URL: "https://example.com", Events: webhook.EventTypes()}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := formsvc.EraseQuery{AccountID: account.ID}
+	svc, c := newService(t, s)
+	listen(t, svc, c.AccountID)
+	e := formsvc.EraseQuery{AccountID: c.AccountID}
 	for i := range 30 {
 		user := formsvc.User{Email: "eve@example.com", LastName: "Unmistakable"}
 		long := formsvc.Answer{Name: "q", Value: []string{strings.Repeat("Unmistakable ", 1000)}}
@@ -39,7 +25,7 @@ func filled(t *testing.T, s *sqlite.Store) formsvc.EraseQuery {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := formsvc.ResponseKey{AccountID: account.ID, CampaignID: c.ID, ID: r.ID}
+		key := formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: r.ID}
 		sig, err := svc.Signatures.Create(ctx, key, formsvc.SignatureInput{Signer: user})
 		if err != nil {
 			t.Fatal(err)

@@ -72,27 +72,19 @@ func queueDeliveries(b *testing.B, s *sqlite.Store, n int) {
 			b.Fatal(err)
 		}
 	}
-	svc, err := formsvc.New(s, nil)
-	must(err)
-	account, err := svc.Accounts.Create(b.Context(), "a")
-	must(err)
-	campaign, err := svc.Campaigns.Create(b.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	must(err)
-	_, _, err = svc.Webhooks.Create(b.Context(), account.ID, formsvc.WebhookInput{
-		URL: "https://example.com/", Events: webhook.EventTypes(),
-	})
-	must(err)
+	svc, campaign := newService(b, s)
+	listen(b, svc, campaign.AccountID)
 	r, err := svc.Responses.Create(b.Context(), campaign.Key(),
 		formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	must(err)
-	key := formsvc.ResponseKey{AccountID: account.ID, CampaignID: campaign.ID, ID: r.ID}
+	key := formsvc.ResponseKey{AccountID: campaign.AccountID, CampaignID: campaign.ID, ID: r.ID}
 	payload := bytes.Repeat([]byte("a"), 800)
 	for made := 0; made < n; {
 		events := make([]formsvc.Event, 1000)
 		for i := range events {
 			at := time.Now()
 			events[i] = formsvc.Event{
-				ID: formsvc.FloorID(at)[:24] + formsvc.ID(fmt.Sprintf("%012x", made+i)), AccountID: account.ID, CampaignID: campaign.ID, ResponseID: r.ID,
+				ID: formsvc.FloorID(at)[:24] + formsvc.ID(fmt.Sprintf("%012x", made+i)), AccountID: campaign.AccountID, CampaignID: campaign.ID, ResponseID: r.ID,
 				Type: webhook.ResponseUpdated, Payload: payload, CreatedAt: at,
 			}
 		}

@@ -24,9 +24,7 @@ func TestSQL(t *testing.T) {
 	sqltest.Run(t, func(t testing.TB) sqltest.Database {
 		path := filepath.Join(t.TempDir(), "forms.db")
 		return sqltest.Database{
-			DB:  raw(t, path),
-			DSN: sqlite.DSN(path),
-			New: func(db *bun.DB) sqltest.Store { return sqlite.New(db, nil) },
+			DB: raw(t, path),
 			Open: func(t testing.TB) sqltest.Store {
 				return open(t, path, &sqlite.Options{SkipMigrations: true})
 			},

@@ -4,8 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/storagetest"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // handle is a store with the location of its data, to open it again.
@@ -22,6 +24,32 @@ func open(t testing.TB, path string, opts *sqlite.Options) handle {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return handle{s, path}
+}
+
+// newService returns a service on the store, with a campaign.
+func newService(t testing.TB, s formsvc.Store) (*formsvc.Service, formsvc.Campaign) {
+	t.Helper()
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svc, campaign
+}
+
+// listen adds a webhook for everything.
+func listen(t testing.TB, svc *formsvc.Service, account formsvc.ID) {
+	t.Helper()
+	if _, _, err := svc.Webhooks.Create(t.Context(), account, formsvc.WebhookInput{URL: "https://example.com/", Events: webhook.EventTypes()}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func conformance(t *testing.T, open func(t testing.TB, path string) handle, only ...storagetest.Category) {

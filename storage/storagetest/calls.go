@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"context"
-	"crypto/sha256"
 	"reflect"
 	"slices"
 
@@ -29,35 +28,34 @@ func (p part) String() string {
 	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery", "file", "event"}[p]
 }
 
-// A target names one record of each kind.
+// A target names one record of each kind. The account also has a record with the key targetKey, and a session and a link
+// with the hash keyHash(account).
 type target [parts]formsvc.ID
 
-func (t *target) campaignKey() formsvc.CampaignKey {
+const targetKey = "target"
+
+func (t *target) campaign() formsvc.CampaignKey {
 	return formsvc.CampaignKey{AccountID: t[accountPart], ID: t[campaignPart]}
 }
 
-func (t *target) responseKey() formsvc.ResponseKey {
+func (t *target) response() formsvc.ResponseKey {
 	return formsvc.ResponseKey{AccountID: t[accountPart], CampaignID: t[campaignPart], ID: t[responsePart]}
 }
 
-func (t *target) webhookKey() formsvc.WebhookKey {
+func (t *target) record() *formsvc.Response { return recordOf(t.response()) }
+
+func (t *target) hook() formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: t[accountPart], ID: t[webhookPart]}
 }
 
-func (t *target) deliveryKey() formsvc.DeliveryKey {
-	return formsvc.DeliveryKey{AccountID: t[accountPart], ID: t[deliveryPart]}
-}
-
-func (t *target) fileKey() formsvc.FileKey {
-	return formsvc.FileKey{AccountID: t[accountPart], ID: t[filePart]}
-}
-
-// A caller makes calls about a target.
+// A caller makes calls about a target, which is of an account.
 type caller struct {
-	w   *world
+	*world
+
 	s   Store
 	ctx context.Context
 	at  *target
+	of  formsvc.ID
 }
 
 // A call is one method of the contract. It succeeds with an existing target, a live context and an open store.
@@ -70,7 +68,7 @@ type call struct {
 
 // do makes the call, and returns the number of items of its result.
 func (c *call) do(ctx context.Context, w *world, at *target) (items int, err error) {
-	result, err := c.make(&caller{w, w.store, ctx, at})
+	result, err := c.make(w.caller(ctx, at))
 	return count(reflect.ValueOf(result)), err
 }
 
@@ -89,27 +87,16 @@ func count(v reflect.Value) (n int) {
 	return n
 }
 
-// The records that calls look up.
-var (
-	ofAccount  = []part{accountPart}
-	ofKey      = []part{accountPart, keyPart}
-	ofCampaign = []part{accountPart, campaignPart}
-	ofResponse = []part{accountPart, campaignPart, responsePart}
-	ofHook     = []part{accountPart, webhookPart}
-	ofDelivery = []part{accountPart, deliveryPart}
-	ofFile     = []part{accountPart, filePart}
-	ofEvent    = []part{accountPart, eventPart}
-)
-
-// targetKey is the key of an idempotency record of each target's account.
-const targetKey = "target"
-
-// targetHash returns the hash of a link and a session of each target's account.
-func targetHash(account formsvc.ID) [sha256.Size]byte { return keyHash("target of " + account) }
-
-// calls returns all methods of the contract.
+// calls returns all methods of the contract, those that remove records last.
 func calls() []call {
-	return slices.Concat(accountCalls(), responseCalls(), webhookCalls(), queueCalls(), otherCalls(), deletions())
+	var list []call
+	for i, x := range (&caller{world: new(world), at: new(target)}).writes() {
+		list = append(list, call{x.name, x.uses, false, func(c *caller) (any, error) {
+			x := c.writes()[i]
+			return nil, x.write(x.build())
+		}})
+	}
+	return slices.Concat(list, accountCalls(), responseCalls(), webhookCalls(), queueCalls(), otherCalls())
 }
 
 // addTarget adds one record of each kind: a failed delivery with its notice and digest, a due one, and events to read.
@@ -117,32 +104,25 @@ func calls() []call {
 func (w *world) addTarget() *target {
 	w.Helper()
 	sc := w.addScene()
-	key := w.addKey(sc.account.ID)
+	account := sc.account.ID
 	_, old := w.addResponse(&sc.campaign)
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	r, e := w.addResponse(&sc.campaign)
-	w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &e)
-	f := w.addFile(&r)
-	w.addComment(&r)
-	w.addSignature(&r)
-	w.addAudit(sc.account.ID)
-	w.addRecord(sc.account.ID, targetKey)
-	w.addTargetSession(sc.account.ID)
-	return &target{
-		accountPart: sc.account.ID, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
-		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID,
-		eventPart: old.ID,
-	}
-}
-
-// addTargetSession adds the session of a target, and another link with the hash of the link that it came from.
-func (w *world) addTargetSession(account formsvc.ID) {
-	w.Helper()
+	w.feed(formsvc.EventQuery{AccountID: account}, e.ID)
+	key, f, entry, record := w.newKey(account), w.newFile(&r), w.newAudit(account), w.newRecord(account, targetKey)
 	link, session := w.newLink(account), w.newSession(account)
-	link.Hash, session.Hash = targetHash(account), targetHash(account)
-	w.must("CreateLink", w.store.CreateLink(w.ctx, link, formsvc.Change{}))
-	_, err := w.redeem(&link, session)
-	w.must("RedeemLink", err)
+	link.Hash, session.Hash = keyHash(account), keyHash(account)
+	w.must("CreateKey", w.store.CreateKey(w.ctx, key, none))
+	w.must("CreateFile", w.createFile(w.ctx, f))
+	w.must("CreateComment", w.store.CreateComment(w.ctx, w.newComment(&r), none))
+	w.must("CreateSignature", w.createSignature(w.ctx, w.newSignature(&r)))
+	w.must("Note", w.store.Note(w.ctx, formsvc.Change{Audit: &entry, Idempotency: &record}))
+	w.must("CreateLink", w.store.CreateLink(w.ctx, link, none))
+	w.must("RedeemLink", w.redeem(w.store, &link, session))
 	link.ID = w.nextID()
-	w.must("CreateLink", w.store.CreateLink(w.ctx, link, formsvc.Change{}))
+	w.must("CreateLink", w.store.CreateLink(w.ctx, link, none))
+	return &target{
+		accountPart: account, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
+		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID, eventPart: old.ID,
+	}
 }

@@ -11,145 +11,102 @@ import (
 // none is a change without anything.
 var none formsvc.Change
 
-// accountCalls returns the calls about accounts, keys and campaigns.
+// The records that calls look up.
+var (
+	ofAccount  = []part{accountPart}
+	ofKey      = []part{accountPart, keyPart}
+	ofCampaign = []part{accountPart, campaignPart}
+	ofResponse = []part{accountPart, campaignPart, responsePart}
+	ofHook     = []part{accountPart, webhookPart}
+	ofDelivery = []part{accountPart, deliveryPart}
+	ofFile     = []part{accountPart, filePart}
+	ofEvent    = []part{accountPart, eventPart}
+)
+
 func accountCalls() []call {
 	return []call{
-		{"CreateAccount", nil, false, func(c *caller) (any, error) {
-			a := c.w.newAccount()
-			return nil, c.s.CreateAccount(c.ctx, a, []formsvc.Key{c.w.newKey(a.ID)}, none)
-		}},
 		{"Accounts", nil, false, func(c *caller) (any, error) { return c.s.Accounts(c.ctx) }},
-		{"Account", ofAccount, false, func(c *caller) (any, error) { return c.s.Account(c.ctx, c.at[accountPart]) }},
-		{"AccountByName", nil, false, func(c *caller) (any, error) { return c.s.AccountByName(c.ctx, "account "+string(c.at[accountPart])) }},
+		{"Account", ofAccount, false, func(c *caller) (any, error) { return c.s.Account(c.ctx, c.of) }},
+		{"AccountByName", nil, false, func(c *caller) (any, error) { return c.s.AccountByName(c.ctx, "account "+string(c.of)) }},
 		{"UpdateAccount", ofAccount, false, func(c *caller) (any, error) {
-			return c.s.UpdateAccount(c.ctx, c.at[accountPart], func(a *formsvc.Account) error {
-				a.Contact += "x"
-				return nil
-			})
+			return c.s.UpdateAccount(c.ctx, c.of, func(a *formsvc.Account) error { a.Contact += "x"; return nil })
 		}},
-		{"CreateKey", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.CreateKey(c.ctx, c.w.newKey(c.at[accountPart]), none) }},
 		{"KeyByHash", nil, false, func(c *caller) (any, error) { return c.s.KeyByHash(c.ctx, keyHash(c.at[keyPart])) }},
-		{"Keys", ofAccount, true, func(c *caller) (any, error) { return c.s.Keys(c.ctx, c.at[accountPart]) }},
-		{"RevokeKey", ofKey, false, func(c *caller) (any, error) {
-			return nil, c.s.RevokeKey(c.ctx, c.at[accountPart], c.at[keyPart], nextDay(), none)
-		}},
+		{"Keys", ofAccount, true, func(c *caller) (any, error) { return c.s.Keys(c.ctx, c.of) }},
+		{"RevokeKey", ofKey, false, func(c *caller) (any, error) { return nil, c.s.RevokeKey(c.ctx, c.of, c.at[keyPart], nextDay(), none) }},
 		{"UseKeys", nil, false, func(c *caller) (any, error) {
-			return nil, c.s.UseKeys(c.ctx, []formsvc.KeyUse{{AccountID: c.at[accountPart], ID: c.at[keyPart], At: nextDay()}})
+			return nil, c.s.UseKeys(c.ctx, []formsvc.KeyUse{{AccountID: c.of, ID: c.at[keyPart], At: nextDay()}})
 		}},
-		{"CreateCampaign", ofAccount, false, func(c *caller) (any, error) {
-			return nil, c.s.CreateCampaign(c.ctx, c.w.newCampaign(c.at[accountPart]), none)
-		}},
-		{"Campaign", ofCampaign, false, func(c *caller) (any, error) { return c.s.Campaign(c.ctx, c.at.campaignKey()) }},
-		{"Campaigns", ofAccount, true, func(c *caller) (any, error) {
-			return c.s.Campaigns(c.ctx, formsvc.CampaignQuery{AccountID: c.at[accountPart]})
-		}},
-		{"CreateLink", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.CreateLink(c.ctx, c.w.newLink(c.at[accountPart]), none) }},
+		{"Campaign", ofCampaign, false, func(c *caller) (any, error) { return c.s.Campaign(c.ctx, c.at.campaign()) }},
+		{"Campaigns", ofAccount, true, func(c *caller) (any, error) { return c.s.Campaigns(c.ctx, formsvc.CampaignQuery{AccountID: c.of}) }},
+		{"CreateLink", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.CreateLink(c.ctx, c.newLink(c.of), none) }},
 		{"RedeemLink", nil, false, func(c *caller) (any, error) {
-			return c.s.RedeemLink(c.ctx, targetHash(c.at[accountPart]), func(link *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
-				return c.w.newSession(link.AccountID), none, nil
+			return c.s.RedeemLink(c.ctx, keyHash(c.of), func(link *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
+				return c.newSession(link.AccountID), none, nil
 			})
 		}},
-		{"SessionByHash", nil, false, func(c *caller) (any, error) { return c.s.SessionByHash(c.ctx, targetHash(c.at[accountPart])) }},
-		{"EndSession of one", nil, false, func(c *caller) (any, error) {
-			return nil, endSession(c.ctx, c.s, c.at[accountPart], targetHash(c.at[accountPart]))
+		{"SessionByHash", nil, false, func(c *caller) (any, error) { return c.s.SessionByHash(c.ctx, keyHash(c.of)) }},
+		{"EndSessions of one", nil, false, func(c *caller) (any, error) {
+			q := formsvc.SessionQuery{AccountID: c.of, Hash: keyHash(c.of)}
+			return nil, c.s.EndSessions(c.ctx, q, none)
 		}},
 		{"EndSessions", ofAccount, false, func(c *caller) (any, error) {
-			return nil, c.s.EndSessions(c.ctx, formsvc.SessionQuery{AccountID: c.at[accountPart]}, none)
+			return nil, c.s.EndSessions(c.ctx, formsvc.SessionQuery{AccountID: c.of}, none)
 		}},
 	}
 }
 
-// responseCalls returns the calls about responses and their records.
 func responseCalls() []call {
 	return []call{
-		{"CreateResponse", ofCampaign, false, func(c *caller) (any, error) {
-			r := c.w.newResponse(&formsvc.Campaign{ID: c.at[campaignPart], AccountID: c.at[accountPart]})
-			return nil, c.s.CreateResponse(c.ctx, r, 1, formsvc.Change{Events: []formsvc.Event{c.w.newEvent(&r)}})
-		}},
-		{"UpdateCampaign", ofCampaign, false, func(c *caller) (any, error) {
-			return c.s.UpdateCampaign(c.ctx, c.at.campaignKey(), func(campaign *formsvc.Campaign) error {
-				campaign.Version++
-				return nil
-			})
-		}},
-		{"UpdateResponse", ofResponse, false, func(c *caller) (any, error) {
-			return c.s.UpdateResponse(c.ctx, c.at.responseKey(), func(r *formsvc.Response) (formsvc.Change, error) {
-				r.Version++
-				return formsvc.Change{Events: []formsvc.Event{c.w.newEvent(r)}}, nil
-			})
-		}},
-		{"Response", ofResponse, false, func(c *caller) (any, error) { return c.s.Response(c.ctx, c.at.responseKey()) }},
+		{"Response", ofResponse, false, func(c *caller) (any, error) { return c.s.Response(c.ctx, c.at.response()) }},
 		{"Responses", ofCampaign, false, func(c *caller) (any, error) {
-			return c.s.Responses(c.ctx, formsvc.ResponseQuery{AccountID: c.at[accountPart], CampaignID: c.at[campaignPart]})
+			return c.s.Responses(c.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart]})
 		}},
-		{"CreateFile", ofResponse, false, func(c *caller) (any, error) {
-			return nil, c.s.CreateFile(c.ctx, c.w.newFile(c.at.response()), deciding[*formsvc.Response](none))
+		{"File", ofFile, false, func(c *caller) (any, error) {
+			return c.s.File(c.ctx, formsvc.FileKey{AccountID: c.of, ID: c.at[filePart]})
 		}},
-		{"File", ofFile, false, func(c *caller) (any, error) { return c.s.File(c.ctx, c.at.fileKey()) }},
 		{"Files", ofResponse, false, func(c *caller) (any, error) {
-			k := c.at.responseKey()
+			k := c.at.response()
 			return c.s.Files(c.ctx, formsvc.FileQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
 		}},
 		{"Files of all accounts", nil, false, func(c *caller) (any, error) { return c.s.Files(c.ctx, formsvc.FileQuery{AllAccounts: true}) }},
-		{"UnknownFiles", nil, false, func(c *caller) (any, error) {
-			return c.s.UnknownFiles(c.ctx, []formsvc.ID{c.at[filePart], c.w.nextID()})
-		}},
-		{"BarFiles", nil, false, func(c *caller) (any, error) { return c.s.BarFiles(c.ctx, []formsvc.ID{c.at[filePart], c.w.nextID()}) }},
-		{"CreateComment", ofResponse, false, func(c *caller) (any, error) {
-			return nil, c.s.CreateComment(c.ctx, c.w.newComment(c.at.response()), none)
-		}},
+		{"UnknownFiles", nil, false, func(c *caller) (any, error) { return c.s.UnknownFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
+		{"BarFiles", nil, false, func(c *caller) (any, error) { return c.s.BarFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
 		{"Comments", ofResponse, false, func(c *caller) (any, error) {
-			k := c.at.responseKey()
+			k := c.at.response()
 			return c.s.Comments(c.ctx, formsvc.CommentQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
 		}},
-		{"CreateSignature", ofResponse, false, func(c *caller) (any, error) {
-			sig := c.w.newSignature(c.at.response())
-			return c.s.CreateSignature(c.ctx, sig, func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error) { return none, nil })
-		}},
 		{"Signatures", ofResponse, false, func(c *caller) (any, error) {
-			k := c.at.responseKey()
+			k := c.at.response()
 			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
 		}},
-		{"Signatures, by signer", ofAccount, true, func(c *caller) (any, error) {
-			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: c.at[accountPart], Email: "grace@example.com"})
+		{"Signatures by signer", ofAccount, true, func(c *caller) (any, error) {
+			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: c.of, Email: "grace@example.com"})
 		}},
 	}
 }
 
-// webhookCalls returns the calls about webhooks and events.
 func webhookCalls() []call {
 	return []call{
-		{"CreateWebhook", ofAccount, false, func(c *caller) (any, error) {
-			_, _, err := c.s.CreateWebhook(c.ctx, c.w.newWebhook(c.at[accountPart]), formsvc.MaxWebhooks, nil)
-			return nil, err
-		}},
-		{"UpdateWebhook", ofHook, false, func(c *caller) (any, error) {
-			return c.s.UpdateWebhook(c.ctx, c.at.webhookKey(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
-				hook.Version++
-				return none, nil
-			})
-		}},
-		{"Webhook", ofHook, false, func(c *caller) (any, error) { return c.s.Webhook(c.ctx, c.at.webhookKey()) }},
-		{"Webhooks", ofAccount, true, func(c *caller) (any, error) { return c.s.Webhooks(c.ctx, c.at[accountPart]) }},
+		{"Webhook", ofHook, false, func(c *caller) (any, error) { return c.s.Webhook(c.ctx, c.at.hook()) }},
+		{"Webhooks", ofAccount, true, func(c *caller) (any, error) { return c.s.Webhooks(c.ctx, c.of) }},
 		{"Events", ofAccount, true, func(c *caller) (any, error) {
-			page, err := c.s.Events(c.ctx, formsvc.EventQuery{AccountID: c.at[accountPart]})
+			page, err := c.s.Events(c.ctx, formsvc.EventQuery{AccountID: c.of})
 			return page.Items, err
 		}},
 		{"Events of all accounts", nil, false, func(c *caller) (any, error) {
 			page, err := c.s.Events(c.ctx, formsvc.EventQuery{AllAccounts: true})
 			return page.Items, err
 		}},
-		{"Event", ofEvent, false, func(c *caller) (any, error) { return c.s.Event(c.ctx, c.at[accountPart], c.at[eventPart]) }},
+		{"Event", ofEvent, false, func(c *caller) (any, error) { return c.s.Event(c.ctx, c.of, c.at[eventPart]) }},
 		{"RecentEvents", ofAccount, true, func(c *caller) (any, error) {
-			return c.s.RecentEvents(c.ctx, formsvc.RecentQuery{AccountID: c.at[accountPart], Limit: 10})
+			return c.s.RecentEvents(c.ctx, formsvc.RecentQuery{AccountID: c.of, Limit: 10})
 		}},
-		{"EventsAbout", ofResponse, false, func(c *caller) (any, error) { return c.s.EventsAbout(c.ctx, c.at.responseKey(), 10) }},
-		{"Notices", ofAccount, true, func(c *caller) (any, error) {
-			return c.s.Notices(c.ctx, formsvc.NoticeQuery{AccountID: c.at[accountPart]})
-		}},
+		{"EventsAbout", ofResponse, false, func(c *caller) (any, error) { return c.s.EventsAbout(c.ctx, c.at.response(), 10) }},
+		{"Notices", ofAccount, true, func(c *caller) (any, error) { return c.s.Notices(c.ctx, formsvc.NoticeQuery{AccountID: c.of}) }},
 		{"ClaimDigests", nil, false, func(c *caller) (any, error) { return c.s.ClaimDigests(c.ctx, nextDay(), time.Hour, lease, 1) }},
 		{"FinishDigest", nil, false, func(c *caller) (any, error) {
-			d := formsvc.Digest{AccountID: c.at[accountPart], WebhookID: c.at[webhookPart], Failures: 1, Lease: 1 << 40}
+			d := formsvc.Digest{AccountID: c.of, WebhookID: c.at[webhookPart], Failures: 1, Lease: 1 << 40}
 			err := c.s.FinishDigest(c.ctx, d, nextDay())
 			if errors.Is(err, formsvc.ErrStale) { // as nobody claimed it
 				err = nil
@@ -159,59 +116,51 @@ func webhookCalls() []call {
 	}
 }
 
-// queueCalls returns the calls about deliveries.
 func queueCalls() []call {
 	return []call{
 		{"QueueStats", nil, false, func(c *caller) (any, error) {
 			return c.s.QueueStats(c.ctx, formsvc.QueueQuery{Now: nextDay(), Limit: 100})
 		}},
 		{"QueueStats of one webhook", ofHook, true, func(c *caller) (any, error) {
-			key := c.at.webhookKey()
+			key := c.at.hook()
 			stats, err := c.s.QueueStats(c.ctx, formsvc.QueueQuery{Webhook: &key, Limit: 10})
 			return stats.Pending, err
 		}},
 		{"Deliveries", ofHook, true, func(c *caller) (any, error) {
-			return c.s.Deliveries(c.ctx, formsvc.DeliveryQuery{AccountID: c.at[accountPart], WebhookID: c.at[webhookPart]})
+			return c.s.Deliveries(c.ctx, formsvc.DeliveryQuery{AccountID: c.of, WebhookID: c.at[webhookPart]})
 		}},
-		{"Delivery", ofDelivery, false, func(c *caller) (any, error) { return c.s.Delivery(c.ctx, c.at.deliveryKey()) }},
-		{"Redeliver", ofDelivery, false, func(c *caller) (any, error) { return c.s.Redeliver(c.ctx, c.at.deliveryKey(), nextDay(), nil) }},
+		{"Delivery", ofDelivery, false, func(c *caller) (any, error) {
+			return c.s.Delivery(c.ctx, formsvc.DeliveryKey{AccountID: c.of, ID: c.at[deliveryPart]})
+		}},
+		{"Redeliver", ofDelivery, false, func(c *caller) (any, error) {
+			return c.s.Redeliver(c.ctx, formsvc.DeliveryKey{AccountID: c.of, ID: c.at[deliveryPart]}, nextDay(), nil)
+		}},
 		{"RedeliverFailed", ofHook, false, func(c *caller) (any, error) {
-			return c.s.RedeliverFailed(c.ctx, formsvc.RedeliverQuery{
-				Key: c.at.webhookKey(), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10,
-			}, nil)
+			q := formsvc.RedeliverQuery{Key: c.at.hook(), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10}
+			return c.s.RedeliverFailed(c.ctx, q, nil)
 		}},
-		{"CreateTest", ofHook, false, func(c *caller) (any, error) {
-			return c.s.CreateTest(c.ctx, c.at.webhookKey(), c.w.newTestEvent(c.at[accountPart]), nil)
-		}},
+		{"CreateTest", ofHook, false, func(c *caller) (any, error) { return c.s.CreateTest(c.ctx, c.at.hook(), c.newTestEvent(c.of), nil) }},
 		{"Ready", nil, false, func(c *caller) (any, error) { return c.s.Ready(c.ctx, nextDay()) }},
 		{"Claim", nil, false, func(c *caller) (any, error) {
-			return c.s.Claim(c.ctx, delivery.ClaimRequest{
-				Now: nextDay(), Lease: lease, Shares: []delivery.Share{{Endpoint: string(c.at[webhookPart]), N: 10}},
-			})
+			shares := []delivery.Share{{Endpoint: string(c.at[webhookPart]), N: 10}}
+			return c.s.Claim(c.ctx, delivery.ClaimRequest{Now: nextDay(), Lease: lease, Shares: shares})
 		}},
-		{"Payloads", nil, false, func(c *caller) (any, error) { return c.s.Payloads(c.ctx, []string{string(c.w.nextID())}) }},
+		{"Payloads", nil, false, func(c *caller) (any, error) { return c.s.Payloads(c.ctx, []string{string(c.nextID())}) }},
 		{"Finish", nil, false, func(c *caller) (any, error) {
-			return c.s.Finish(c.ctx, []delivery.Outcome{{
-				ID: string(c.w.nextID()), Endpoint: string(c.at[webhookPart]), Lease: 1, Result: delivery.Delivered,
-			}})
+			o := delivery.Outcome{ID: string(c.nextID()), Endpoint: string(c.at[webhookPart]), Lease: 1, Result: delivery.Delivered}
+			return c.s.Finish(c.ctx, []delivery.Outcome{o})
 		}},
 		{"Failures", nil, false, func(c *caller) (any, error) { return c.s.Failures(c.ctx, nextDay(), nextDay().Add(lease), 1) }},
-		{"Noted", nil, false, func(c *caller) (any, error) { return nil, c.s.Noted(c.ctx, []string{string(c.w.nextID())}) }},
+		{"Noted", nil, false, func(c *caller) (any, error) { return nil, c.s.Noted(c.ctx, []string{string(c.nextID())}) }},
 		{"Wait", nil, false, func(c *caller) (any, error) { return nil, c.s.Wait(c.ctx, time.Second) }},
 	}
 }
 
-// otherCalls returns the calls about the journal, quotas and the store itself.
+// otherCalls returns the calls about the journal, quotas and the store itself, and last those that remove records.
 func otherCalls() []call {
 	return []call{
-		{"Note", ofAccount, false, func(c *caller) (any, error) { return nil, audit(c.ctx, c.s, c.w.newAudit(c.at[accountPart])) }},
-		{"Note, remember", nil, false, func(c *caller) (any, error) {
-			return nil, remember(c.ctx, c.s, c.w.fullRecord(c.at[accountPart], "key "+string(c.w.nextID())))
-		}},
-		{"Recall", ofAccount, false, func(c *caller) (any, error) { return c.s.Recall(c.ctx, c.at[accountPart], targetKey, start()) }},
-		{"Audit", ofAccount, true, func(c *caller) (any, error) {
-			return c.s.Audit(c.ctx, formsvc.AuditQuery{AccountID: c.at[accountPart]})
-		}},
+		{"Recall", ofAccount, false, func(c *caller) (any, error) { return c.s.Recall(c.ctx, c.of, targetKey, start()) }},
+		{"Audit", ofAccount, true, func(c *caller) (any, error) { return c.s.Audit(c.ctx, formsvc.AuditQuery{AccountID: c.of}) }},
 		{"AddQuota", nil, false, func(c *caller) (any, error) {
 			return c.s.AddQuota(c.ctx, []formsvc.QuotaCount{{Subject: c.at[keyPart], Start: start(), N: 1}})
 		}},
@@ -219,21 +168,12 @@ func otherCalls() []call {
 		{"Prune", nil, false, func(c *caller) (any, error) {
 			return c.s.Prune(c.ctx, formsvc.PruneEvents, start().Add(-time.Hour), 10)
 		}},
-		{"Prune, idempotency", nil, false, func(c *caller) (any, error) { return c.s.Prune(c.ctx, formsvc.PruneIdempotency, start(), 10) }},
-		{"Prune, quota", nil, false, func(c *caller) (any, error) { return c.s.Prune(c.ctx, formsvc.PruneQuota, time.Unix(0, 0), 10) }},
-		{"Prune, sessions", nil, false, func(c *caller) (any, error) { return c.s.Prune(c.ctx, formsvc.PruneSessions, start(), 10) }},
 		{"Scrub", nil, false, func(c *caller) (any, error) { return nil, c.s.Scrub(c.ctx) }},
 		{"Identity", nil, false, func(c *caller) (any, error) { return c.s.Identity(c.ctx) }},
-	}
-}
-
-// deletions returns the calls that remove records, which come last.
-func deletions() []call {
-	return []call{
 		{"Erase", ofEvent, true, func(c *caller) (any, error) {
-			return c.s.Erase(c.ctx, formsvc.EraseQuery{AccountID: c.at[accountPart], Events: []formsvc.ID{c.at[eventPart]}})
+			return c.s.Erase(c.ctx, formsvc.EraseQuery{AccountID: c.of, Events: []formsvc.ID{c.at[eventPart]}})
 		}},
-		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.responseKey(), nil) }},
-		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.webhookKey(), none) }},
+		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.response(), nil) }},
+		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.hook(), none) }},
 	}
 }

@@ -1,154 +1,110 @@
 package storagetest
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// Numbers of concurrent workers and their calls.
-const (
-	writers = 64
-	writes  = 20
-)
+// concurrencyTests also wait for work.
+func concurrencyTests() []test {
+	tests := []test{
+		{"concurrent creates succeed or fail alone", testGroups},
+		{"all calls at once", testEverythingAtOnce},
+		{"workers that die, release and come late", testWorkers},
+		{"nothing is left of erased responses", testEraseBeside},
+		{"no session is left", testEndBesideRedeem},
+		{"earlier work ends the wait", testWaitAfterCommit},
+		{"concurrent work ends the wait", testWaitDuringCommit},
+	}
+	for _, r := range races() {
+		tests = append(tests, test{r.name, func(w *world) { r.run(w, []Store{w.store}) }})
+	}
+	return tests
+}
 
-func (w *world) writeMany(write func(writer, n int)) {
-	var all sync.WaitGroup
-	for i := range writers {
-		all.Go(func() {
-			for n := range writes {
-				write(i, n)
+// testGroups creates and reads responses of several accounts concurrently, so that stores that group calls must tell them
+// apart. Some creates must fail, each for its own reason. Each idempotency key is used twice.
+func testGroups(w *world) {
+	scenes, taken := make([]*scene, 3), make([]formsvc.Response, 3)
+	var good [3]atomic.Int64
+	for i := range scenes {
+		scenes[i] = w.addScene()
+		taken[i], _ = w.addResponse(&scenes[i].campaign)
+		good[i].Add(1)
+	}
+	var keys, done atomic.Int64
+	together(writers, func(writer int) {
+		pair := writer / 2
+		i := pair % len(scenes)
+		for n := range writes {
+			r, version, want := w.newResponse(&scenes[i].campaign), int64(1), error(nil)
+			kind, key := (pair+n)%12, fmt.Sprint(pair, " ", n)
+			switch kind {
+			case 0:
+				r.Reference, want = taken[i].Reference, formsvc.ErrConflict
+			case 1:
+				version, want = 2, formsvc.ErrStale
+			case 2:
+				r.CampaignID, want = w.nextID(), formsvc.ErrNotFound
+			case 3:
+				r.User.LastName, want = "\x00", formsvc.ErrInvalid
+			case 4:
+				r.AccountID, want = scenes[(i+1)%3].account.ID, formsvc.ErrNotFound
 			}
-		})
-	}
-	all.Wait()
-}
-
-// together makes n calls concurrently and waits for them.
-func (w *world) together(n int, call func(i int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range n {
-		all.Go(func() {
-			<-begin
-			call(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
-
-// testManyResponses creates responses of several accounts concurrently, so that stores that group creates must tell their
-// webhooks apart.
-func testManyResponses(w *world) {
-	scenes := []*scene{w.addScene(), w.addScene(), w.addScene()}
-	w.writeMany(func(writer, _ int) {
-		r := w.newResponse(&scenes[writer%len(scenes)].campaign)
-		if err := w.create(r, w.newEvent(&r)); err != nil {
-			w.Errorf("CreateResponse: %v", err)
-			return
+			change := formsvc.Change{Events: []formsvc.Event{w.newEvent(&r)}}
+			if kind < 8 {
+				change.Idempotency = new(w.newRecord(scenes[i].account.ID, key))
+			}
+			keyed := kind < 8 && want == nil
+			if keyed {
+				keys.Add(1)
+			}
+			err := w.store.CreateResponse(w.ctx, r, version, change)
+			switch got, gone := w.store.Response(w.ctx, keyOf(&r)); {
+			case keyed && errors.Is(err, formsvc.ErrRepeated), want != nil && errors.Is(err, want):
+				w.wantError("Response of a create that failed", gone, formsvc.ErrNotFound)
+				w.noEvents("a create that failed", change.Events...)
+			case want != nil || err != nil || gone != nil:
+				w.Errorf("CreateResponse: error %v, want %v; then Response: %v", err, want, gone)
+			default:
+				w.same("response", got, r)
+				good[i].Add(1)
+				if keyed {
+					done.Add(2)
+				}
+			}
+			if _, err := w.store.Recall(w.ctx, scenes[i].account.ID, key, time.Time{}); (err == nil) != keyed {
+				w.Errorf("Recall after CreateResponse that should return %v: %v", want, err)
+			}
 		}
-		got, err := w.store.Response(w.ctx, keyOf(&r))
-		w.check("Response right after CreateResponse", err)
-		w.same("response", got, r)
 	})
+	if keys.Load() != done.Load() {
+		w.Errorf("%d creates with %d keys succeeded", done.Load()/2, keys.Load()/2)
+	}
 	for i, sc := range scenes {
-		w.wantCount(&sc.campaign, &sc.hook, int64(writes*((writers-i+len(scenes)-1)/len(scenes))))
+		w.wantCount(sc, int(good[i].Load()))
 	}
-}
-
-// testManyReads reads existing and unknown records concurrently, so that stores that batch reads must tell them apart.
-func testManyReads(w *world) {
-	scenes := []*scene{w.addScene(), w.addScene()}
-	responses := make([]formsvc.Response, writes)
-	for i := range responses {
-		responses[i] = w.newResponse(&scenes[i%len(scenes)].campaign)
-		w.check("CreateResponse", w.create(responses[i]))
-	}
-	w.writeMany(func(reader, n int) {
-		r := &responses[(reader+n)%len(responses)]
-		stranger := &scenes[(reader+n+1)%len(scenes)].campaign
-		key := keyOf(r)
-		switch reader % 4 {
-		case 1:
-			key.ID = w.nextID()
-		case 2:
-			key.CampaignID = stranger.ID
-		case 3:
-			key.AccountID = stranger.AccountID
-		default:
-			got, err := w.store.Response(w.ctx, key)
-			w.check("Response", err)
-			w.same("response", got, *r)
-			return
-		}
-		_, err := w.store.Response(w.ctx, key)
-		w.wantError("Response of what there isn't", err, formsvc.ErrNotFound)
-	})
-}
-
-// A badUnit is a response that must be refused.
-type badUnit struct {
-	r       formsvc.Response
-	version int64
-	want    error
-}
-
-// badUnit returns a response that is refused for one of the possible reasons, or nil.
-func (w *world) badUnit(c *formsvc.Campaign, taken string, n int) *badUnit {
-	b := badUnit{r: w.newResponse(c), version: 1}
-	switch n {
-	case 0:
-		b.r.Reference, b.want = taken, formsvc.ErrConflict
-	case 1:
-		b.version, b.want = 2, formsvc.ErrStale
-	case 2:
-		b.r.CampaignID, b.want = w.nextID(), formsvc.ErrNotFound
-	case 3:
-		b.r.User.LastName, b.want = "\x00", formsvc.ErrInvalid
-	case 4:
-		b.r.AccountID, b.want = w.nextID(), formsvc.ErrNotFound
-	default:
-		return nil
-	}
-	return &b
-}
-
-func testFailuresAmongGood(w *world) {
-	sc := w.addScene()
-	taken, _ := w.addResponse(&sc.campaign)
-	var mu sync.Mutex
-	good, failed := int64(1), []formsvc.Event{}
-	w.writeMany(func(writer, n int) {
-		if bad := w.badUnit(&sc.campaign, taken.Reference, (writer+n)%9); bad != nil {
-			event := w.newEvent(&bad.r)
-			err := w.store.CreateResponse(w.ctx, bad.r, bad.version, formsvc.Change{Events: []formsvc.Event{event}})
-			w.wantError("CreateResponse that must fail", err, bad.want)
-			mu.Lock()
-			failed = append(failed, event)
-			mu.Unlock()
-			return
-		}
-		r := w.newResponse(&sc.campaign)
-		w.check("CreateResponse next to others that fail", w.create(r, w.newEvent(&r)))
-		mu.Lock()
-		good++
-		mu.Unlock()
-	})
-	w.wantCount(&sc.campaign, &sc.hook, good)
-	w.noEvents("CreateResponse that failed", failed...)
 }
 
 // testEverythingAtOnce makes every call of the contract from many goroutines. None may fail or block another.
 func testEverythingAtOnce(w *world) {
 	var all sync.WaitGroup
+	targets := []*target{w.addTarget(), w.addTarget()}
 	for _, c := range calls() {
 		switch c.name {
-		case "Wait", "CreateWebhook", "DeleteWebhook", "DeleteResponse", "RedeemLink", "EndSession of one":
-			continue // these fail or end for other reasons
+		case "Wait", "Claim", "UpdateCampaign", "CreateWebhook", "DeleteWebhook", "DeleteResponse", "RedeemLink", "EndSessions of one", "EndSessions", "Erase":
+			continue // these fail, or let others fail
 		}
-		for range 2 {
-			at := w.addTarget()
+		for _, at := range targets {
 			all.Go(func() {
 				for range 10 {
 					_, err := c.do(w.ctx, w, at)
@@ -158,4 +114,149 @@ func testEverythingAtOnce(w *world) {
 		}
 	}
 	all.Wait()
+}
+
+// testEraseBeside erases responses while they get files, comments, signatures and changes, and while their deliveries are
+// sent: nothing of them must remain. Two calls erase the same responses, and each response is counted by one of them.
+func testEraseBeside(w *world) {
+	sc := w.addScene()
+	before := w.snapshot()
+	for round := range 6 {
+		list := w.addResponses(&sc.campaign, 10)
+		keys := make([]formsvc.ResponseKey, len(list))
+		for i := range list {
+			keys[i] = keyOf(&list[i])
+		}
+		var erased atomic.Int64
+		together(7, func(i int) {
+			switch i {
+			case 4:
+				for range 5 {
+					claims, err := w.store.Claim(w.ctx, delivery.ClaimRequest{Now: nextDay(), Lease: lease, Shares: []delivery.Share{share(&sc.hook, 20)}})
+					w.check("Claim beside Erase", err)
+					for _, c := range claims {
+						w.finish(outcome(&c, pickOne(delivery.Failed, delivery.Postponed), nextDay()))
+					}
+				}
+			case 5, 6:
+				time.Sleep(time.Duration(round) * time.Millisecond) // so that the other goroutines have begun
+				mine := slices.Clone(keys)
+				if i == 5 { // in another order, to provoke deadlocks
+					slices.Reverse(mine)
+				}
+				out, err := w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, Responses: mine})
+				w.check("Erase beside others", err)
+				erased.Add(int64(out.Responses))
+			default:
+				for j := range list {
+					r := &list[j]
+					err := []func() error{
+						func() error { return w.createFile(w.ctx, w.newFile(r), w.newEvent(r)) },
+						func() error { return w.store.CreateComment(w.ctx, w.newComment(r), none) },
+						func() error { return w.createSignature(w.ctx, w.newSignature(r), w.newEvent(r)) },
+						func() error { return w.update(w.ctx, keyOf(r), w.newEvent(r)) },
+					}[i]()
+					if err != nil {
+						w.wantError("a call beside Erase", err, formsvc.ErrNotFound)
+					}
+				}
+			}
+		})
+		if n := erased.Load(); n != int64(len(list)) {
+			w.Errorf("%d of %d responses were erased", n, len(list))
+		}
+	}
+	w.unchanged("Erase of all that was added", &before)
+}
+
+func pickOne[T any](choices ...T) T { return choices[rand.IntN(len(choices))] }
+
+// testEndBesideRedeem redeems links while all sessions end. No session is left, whichever is first.
+func testEndBesideRedeem(w *world) {
+	a := w.addAccount()
+	for range 20 {
+		links, sessions := make([]formsvc.Link, 4), make([]formsvc.Session, 4)
+		for i := range links {
+			links[i], sessions[i] = w.newLink(a.ID), w.newSession(a.ID)
+			w.must("CreateLink", w.store.CreateLink(w.ctx, links[i], none))
+		}
+		together(len(links)+1, func(i int) {
+			if i == len(links) {
+				w.check("EndSessions", w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: a.ID}, none))
+			} else if err := w.redeem(w.store, &links[i], sessions[i]); err != nil {
+				w.wantError("RedeemLink beside EndSessions", err, formsvc.ErrNotFound)
+			}
+		})
+		for i := range links {
+			_, err := w.store.SessionByHash(w.ctx, sessions[i].Hash)
+			w.wantError("SessionByHash after EndSessions", err, formsvc.ErrNotFound)
+			w.wantError("RedeemLink after EndSessions", w.redeem(w.store, &links[i], w.newSession(a.ID)), formsvc.ErrNotFound)
+		}
+	}
+}
+
+// wait waits for work for a long time. If the store loses a wake-up, the guard ends the wait and the test fails.
+func (w *world) wait() error {
+	guard, stop := context.WithTimeout(w.ctx, 30*time.Second)
+	defer stop()
+	return w.store.Wait(guard, time.Hour)
+}
+
+func testWaitAfterCommit(w *world) {
+	sc := w.addScene()
+	d := formsvc.DeliveryKey{AccountID: sc.account.ID}
+	for range 5 {
+		w.attend(&sc.hook, nextDay(), delivery.Failed)
+		r := w.newResponse(&sc.campaign)
+		for i, call := range []func(e formsvc.Event) error{
+			func(e formsvc.Event) error {
+				d.ID = formsvc.DeliveryID(e.ID, sc.hook.ID)
+				return w.create(r, e)
+			},
+			func(e formsvc.Event) error { return w.update(w.ctx, keyOf(&r), e) },
+			func(e formsvc.Event) error { return w.createFile(w.ctx, w.newFile(&r), e) },
+			func(e formsvc.Event) error {
+				return w.store.CreateComment(w.ctx, w.newComment(&r), formsvc.Change{Events: []formsvc.Event{e}})
+			},
+			func(e formsvc.Event) error { return w.createSignature(w.ctx, w.newSignature(&r), e) },
+			func(e formsvc.Event) error {
+				_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
+				return err
+			},
+			func(formsvc.Event) error {
+				_, err := w.store.Redeliver(w.ctx, d, nextDay(), nil)
+				return err
+			},
+			func(formsvc.Event) error {
+				w.attend(&sc.hook, nextDay(), delivery.Failed)
+				_, err := w.store.RedeliverFailed(w.ctx, formsvc.RedeliverQuery{
+					Key: webhookKey(&sc.hook), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10,
+				}, nil)
+				return err
+			},
+		} {
+			w.must("a call", call(w.newEvent(&r)))
+			w.must(fmt.Sprint("Wait after call ", i), w.wait())
+		}
+	}
+}
+
+func testWaitDuringCommit(w *world) {
+	sc := w.addScene()
+	result := make(chan error)
+	for range 50 {
+		go func() { result <- w.wait() }()
+		w.addResponse(&sc.campaign)
+		w.must("Wait during CreateResponse", <-result)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	go func() {
+		var err error
+		for err == nil { // a store may wake up without work
+			err = w.store.Wait(ctx, time.Hour)
+		}
+		result <- err
+	}()
+	cancel()
+	w.wantError("Wait", <-result, context.Canceled)
 }

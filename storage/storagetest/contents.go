@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"context"
-	"reflect"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -16,7 +15,7 @@ func contents(ctx context.Context, s Store, accounts []formsvc.ID) (map[string]a
 		c.add("account", id, a, err)
 		keys, err := s.Keys(ctx, id)
 		c.add("keys", id, keys, err)
-		campaigns := collect(&c, "campaigns", id, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Campaign], error) {
+		campaigns := addList(&c, "campaigns", id, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Campaign], error) {
 			return s.Campaigns(ctx, formsvc.CampaignQuery{AccountID: id, Page: p})
 		})
 		for i := range campaigns {
@@ -27,10 +26,10 @@ func contents(ctx context.Context, s Store, accounts []formsvc.ID) (map[string]a
 		for i := range hooks {
 			c.addWebhook(&hooks[i])
 		}
-		collect(&c, "notices", id, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Notice], error) {
+		addList(&c, "notices", id, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Notice], error) {
 			return s.Notices(ctx, formsvc.NoticeQuery{AccountID: id, Page: p})
 		})
-		collect(&c, "audit", id, func(p formsvc.PageQuery) (formsvc.Page[formsvc.AuditEntry], error) {
+		addList(&c, "audit", id, func(p formsvc.PageQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 			return s.Audit(ctx, formsvc.AuditQuery{AccountID: id, Page: p})
 		})
 		events, err := s.Events(ctx, formsvc.EventQuery{AccountID: id, Limit: formsvc.MaxLimit, Early: true})
@@ -55,26 +54,26 @@ func (c *collector) add(what string, id formsvc.ID, value any, err error) {
 }
 
 func (c *collector) addCampaign(campaign *formsvc.Campaign) {
-	responses := collect(c, "responses", campaign.ID, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
+	responses := addList(c, "responses", campaign.ID, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
 		return c.s.Responses(c.ctx, formsvc.ResponseQuery{AccountID: campaign.AccountID, CampaignID: campaign.ID, Page: p})
 	})
 	for i := range responses {
-		r := &responses[i]
-		of := string(r.CampaignID) + " " + string(r.ID)
-		collect(c, "files", formsvc.ID(of), func(p formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
-			return c.s.Files(c.ctx, formsvc.FileQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: p})
+		k := keyOf(&responses[i])
+		of := k.CampaignID + " " + k.ID
+		addList(c, "files", of, func(p formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
+			return c.s.Files(c.ctx, formsvc.FileQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID, Page: p})
 		})
-		collect(c, "comments", formsvc.ID(of), func(p formsvc.PageQuery) (formsvc.Page[formsvc.Comment], error) {
-			return c.s.Comments(c.ctx, formsvc.CommentQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: p})
+		addList(c, "comments", of, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Comment], error) {
+			return c.s.Comments(c.ctx, formsvc.CommentQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID, Page: p})
 		})
-		collect(c, "signatures", formsvc.ID(of), func(p formsvc.PageQuery) (formsvc.Page[formsvc.Signature], error) {
-			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: p})
+		addList(c, "signatures", of, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Signature], error) {
+			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID, Page: p})
 		})
 	}
 }
 
 func (c *collector) addWebhook(hook *formsvc.Webhook) {
-	deliveries := collect(c, "deliveries", hook.ID, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Delivery], error) {
+	deliveries := addList(c, "deliveries", hook.ID, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Delivery], error) {
 		return c.s.Deliveries(c.ctx, formsvc.DeliveryQuery{AccountID: hook.AccountID, WebhookID: hook.ID, Page: p})
 	})
 	var events []string
@@ -82,7 +81,7 @@ func (c *collector) addWebhook(hook *formsvc.Webhook) {
 		deliveries[i] = specified(deliveries[i])
 		events = append(events, string(deliveries[i].EventID))
 	}
-	payloads, err := c.s.Payloads(c.ctx, events)
+	payloads, err := c.s.Payloads(c.ctx, append(events, "nope", ""))
 	c.add("payloads", hook.ID, payloads, err)
 	key := webhookKey(hook)
 	stats, err := c.s.QueueStats(c.ctx, formsvc.QueueQuery{Webhook: &key, Limit: formsvc.MaxCounted})
@@ -97,49 +96,20 @@ func specified(d formsvc.Delivery) formsvc.Delivery {
 	return d
 }
 
-// collect adds a whole list, oldest first. Its total must be right.
-func collect[T any](c *collector, what string, of formsvc.ID, list func(formsvc.PageQuery) (formsvc.Page[T], error)) []T {
-	items, total := []T{}, int64(0)
-	for more := true; more && c.err == nil; {
-		page, err := list(formsvc.PageQuery{Limit: formsvc.MaxLimit, Offset: len(items), Ascending: true})
-		c.add(what, of, nil, err)
-		items, total, more = append(items, page.Items...), page.Total, page.More && len(page.Items) > 0
-	}
-	c.add(what, of, items, nil)
+// addList adds a whole list. Its total must be right.
+func addList[T any](c *collector, what string, of formsvc.ID, list func(formsvc.PageQuery) (formsvc.Page[T], error)) []T {
+	items, total, err := collect(list)
+	c.add(what, of, items, err)
 	c.add("total of "+what, of, total-int64(len(items)), nil)
 	return items
 }
 
-// spoil overwrites everything that a result shares with its copies: a store must not share it with its caller.
-func spoil(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer:
-		if !v.IsNil() {
-			spoil(v.Elem())
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				spoil(v.Field(i))
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			switch e := v.Index(i); e.Kind() {
-			case reflect.Uint8:
-				e.SetUint('X')
-			case reflect.String:
-				e.SetString("spoiled")
-			default:
-				spoil(e)
-			}
-		}
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			spoil(v.MapIndex(key))
-			if e := v.MapIndex(key); e.Kind() == reflect.String {
-				v.SetMapIndex(key, reflect.Zero(e.Type()))
-			}
-		}
+// collect returns a whole list, oldest first, and its total.
+func collect[T any](list func(formsvc.PageQuery) (formsvc.Page[T], error)) (items []T, total int64, err error) {
+	for more := true; more && err == nil; {
+		var page formsvc.Page[T]
+		page, err = list(formsvc.PageQuery{Limit: formsvc.MaxLimit, Offset: len(items), Ascending: true})
+		items, total, more = append(items, page.Items...), page.Total, page.More && len(page.Items) > 0
 	}
+	return items, total, err
 }

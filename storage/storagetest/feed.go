@@ -1,40 +1,43 @@
 package storagetest
 
 import (
+	"bytes"
 	"context"
+	"math/rand/v2"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// feed reads on from q.After until it finds that event. It returns all events up to there and the position. A store may
-// show an event late, for example while an older transaction is open.
-func (w *world) feed(q formsvc.EventQuery, last *formsvc.Event) ([]formsvc.Event, formsvc.EventPosition) {
+// feed reads on from q.After until it finds that event. It returns all events up to there. A store may show an event late,
+// for example while an older transaction is open.
+func (w *world) feed(q formsvc.EventQuery, last formsvc.ID) (events []formsvc.Event) {
 	w.Helper()
 	guard, stop := context.WithTimeout(w.ctx, 2*time.Minute)
 	defer stop()
-	var events []formsvc.Event
 	for guard.Err() == nil {
-		page := w.events(q)
-		events = append(events, page.Items...)
-		q.After = page.Next
-		if slices.ContainsFunc(page.Items, func(e formsvc.Event) bool { return e.ID == last.ID }) {
-			return events, q.After
+		items := w.page(w.store, &q)
+		events = append(events, items...)
+		if slices.ContainsFunc(items, func(e formsvc.Event) bool { return e.ID == last }) {
+			return events
 		}
-		if len(page.Items) == 0 {
+		if len(items) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	w.Fatalf("Events: %d events came, and event %s did not", len(events), last.ID)
-	return nil, q.After
+	w.Fatalf("Events: %d events came, and event %s did not", len(events), last)
+	return nil
 }
 
-// events returns a page, and checks that its position moves on.
-func (w *world) events(q formsvc.EventQuery) formsvc.EventPage {
+// page returns a page of events and moves on to the next. It checks that its position moves on.
+func (w *world) page(s Store, q *formsvc.EventQuery) []formsvc.Event {
 	w.Helper()
-	page, err := w.store.Events(w.ctx, q)
+	page, err := s.Events(w.ctx, *q)
 	w.must("Events", err)
 	if page.Next == q.After && (len(page.Items) > 0 || page.More) {
 		w.Fatalf("Events: a page of %d events (more: %t) leads back to where it began", len(page.Items), page.More)
@@ -42,85 +45,191 @@ func (w *world) events(q formsvc.EventQuery) formsvc.EventPage {
 	if limit := q.Clamped().Limit; len(page.Items) > limit {
 		w.Errorf("Events: %d events, limit %d", len(page.Items), limit)
 	}
-	return page
+	q.After = page.Next
+	return page.Items
 }
 
-// addEvents raises events of these types, one after the other.
-func (w *world) addEvents(c *formsvc.Campaign, types ...formsvc.EventType) []formsvc.Event {
-	w.Helper()
-	events := make([]formsvc.Event, len(types))
-	for i, t := range types {
-		r := w.newResponse(c)
-		events[i] = w.newEvent(&r)
-		events[i].Type = t
-		w.must("CreateResponse", w.create(r, events[i]))
-	}
-	return events
-}
-
-// wholeFeed reads page by page from q.After until it finds that event. It returns all events up to there and the
-// position.
-func (w *world) wholeFeed(q formsvc.EventQuery, last formsvc.ID) ([]formsvc.Event, formsvc.EventPosition) {
-	w.Helper()
-	guard, stop := context.WithTimeout(w.ctx, 2*time.Minute)
-	defer stop()
-	var events []formsvc.Event
-	for guard.Err() == nil {
-		page, err := allEvents(w.ctx, w.store, q)
-		w.must("AllEvents", err)
-		if limit := q.Clamped().Limit; len(page.Items) > limit {
-			w.Errorf("AllEvents: %d events, limit %d", len(page.Items), limit)
-		}
-		if page.Next == q.After && (len(page.Items) > 0 || page.More) {
-			w.Fatalf("AllEvents: a page of %d events (more: %t) leads back to where it began", len(page.Items), page.More)
-		}
-		events = append(events, page.Items...)
-		q.After = page.Next
-		if slices.ContainsFunc(page.Items, func(e formsvc.Event) bool { return e.ID == last }) {
-			return events, q.After
-		}
-		if len(page.Items) == 0 {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	w.Fatalf("AllEvents: %d events came, and event %s did not", len(events), last)
-	return nil, q.After
-}
-
-// addMixed raises events of several accounts in turn, with test events between them.
-func (w *world) addMixed(scenes []*scene, rounds int) (events []formsvc.Event) {
-	w.Helper()
-	types := webhook.EventTypes()
-	for i := range rounds {
-		for j, sc := range scenes {
-			if (i+j)%3 == 2 {
-				_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
-				w.must("CreateTest", err)
-			}
-			events = append(events, w.addEvents(&sc.campaign, types[(i*len(scenes)+j)%len(types)])...)
-		}
-	}
-	return events
-}
-
+// testWholeFeed reads the events of several accounts, with test events between them.
 func testWholeFeed(w *world) {
 	scenes := []*scene{w.addScene(), w.addScene(), w.addScene()}
-	silent := w.addAccount()
-	want := w.addMixed(scenes, 5)
-	last := want[len(want)-1].ID
+	var want []formsvc.Event
+	for i := range 20 {
+		sc := scenes[i%3]
+		if i%4 == 0 {
+			_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
+			w.must("CreateTest", err)
+		}
+		r := w.newResponse(&sc.campaign)
+		e := w.newEvent(&r)
+		e.Type = webhook.EventTypes()[i%4]
+		w.must("CreateResponse", w.create(r, e))
+		want = append(want, e)
+	}
 	for _, limit := range []int{0, 1, 2, len(want) - 1, len(want), len(want) + 1} {
-		for _, account := range []formsvc.ID{"", scenes[0].account.ID, silent.ID, "nope"} {
-			got, _ := w.wholeFeed(formsvc.EventQuery{AccountID: account, Limit: limit}, last)
-			w.same("events of all accounts", got, want)
+		q := formsvc.EventQuery{AllAccounts: true, AccountID: scenes[0].account.ID, Limit: limit}
+		w.same("events of all accounts", w.feed(q, want[len(want)-1].ID), want)
+	}
+	q := formsvc.EventQuery{AllAccounts: true, Types: webhook.EventTypes()[3:4], Limit: 2}
+	w.same("events of a type", w.feed(q, want[19].ID), []formsvc.Event{want[3], want[7], want[11], want[15], want[19]})
+}
+
+// followed follows the events of an account, and of all, while many clients create responses and change one of them in
+// every way that raises events. The payload of an event about that response is its version. Each event must come once, and
+// those about the response in the order of its changes.
+func (w *world) followed(stores []Store) {
+	sc, other := w.addScene(), w.addScene()
+	r := w.newResponse(&sc.campaign)
+	w.must("CreateResponse", w.create(r, w.versionEvent(&r, webhook.ResponseCreated)))
+	var clients sync.WaitGroup
+	var raised atomic.Int64 // by the account
+	for i := range 40 {
+		random := rand.New(rand.NewPCG(34, uint64(i)))
+		clients.Go(func() {
+			for range 6 {
+				store, way := stores[random.IntN(len(stores))], random.IntN(6)
+				if way > 3 {
+					raised.Add(1)
+					_, err := w.changeOnce(store, &r, way)
+					w.check("a change", err)
+					continue
+				}
+				in := []*scene{sc, sc, sc, other}[way]
+				fresh := w.newResponse(&in.campaign)
+				events := []formsvc.Event{w.newEvent(&fresh), w.newEvent(&fresh)}
+				w.check("CreateResponse", store.CreateResponse(w.ctx, fresh, 1, formsvc.Change{Events: events}))
+				if in == sc {
+					raised.Add(2)
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		clients.Wait()
+		close(ended)
+	}()
+	var seen, all []formsvc.Event
+	one, whole := formsvc.EventQuery{AccountID: sc.account.ID, Limit: 7}, formsvc.EventQuery{AllAccounts: true, Limit: 5}
+	for n, changing := 0, true; changing; n++ {
+		select {
+		case <-ended:
+			changing = false
+		default:
+		}
+		seen, all = append(seen, w.page(stores[n%len(stores)], &one)...), append(all, w.page(w.store, &whole)...)
+	}
+	last, err := w.changeOnce(w.store, &r, 4)
+	w.must("the last change", err)
+	seen, all = append(seen, w.feed(one, last.ID)...), append(all, w.feed(whole, last.ID)...)
+	w.wantFollowed(sc, &r, seen, int(raised.Load())+2)
+	w.same("events, read once more", w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, last.ID), seen)
+	w.same("events of all accounts", slices.DeleteFunc(all, func(e formsvc.Event) bool { return e.AccountID != sc.account.ID }), seen)
+}
+
+// wantFollowed fails the test unless the events are that many, each is there once, and those about the response are in the
+// order of its versions: an update has the next version, and any other event the same.
+func (w *world) wantFollowed(sc *scene, r *formsvc.Response, events []formsvc.Event, want int) {
+	w.Helper()
+	known := make(map[formsvc.ID]bool)
+	var about []formsvc.Event
+	version := int64(1)
+	for i := range events {
+		e := &events[i]
+		if known[e.ID] || e.AccountID != sc.account.ID {
+			w.Errorf("event %s came twice, or is not of the account", e.ID)
+		}
+		known[e.ID] = true
+		if e.ResponseID != r.ID {
+			continue
+		}
+		if e.Type == webhook.ResponseUpdated {
+			version++
+		}
+		if string(e.Payload) != strconv.FormatInt(version, 10) {
+			w.Fatalf("an event of version %s comes with version %d", e.Payload, version)
+		}
+		about = append(about, *e)
+	}
+	if len(events) != want {
+		w.Errorf("%d events came, want %d", len(events), want)
+	}
+	got, err := w.store.EventsAbout(w.ctx, keyOf(r), len(events))
+	w.must("EventsAbout", err)
+	w.same("events about the response", got, about)
+	got = w.recent(sc, len(events)+1)
+	slices.Reverse(got)
+	w.same("newest events", got, events)
+}
+
+// versionEvent returns an event whose payload is the version of the response.
+func (w *world) versionEvent(r *formsvc.Response, t formsvc.EventType) formsvc.Event {
+	e := w.newEvent(r)
+	e.Type, e.Payload = t, strconv.AppendInt(nil, r.Version, 10)
+	return e
+}
+
+// changeOnce adds a file or a signature to a response, or updates it.
+func (w *world) changeOnce(store Store, r *formsvc.Response, way int) (e formsvc.Event, err error) {
+	raise := func(r *formsvc.Response, t formsvc.EventType) (formsvc.Change, error) {
+		e = w.versionEvent(r, t)
+		return formsvc.Change{Events: []formsvc.Event{e}}, nil
+	}
+	switch f := w.newFile(r); {
+	case way == 4:
+		_, err = store.UpdateResponse(w.ctx, keyOf(r), func(r *formsvc.Response) (formsvc.Change, error) {
+			r.Version++
+			return raise(r, webhook.ResponseUpdated)
+		})
+	case f.ID[len(f.ID)-1]%2 == 0:
+		err = store.CreateFile(w.ctx, f, func(r *formsvc.Response) (formsvc.Change, error) { return raise(r, webhook.FileUploaded) })
+	default:
+		_, err = store.CreateSignature(w.ctx, w.newSignature(r), func(r *formsvc.Response, _ *formsvc.Signature) (formsvc.Change, error) {
+			return raise(r, webhook.SignatureCompleted)
+		})
+	}
+	return e, err
+}
+
+// recentBehindTests adds many test events before, between and after the others.
+func recentBehindTests(w *world) any {
+	sc := w.addScene()
+	for i := range 250 {
+		_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
+		w.must("CreateTest", err)
+		if i%60 == 59 {
+			w.addResponse(&sc.campaign)
 		}
 	}
-	// A reader that goes on from any position misses nothing.
-	page, err := allEvents(w.ctx, w.store, formsvc.EventQuery{Limit: 4})
-	w.must("AllEvents", err)
-	more := w.addMixed(scenes, 2)
-	got, end := w.wholeFeed(formsvc.EventQuery{After: page.Next, Limit: 3}, more[len(more)-1].ID)
-	w.same("events after the fourth", got, append(want[4:], more...))
-	page, err = allEvents(w.ctx, w.store, formsvc.EventQuery{After: end})
-	w.must("AllEvents", err)
-	w.same("events after the last", len(page.Items), 0)
+	var got []any
+	for limit := range 6 {
+		got = append(got, w.recent(sc, limit))
+	}
+	return got
+}
+
+func (w *world) recent(sc *scene, limit int) []formsvc.Event {
+	w.Helper()
+	list, err := w.store.RecentEvents(w.ctx, formsvc.RecentQuery{AccountID: sc.account.ID, Limit: limit})
+	w.must("RecentEvents", err)
+	return list
+}
+
+// eventBytes reads payloads that don't all fit.
+func eventBytes(w *world) any {
+	sc := w.addScene()
+	r := w.newResponse(&sc.campaign)
+	var got []any
+	const most = formsvc.DefaultEventBytes
+	for i, size := range []int{1, most - 1, 1, most + 1, 0, most / 2, most / 2} {
+		e := w.newEvent(&r)
+		if e.Payload = bytes.Repeat([]byte{'a' + byte(i)}, size); i == 0 {
+			w.must("CreateResponse", w.create(r, e))
+		} else {
+			w.must("UpdateResponse", w.update(w.ctx, keyOf(&r), e))
+		}
+		about, err := w.store.EventsAbout(w.ctx, keyOf(&r), 100)
+		w.must("EventsAbout", err)
+		got = append(got, w.recent(sc, 100), about)
+	}
+	return got
 }

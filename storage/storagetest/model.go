@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -26,37 +28,58 @@ var seedOnce sync.Once
 
 // testModel applies random histories to the store and to a memory store, the oracle. Each call must have the same result
 // on both, and both must keep the same in the end. All histories use one store: each has its own accounts, and its own
-// range of time. If one fails, rapid prints the shortest such history that it finds.
+// range of time. If one fails, rapid prints the shortest such history that it finds. extra is another step, if it isn't nil.
 //
-// The histories are the same in each run, so that a test that passes goes on passing. Others have other seeds:
-// go test -rapid.seed=2.
-func testModel(t *testing.T, store Store, checks int) {
+// The histories are the same in each run, so that a test that passes goes on passing, unless the build tag long is set.
+// Others have other seeds: go test -rapid.seed=2.
+func testModel(w *world, checks int, extra func(*model)) {
+	seed := flag.Lookup("rapid.seed")
 	seedOnce.Do(func() {
-		if seed := flag.Lookup("rapid.seed"); seed != nil && seed.Value.String() == "0" {
-			if err := seed.Value.Set("1"); err != nil {
-				t.Error(err)
+		if first := uint64(1); seed.Value.String() == "0" {
+			if randomSeed {
+				first = rand.Uint64()
 			}
+			w.check("the seed", seed.Value.Set(strconv.FormatUint(first, 10)))
 		}
 	})
+	w.Logf("-rapid.seed=%s", seed.Value)
 	if checks == 0 {
 		checks = defaultChecks
 	}
 	histories, failed := 0, false
-	rapid.Check(t, func(r *rapid.T) {
+	rapid.Check(w.T, func(r *rapid.T) {
 		histories++
 		if histories > checks && !failed {
 			return
 		}
 		good := false
-		defer func() { failed = failed || !good }()
-		m := newModel(t.Context(), r, store, histories)
+		m := newModel(w, r, histories)
 		defer m.leave()
+		defer func() {
+			if !good && !failed {
+				w.Logf("the first failure: %s", m.failure)
+			}
+			failed = failed || !good
+		}()
 		for range 3 { // each has 30 calls on average, see rapid.steps
-			m.Repeat(m.actions())
+			m.Repeat(m.actions(extra))
 		}
 		m.compare()
 		good = true
 	})
+}
+
+// reopen closes the store and opens it again.
+func (m *model) reopen() {
+	m.world.must("Close", m.world.store.Close())
+	m.world.store = m.world.reopen(m.world.T, m.world.store)
+	m.stores[subject] = m.world.store
+}
+
+// other goes on with the other store over the same data.
+func (m *model) other() {
+	m.world.store, m.world.twin = m.world.twin, m.world.store
+	m.stores[subject] = m.world.store
 }
 
 // The indices of a model's stores.
@@ -69,13 +92,17 @@ const (
 // name what is gone.
 type model struct {
 	*rapid.T
+	maker
 
+	world  *world
 	ctx    context.Context
 	stores [2]Store
 	start  time.Time
 	now    time.Time // of the last record
 	count  int64     // of identifiers
 	err    error     // of the last call
+
+	failure string // how a result differed
 
 	accounts   []formsvc.ID
 	keys       []formsvc.Key
@@ -93,6 +120,7 @@ type model struct {
 	claims     []held[delivery.Claim]
 	digests    []held[formsvc.Digest]
 	positions  [][2]formsvc.EventPosition
+	gone       map[formsvc.ID]bool // responses that were deleted: services never use an identifier again
 }
 
 // A held is a lease, whose fencing token each store chooses.
@@ -101,10 +129,21 @@ type held[T any] struct {
 	lease [2]int64
 }
 
-func newModel(ctx context.Context, r *rapid.T, store Store, n int) *model {
+func newModel(w *world, r *rapid.T, n int) *model {
 	// Histories last less than a thousand hours.
 	begin := start().Add(time.Duration(n) * 1000 * time.Hour)
-	m := &model{T: r, ctx: ctx, stores: [2]Store{memory.New(), store}, start: begin, now: begin}
+	m := &model{
+		T: r, world: w, ctx: w.ctx, stores: [2]Store{memory.New(), w.store}, start: begin, now: begin, gone: make(map[formsvc.ID]bool),
+	}
+	m.maker = maker{func() (formsvc.ID, time.Time) {
+		m.count++
+		at := m.tick()
+		id := idAt(at, m.count)
+		if m.count%3 == 0 { // of another place, and finer than stores keep
+			at = at.In(time.FixedZone("", 5400)).Add(999)
+		}
+		return id, at
+	}}
 	for _, what := range prunables() { // what a failed history left
 		m.pruneAll(subject, what, begin)
 	}
@@ -116,29 +155,14 @@ func newModel(ctx context.Context, r *rapid.T, store Store, n int) *model {
 
 // settle adds an account with a campaign, a response and a webhook.
 func (m *model) settle() {
-	a := formsvc.Account{ID: m.id(), CreatedAt: m.now}
-	a.Name = "account " + string(a.ID)
-	c := formsvc.Campaign{
-		ID: m.id(), AccountID: a.ID, Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
-		CampaignInput: formsvc.CampaignInput{Title: "Town hall", Status: formsvc.CampaignOpen},
-	}
-	r := formsvc.Response{
-		ID: m.id(), AccountID: a.ID, CampaignID: c.ID, Status: "pending", Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
-		Answers: formsvc.NewAnswers(), User: formsvc.User{Email: addresses()[0]},
-	}
-	r.Reference = "R-" + string(r.ID[24:])
-	w := formsvc.Webhook{
-		ID: m.id(), AccountID: a.ID, URL: "https://example.com", Events: webhook.EventTypes(), Secret: "s",
-		Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
-	}
+	a := m.newAccount()
+	c, w := m.newCampaign(a.ID), m.newWebhook(a.ID)
+	r := m.newResponse(&c)
 	m.accounts, m.campaigns = append(m.accounts, a.ID), append(m.campaigns, campaignKey(&c))
 	m.responses, m.references = append(m.responses, keyOf(&r)), append(m.references, r.Reference)
 	m.hooks = append(m.hooks, webhookKey(&w))
 	m.do("begin", func(s Store, _ int) (any, error) {
-		err := errors.Join(
-			s.CreateAccount(m.ctx, a, nil, formsvc.Change{}), s.CreateCampaign(m.ctx, c, formsvc.Change{}),
-			s.CreateResponse(m.ctx, r, 1, formsvc.Change{}),
-		)
+		err := errors.Join(s.CreateAccount(m.ctx, a, nil, none), s.CreateCampaign(m.ctx, c, none), s.CreateResponse(m.ctx, r, 1, none))
 		_, _, hook := s.CreateWebhook(m.ctx, w, 10, nil)
 		return nil, errors.Join(err, hook)
 	})
@@ -147,7 +171,7 @@ func (m *model) settle() {
 // leave removes what other histories would see: claims are made for all accounts.
 func (m *model) leave() {
 	for _, key := range m.hooks {
-		_ = m.stores[subject].DeleteWebhook(m.ctx, key, formsvc.Change{})
+		_ = m.stores[subject].DeleteWebhook(m.ctx, key, none)
 	}
 }
 
@@ -169,11 +193,6 @@ func (m *model) pruneAll(store int, what formsvc.Prunable, before time.Time) {
 func (m *model) tick() time.Time {
 	m.now = m.now.Add(701 * time.Microsecond)
 	return m.now
-}
-
-func (m *model) id() formsvc.ID {
-	m.count++
-	return idAt(m.tick(), m.count)
 }
 
 // errDecided is what a decide function returns that decides against a change.
@@ -213,7 +232,8 @@ func (m *model) do(name string, call func(s Store, i int) (any, error)) any {
 	m.err = wantErr
 	wantKind := kindOf(wantErr)
 	if !sameKind(kindOf(err), wantKind) {
-		m.Logf("%s: error %v, want %v", name, err, wantErr)
+		m.failure = fmt.Sprintf("%s: error %v, want %v", name, err, wantErr)
+		m.Log(m.failure)
 		m.Fatalf("%s: another error than the oracle's", name)
 	}
 	if wantErr == nil {
@@ -227,8 +247,9 @@ func (m *model) do(name string, call func(s Store, i int) (any, error)) any {
 // compareValues fails the history if the values differ. The message doesn't have the values: rapid repeats a history
 // with other identifiers, and its failure must be the same.
 func (m *model) compareValues(name string, got, want any) {
-	if path, g, x := difference(name, reflect.ValueOf(got), reflect.ValueOf(want)); path != "" {
-		m.Logf("%s is %s, want %s", path, g, x)
+	if d := difference(name, got, want); d != "" {
+		m.Log(d)
+		m.failure = d
 		m.Fatalf("%s differs from the oracle's", name)
 	}
 }
@@ -250,60 +271,49 @@ func (m *model) compare() {
 		m.claim(func() (int, bool) { return 100, false })
 	}
 	for i := range m.links {
-		m.redeem(&m.links[i], m.newSession(), false)
+		m.redeem(&m.links[i], m.addSession(), false)
 	}
 }
 
 // addHidden adds what no list has.
-func (m *model) addHidden(s Store, all map[string]any) error {
+func (m *model) addHidden(s Store, all map[string]any) (err error) {
+	add := func(what string, id formsvc.ID, value any, failed error) {
+		if failed != nil && !errors.Is(failed, formsvc.ErrNotFound) {
+			err = failed
+		}
+		all[what+" "+string(id)] = value
+	}
 	for i := range m.keys {
 		k, err := s.KeyByHash(m.ctx, m.keys[i].Hash)
-		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
-			return err
-		}
-		all["key "+string(m.keys[i].ID)] = k
+		add("key", m.keys[i].ID, k, err)
 	}
 	for i := range m.sessions {
 		x, err := s.SessionByHash(m.ctx, m.sessions[i].Hash)
-		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
-			return err
-		}
-		all["session "+string(m.sessions[i].ID)] = x
+		add("session", m.sessions[i].ID, x, err)
 	}
 	for i := range m.events {
 		e, err := s.Event(m.ctx, m.events[i].AccountID, m.events[i].ID)
-		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
-			return err
-		}
-		all["event "+string(m.events[i].ID)] = e
+		add("event", m.events[i].ID, e, err)
 	}
-	unknown, err := s.UnknownFiles(m.ctx, m.fileIDs())
-	if err != nil {
-		return err
-	}
-	all["unknown files"] = unknown
-	for _, account := range m.accounts {
+	unknown, failed := s.UnknownFiles(m.ctx, m.fileIDs())
+	add("unknown files", "", unknown, failed)
+	for i, account := range m.accounts {
 		for _, email := range addresses() {
+			sent, err := s.Responses(m.ctx, formsvc.ResponseQuery{
+				AccountID: account, CampaignID: m.campaigns[i].ID, Filter: formsvc.ResponseFilter{Email: email, AnyCase: true},
+			})
+			add("responses by "+email, account, sent, err)
 			signed, err := s.Signatures(m.ctx, formsvc.SignatureQuery{AccountID: account, Email: email, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit}})
-			if err != nil {
-				return err
-			}
-			all["signatures by "+email+" of "+string(account)] = signed
+			add("signatures by "+email, account, signed, err)
 		}
 		for _, key := range recordKeys() {
 			r, err := s.Recall(m.ctx, account, key, time.Time{})
-			if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
-				return err
-			}
-			all["record "+key+" of "+string(account)] = r
+			add("record "+key, account, r, err)
 		}
 		use, err := s.QuotaUse(m.ctx, account, time.Time{})
-		if err != nil {
-			return err
-		}
-		all["quota of "+string(account)] = use
+		add("quota", account, use, err)
 	}
-	return nil
+	return err
 }
 
 // chance is true once in n, and false in the simplest history.
@@ -346,7 +356,7 @@ func (m *model) owner(account formsvc.ID) formsvc.ID {
 	if !m.chance("other account", 15) {
 		return account
 	}
-	return oneOf(m, "account", append([]formsvc.ID{"", m.id()}, m.accounts...)...)
+	return oneOf(m, "account", append([]formsvc.ID{"", m.nextID()}, m.accounts...)...)
 }
 
 func (m *model) response() formsvc.ResponseKey {
@@ -371,7 +381,7 @@ func (m *model) page(ids ...formsvc.ID) formsvc.PageQuery {
 	case 1:
 		q.Offset = m.number("offset", 0, 4)
 	case 2:
-		q.After = m.id()
+		q.After = m.nextID()
 	case 3:
 		if len(ids) > 0 {
 			q.After = one(m, "after", ids)
@@ -396,34 +406,27 @@ func (m *model) change(r formsvc.ResponseKey) formsvc.Change {
 		c.Events = append(c.Events, m.event(r))
 	}
 	if m.chance("audit", 4) {
-		c.Audit = &formsvc.AuditEntry{
-			ID: m.id(), AccountID: r.AccountID, Actor: "ada", Action: oneOf[formsvc.AuditAction](m, "action", "a", "b"), Target: r.ID,
-			Details: map[string]string{"name": "é"}, CreatedAt: m.now,
-		}
+		entry := m.newAudit(r.AccountID)
+		entry.Action, entry.Target = oneOf[formsvc.AuditAction](m, "action", "a", "b"), r.ID
 		if len(m.audit) > 0 && m.chance("taken entry", 8) {
-			c.Audit.ID = one(m, "entry", m.audit).ID
+			entry.ID = one(m, "entry", m.audit).ID
 		}
-		m.audit = append(m.audit, *c.Audit)
+		c.Audit, m.audit = &entry, append(m.audit, entry)
 	}
 	if m.chance("idempotent", 4) {
-		c.Idempotency = &formsvc.IdempotencyRecord{
-			AccountID: r.AccountID, Key: oneOf(m, "key", recordKeys()...), CreatedAt: m.tick(), Reply: formsvc.Reply{
-				Request: keyHash(r.ID), Status: oneOf(m, "status", 201, 422), ETag: `"1"`, Location: "/l",
-				Body: []byte(`{"e":"` + oneOf(m, "email", addresses()...) + `"}`),
-			},
+		record := m.newRecord(r.AccountID, oneOf(m, "key", recordKeys()...))
+		record.Status, record.Body = oneOf(m, "status", 201, 422), []byte(`{"e":"`+oneOf(m, "email", addresses()...)+`"}`)
+		if record.ResponseID = r.ID; record.Status != 201 {
+			record.ResponseID = ""
 		}
-		if c.Idempotency.Status == 201 {
-			c.Idempotency.ResponseID = r.ID
-		}
+		c.Idempotency = &record
 	}
 	return c
 }
 
 func (m *model) event(r formsvc.ResponseKey) formsvc.Event {
-	e := formsvc.Event{
-		ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID,
-		Type: oneOf(m, "type", webhook.EventTypes()[:3]...), CreatedAt: m.now, TraceParent: oneOf(m, "trace", "", "00-1"),
-	}
+	e := m.newEvent(recordOf(r))
+	e.Type = oneOf(m, "type", webhook.EventTypes()[:3]...)
 	e.Payload = slices.Repeat([]byte{'p'}, m.number("size", 0, 40))
 	m.events = append(m.events, e)
 	return e

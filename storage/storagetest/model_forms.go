@@ -15,9 +15,9 @@ import (
 )
 
 // actions returns the steps of a history.
-func (m *model) actions() map[string]func(*rapid.T) {
+func (m *model) actions(extra func(*model)) map[string]func(*rapid.T) {
 	all := make(map[string]func(*rapid.T))
-	for name, do := range map[string]func(){
+	steps := map[string]func(){
 		"account": m.updateAccount, "add key": m.addKey, "revoke key": m.revokeKey, "use keys": m.useKeys,
 		"add campaign": m.addCampaign, "update campaign": m.updateCampaign, "list campaigns": m.listCampaigns,
 		"add response": m.addResponse, "add another response": m.addResponse, "update response": m.updateResponse,
@@ -35,7 +35,11 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"feed": m.feed, "recent": m.recent, "about": m.about,
 		"note": m.note, "recall": m.recall, "list audit": m.listAudit, "add quota": m.addQuota,
 		"add link": m.addLink, "redeem": m.redeemSome, "end sessions": m.endSessions, "prune": m.prune, "erase": m.erase,
-	} {
+	}
+	if extra != nil {
+		steps["extra"] = func() { extra(m) }
+	}
+	for name, do := range steps {
 		all[name] = func(t *rapid.T) {
 			m.T = t
 			do()
@@ -49,7 +53,7 @@ func (m *model) pause() { m.now = m.now.Add(oneOf(m, "pause", time.Minute, time.
 func (m *model) updateAccount() {
 	id, contact := m.owner(m.accounts[0]), oneOf(m, "contact", "", "ada@example.com")
 	name := oneOf(m, "name", "name of ", "account ") + string(oneOf(m, "whose", m.accounts...))
-	edit := decide(m, formsvc.Change{}, func(a *formsvc.Account) { a.Contact, a.Name = contact, name })
+	edit := decide(m, none, func(a *formsvc.Account) { a.Contact, a.Name = contact, name })
 	m.do("UpdateAccount", func(s Store, _ int) (any, error) {
 		return s.UpdateAccount(m.ctx, id, func(a *formsvc.Account) error {
 			_, err := edit(a)
@@ -60,11 +64,7 @@ func (m *model) updateAccount() {
 }
 
 func (m *model) addKey() {
-	id := m.id()
-	k := formsvc.Key{
-		ID: id, AccountID: m.owner(m.accounts[0]), Name: "key", Prefix: "formsvc_abc123", Hash: keyHash(id),
-		Permissions: []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesWrite}, CreatedAt: m.now,
-	}
+	k := m.newKey(m.owner(m.accounts[0]))
 	if m.chance("expires", 2) {
 		k.ExpiresAt = m.tick().Add(time.Minute)
 	}
@@ -72,7 +72,7 @@ func (m *model) addKey() {
 		k.Hash, k.AccountID = one(m, "key", m.keys).Hash, m.accounts[0]
 	}
 	m.keys = append(m.keys, k)
-	c := m.change(formsvc.ResponseKey{AccountID: k.AccountID, ID: m.id()})
+	c := m.change(formsvc.ResponseKey{AccountID: k.AccountID, ID: m.nextID()})
 	c.Limit = oneOf(m, "limit", 0, 1, 2, 3)
 	m.do("CreateKey", func(s Store, _ int) (any, error) { return nil, s.CreateKey(m.ctx, k, c) })
 }
@@ -103,23 +103,20 @@ func (m *model) input() formsvc.CampaignInput {
 		Description: strings.Repeat("d", oneOf(m, "size", 0, 900)), EmailOptional: m.chance("optional", 2),
 	}
 	if m.chance("full", 3) {
-		in.OpensAt, in.ClosesAt = m.now, m.now.Add(time.Hour)
-		in.Metadata = map[string]string{"k": "v", "é": ""}
-		in.Modules = []formsvc.Module{
-			{Name: "q", Label: "Q", Type: formsvc.ChoiceModule, Required: true, Options: []string{"b", "a"}, Multiple: true}, {Name: "a", MaxLength: 7},
-		}
+		full := m.newCampaign("")
+		in.OpensAt, in.ClosesAt, in.Metadata, in.Modules = full.CreatedAt, full.ClosesAt, full.Metadata, full.Modules
 	}
 	return in
 }
 
 func (m *model) addCampaign() {
-	c := formsvc.Campaign{ID: m.id(), AccountID: m.owner(m.accounts[0]), CampaignInput: m.input(), Version: 1}
-	c.CreatedAt, c.UpdatedAt = m.now, m.now
+	c := m.newCampaign(m.owner(m.accounts[0]))
+	c.CampaignInput = m.input()
 	if m.chance("taken", 20) {
 		taken := one(m, "campaign", m.campaigns)
 		c.ID, c.AccountID = taken.ID, taken.AccountID
 	}
-	change := m.change(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.id()})
+	change := m.change(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.nextID()})
 	change.Limit = oneOf(m, "limit", 0, 0, 2, 3)
 	m.campaigns = append(m.campaigns, formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID})
 	m.do("CreateCampaign", func(s Store, _ int) (any, error) { return nil, s.CreateCampaign(m.ctx, c, change) })
@@ -129,7 +126,7 @@ func (m *model) updateCampaign() {
 	key := one(m, "campaign", m.campaigns)
 	key.AccountID = m.owner(key.AccountID)
 	in, at, by := m.input(), m.tick(), int64(oneOf(m, "version", 1, 0))
-	edit := decide(m, formsvc.Change{}, func(c *formsvc.Campaign) {
+	edit := decide(m, none, func(c *formsvc.Campaign) {
 		c.CampaignInput, c.UpdatedAt = in, at
 		c.Version += by
 	})
@@ -163,20 +160,16 @@ func (m *model) user() formsvc.User {
 func (m *model) addResponse() {
 	c := m.oneCampaign()
 	c.AccountID = m.owner(c.AccountID)
-	key := formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.id()}
-	r := formsvc.Response{
-		ID: key.ID, AccountID: key.AccountID, CampaignID: key.CampaignID, Reference: "R-" + string(key.ID[24:]), Status: oneOf(m, "status", "pending", "done"),
-		User: m.user(), Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
-		Answers: formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{strings.Repeat("y", oneOf(m, "size", 1, 900))}}),
-	}
+	r := m.newResponse(&formsvc.Campaign{ID: c.ID, AccountID: c.AccountID})
+	r.Status, r.User = oneOf(m, "status", "pending", "done"), m.user()
+	r.Answers = formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{strings.Repeat("y", oneOf(m, "size", 1, 900))}})
 	if m.chance("taken", 12) {
 		r.Reference = one(m, "reference", m.references)
 	}
-	if m.chance("taken ID", 20) { // identifiers are unique in a campaign
-		r.ID = one(m, "response", m.responses).ID
-		key.ID = r.ID
-		r.CreatedAt = m.start
+	if taken := one(m, "response", m.responses); m.chance("taken ID", 8) && taken.CampaignID == c.ID && !m.gone[taken.ID] {
+		r.ID, r.CreatedAt = taken.ID, m.start
 	}
+	key := keyOf(&r)
 	version := int64(1)
 	if now, err := m.stores[oracle].Campaign(m.ctx, c); err == nil {
 		version = now.Version
@@ -231,7 +224,7 @@ func (m *model) listResponses() {
 // past returns a time of the history: often that of an event.
 func (m *model) past() time.Time {
 	if len(m.events) > 0 && m.chance("of an event", 2) {
-		return one(m, "event", m.events).CreatedAt
+		return one(m, "event", m.events).CreatedAt.Truncate(time.Microsecond)
 	}
 	return m.start.Add(time.Duration(m.number("part", 0, 10)) * m.now.Sub(m.start) / 10)
 }
@@ -243,14 +236,12 @@ func (m *model) deleteResponse() {
 		edit = nil
 	}
 	m.do("DeleteResponse", func(s Store, _ int) (any, error) { return s.DeleteResponse(m.ctx, key, edit) })
+	m.gone[key.ID] = m.gone[key.ID] || m.err == nil
 }
 
 func (m *model) addFile() {
 	r := m.response()
-	f := formsvc.File{
-		ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "scan.pdf", ContentType: "application/pdf",
-		Module: "q", Size: 5, SHA256: sha256.Sum256([]byte(r.ID)), Blocks: []byte{0, 0xff}, CreatedAt: m.now,
-	}
+	f := m.newFile(recordOf(r))
 	if len(m.files) > 0 && m.chance("taken", 8) {
 		f.ID = one(m, "file", m.files).ID
 	}
@@ -280,14 +271,14 @@ func (m *model) listFiles() {
 }
 
 func (m *model) barFiles() {
-	ids := []formsvc.ID{one(m, "file", m.fileIDs()), m.id(), m.id()}
+	ids := []formsvc.ID{one(m, "file", m.fileIDs()), m.nextID(), m.nextID()}
 	m.files = append(m.files, formsvc.FileKey{AccountID: m.accounts[0], ID: ids[1]})
 	m.do("BarFiles", func(s Store, _ int) (any, error) { return s.BarFiles(m.ctx, ids) })
 }
 
 func (m *model) addComment() {
 	r := m.response()
-	c := formsvc.Comment{ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Author: "eve", CreatedAt: m.now}
+	c := m.newComment(recordOf(r))
 	c.Body = strings.Repeat("b", oneOf(m, "size", 1, 900))
 	if len(m.comments) > 0 && m.chance("taken", 12) {
 		c.ID = one(m, "comment", m.comments)
@@ -299,12 +290,9 @@ func (m *model) addComment() {
 
 func (m *model) addSignature() {
 	r := m.response()
-	sig := formsvc.Signature{
-		ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Signer: m.user(), Provider: "p",
-		SignedAt: m.now.Add(-time.Hour), CreatedAt: m.now,
-	}
-	if m.chance("of a file", 3) {
-		sig.FileID = m.id()
+	sig := m.newSignature(recordOf(r))
+	if sig.Signer = m.user(); m.chance("of a file", 3) {
+		sig.FileID = m.nextID()
 	}
 	if len(m.signatures) > 0 && m.chance("taken", 12) {
 		sig.ID = one(m, "signature", m.signatures)
@@ -345,10 +333,10 @@ func (m *model) webhook(w *formsvc.Webhook) {
 }
 
 func (m *model) addWebhook() {
-	w := formsvc.Webhook{ID: m.id(), AccountID: m.owner(m.accounts[0]), Version: 1, CreatedAt: m.now}
+	w := m.newWebhook(m.owner(m.accounts[0]))
 	m.webhook(&w)
 	limit := oneOf(m, "limit", 10, 10, 2)
-	change := m.change(formsvc.ResponseKey{AccountID: w.AccountID, CampaignID: w.CampaignID, ID: m.id()})
+	change := m.change(formsvc.ResponseKey{AccountID: w.AccountID, CampaignID: w.CampaignID, ID: m.nextID()})
 	m.hooks = append(m.hooks, formsvc.WebhookKey{AccountID: w.AccountID, ID: w.ID})
 	type result struct {
 		Decided, Stored   formsvc.Webhook
@@ -370,7 +358,7 @@ func (m *model) updateWebhook() {
 	key := m.hook()
 	as, by := formsvc.Webhook{ID: key.ID, Disabled: m.chance("disabled", 4)}, int64(oneOf(m, "version", 1, 1, 0))
 	m.webhook(&as)
-	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.id()})
+	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.nextID()})
 	edit := decide(m, change, func(w *formsvc.Webhook) {
 		as.AccountID, as.CreatedAt, as.Version = w.AccountID, w.CreatedAt, w.Version+by
 		*w = as

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -21,31 +22,47 @@ func (m *model) claimSome() {
 func (m *model) claim(room func() (n int, lateFirst bool)) {
 	now := m.tick()
 	m.do("Ready", func(s Store, _ int) (any, error) { return s.Ready(m.ctx, now) })
-	req := delivery.ClaimRequest{Now: now, Lease: lease}
+	req := delivery.ClaimRequest{Now: now, Lease: lease, Shares: []delivery.Share{
+		{Endpoint: "nope", N: 9}, {Endpoint: "", N: 9}, {Endpoint: strings.ToUpper(string(m.hooks[0].ID)), N: 9},
+	}}
 	for _, key := range m.hooks {
 		n, late := room()
 		req.Shares = append(req.Shares, delivery.Share{Endpoint: string(key.ID), N: n, LateFirst: late})
 	}
-	var leases [2]map[string]int64
-	list := m.do("Claim", func(s Store, i int) (any, error) {
-		claims, err := s.Claim(m.ctx, req)
-		slices.SortFunc(claims, func(a, b delivery.Claim) int { return cmp.Compare(a.ID, b.ID) })
-		leases[i] = make(map[string]int64)
-		for j := range claims {
-			leases[i][claims[j].ID] = claims[j].Lease
-			claims[j].Lease = 0
-		}
-		return claims, err
-	})
-	for _, c := range list.([]delivery.Claim) {
-		of := held[delivery.Claim]{c, [2]int64{leases[oracle][c.ID], leases[subject][c.ID]}}
+	for _, of := range leased(m, "Claim", func(c *delivery.Claim) (string, *int64) { return c.ID, &c.Lease }, func(s Store) ([]delivery.Claim, error) {
+		return s.Claim(m.ctx, req)
+	}) {
 		for _, before := range m.claims {
-			if before.of.ID == c.ID && before.lease[subject] >= of.lease[subject] {
+			if before.of.ID == of.of.ID && before.lease[subject] >= of.lease[subject] {
 				m.Fatalf("Claim: the fencing token does not grow")
 			}
 		}
 		m.claims = append(m.claims, of)
 	}
+}
+
+// leased makes a call that leases. Its results have no order.
+func leased[T any](m *model, name string, of func(*T) (id string, lease *int64), call func(s Store) ([]T, error)) (list []held[T]) {
+	var leases [2]map[string]int64
+	got := m.do(name, func(s Store, i int) (any, error) {
+		items, err := call(s)
+		slices.SortFunc(items, func(a, b T) int {
+			x, _ := of(&a)
+			y, _ := of(&b)
+			return cmp.Compare(x, y)
+		})
+		leases[i] = make(map[string]int64)
+		for j := range items {
+			id, lease := of(&items[j])
+			leases[i][id], *lease = *lease, 0
+		}
+		return items, err
+	})
+	for _, x := range got.([]T) {
+		id, _ := of(&x)
+		list = append(list, held[T]{x, [2]int64{leases[oracle][id], leases[subject][id]}})
+	}
+	return list
 }
 
 // finish finishes claims, which may have ended.
@@ -68,6 +85,9 @@ func (m *model) finish() {
 			Result: oneOf(m, "result", delivery.Failed, delivery.Postponed, delivery.Delivered, delivery.Released), Attempt: attempt(c.of.Attempts+1, at),
 		}
 		o.Attempt.Status, o.Attempt.Duration = oneOf(m, "status", 500, 404), 100*time.Microsecond // it ended before the next tick
+		if m.chance("unknown", 30) {
+			o.ID = "nope"
+		}
 		wrong := int64(oneOf(m, "lease", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1000, -1000))
 		for i := range outcomes {
 			o.Lease = c.lease[i] + wrong
@@ -115,8 +135,8 @@ func (m *model) redeliverFailed() {
 
 func (m *model) addTest() {
 	key := m.hook()
-	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.id()}), nil)
-	e := m.event(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: m.id(), ID: m.id()})
+	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.nextID()}), nil)
+	e := m.event(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: m.nextID(), ID: m.nextID()})
 	e.Test = true
 	m.events[len(m.events)-1] = e
 	m.do("CreateTest", func(s Store, _ int) (any, error) { return s.CreateTest(m.ctx, key, e, edit) })
@@ -169,20 +189,10 @@ func (m *model) listNotices() {
 // digest claims digests with room for all: which are first isn't specified.
 func (m *model) digest(limit int, every time.Duration) {
 	now := m.tick()
-	var leases [2]map[formsvc.ID]int64
-	list := m.do("ClaimDigests", func(s Store, i int) (any, error) {
-		digests, err := s.ClaimDigests(m.ctx, now, every, lease, limit)
-		slices.SortFunc(digests, func(a, b formsvc.Digest) int { return cmp.Compare(a.WebhookID, b.WebhookID) })
-		leases[i] = make(map[formsvc.ID]int64)
-		for j := range digests {
-			leases[i][digests[j].WebhookID] = digests[j].Lease
-			digests[j].Lease = 0
-		}
-		return digests, err
-	})
-	for _, d := range list.([]formsvc.Digest) {
-		m.digests = append(m.digests, held[formsvc.Digest]{d, [2]int64{leases[oracle][d.WebhookID], leases[subject][d.WebhookID]}})
-	}
+	of := func(d *formsvc.Digest) (string, *int64) { return string(d.WebhookID), &d.Lease }
+	m.digests = append(m.digests, leased(m, "ClaimDigests", of, func(s Store) ([]formsvc.Digest, error) {
+		return s.ClaimDigests(m.ctx, now, every, lease, limit)
+	})...)
 }
 
 func (m *model) finishDigest() {
@@ -282,19 +292,17 @@ func (m *model) addQuota() {
 }
 
 func (m *model) addLink() {
-	id := m.id()
-	l := formsvc.Link{ID: id, AccountID: m.owner(m.accounts[0]), Hash: keyHash(id), CreatedAt: m.now, ExpiresAt: m.tick().Add(time.Minute)}
+	l := m.newLink(m.owner(m.accounts[0]))
 	if len(m.links) > 0 && m.chance("taken", 10) {
 		l.Hash, l.AccountID = one(m, "link", m.links).Hash, m.accounts[0]
 	}
 	m.links = append(m.links, l)
-	change := m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: id})
+	change := m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: l.ID})
 	m.do("CreateLink", func(s Store, _ int) (any, error) { return nil, s.CreateLink(m.ctx, l, change) })
 }
 
-func (m *model) newSession() formsvc.Session {
-	id := m.id()
-	x := formsvc.Session{ID: id, AccountID: m.accounts[1], Hash: keyHash(id), CreatedAt: m.now, ExpiresAt: m.tick().Add(time.Minute)}
+func (m *model) addSession() formsvc.Session {
+	x := m.newSession(m.accounts[1])
 	m.sessions = append(m.sessions, x)
 	return x
 }
@@ -304,7 +312,7 @@ func (m *model) redeemSome() {
 		m.addLink()
 		return
 	}
-	x := m.newSession()
+	x := m.addSession()
 	if m.chance("taken", 10) {
 		x.Hash = one(m, "session", m.sessions).Hash
 	}
@@ -335,12 +343,17 @@ func (m *model) endSessions() {
 	if len(m.sessions) > 0 && m.chance("one", 2) {
 		q.Hash = one(m, "session", m.sessions).Hash
 	}
-	change := m.change(formsvc.ResponseKey{AccountID: q.AccountID, ID: m.id()})
+	change := m.change(formsvc.ResponseKey{AccountID: q.AccountID, ID: m.nextID()})
 	m.do("EndSessions", func(s Store, _ int) (any, error) { return nil, s.EndSessions(m.ctx, q, change) })
 }
 
 func (m *model) prune() {
 	what, before := oneOf(m, "what", prunables()...), m.past()
+	if what == formsvc.PruneIdempotency { // oldest first
+		limit := m.number("limit", 0, 2)
+		m.do("Prune", func(s Store, _ int) (any, error) { return s.Prune(m.ctx, what, before, limit) })
+		return
+	}
 	m.do("Prune", func(Store, int) (any, error) { return nil, nil })
 	for i := range m.stores {
 		m.pruneAll(i, what, before)
@@ -362,4 +375,7 @@ func (m *model) erase() {
 		q.RepliesOf = append(q.RepliesOf, m.response().ID)
 	}
 	m.do("Erase", func(s Store, _ int) (any, error) { return s.Erase(m.ctx, q) })
+	for i := range q.Responses {
+		m.gone[q.Responses[i].ID] = true
+	}
 }

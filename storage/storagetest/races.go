@@ -3,268 +3,299 @@ package storagetest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// wantIncrements updates records concurrently.
-func (w *world) wantIncrements(stores []Store) {
-	sc := w.addScene()
-	r, _ := w.addResponse(&sc.campaign)
-	for _, step := range []func(Store) error{
-		func(s Store) error { return incrementResponse(w, s, &r) },
-		func(s Store) error { return incrementCampaign(w, s, &sc.campaign) },
-		func(s Store) error { return incrementWebhook(w, s, &sc.hook) },
-		func(s Store) error { return incrementAccount(w, s, sc.account.ID) },
-	} {
-		w.increment(stores, step)
-	}
-	for _, store := range stores {
-		w.wantWebhookIncrements(store, &sc.hook)
-		w.wantAccountIncrements(store, sc.account.ID)
-		w.wantResponseIncrements(store, &r, &sc.hook)
-		w.wantCampaignIncrements(store, &sc.campaign)
-	}
+// A race runs concurrent calls through stores over the same data.
+type race struct {
+	name string
+	run  func(w *world, stores []Store)
 }
 
-// wantLimits adds concurrently what only some calls may add.
-func (w *world) wantLimits(stores []Store) {
-	const limit = 5
-	a := w.addAccount()
-	c := w.addCampaign(a.ID)
-	taken, name, hash := w.newResponse(&c).Reference, w.newAccount().Name, keyHash(a.ID)
-	limited := formsvc.Change{Limit: limit}
-	for what, x := range map[string]struct {
-		want int
-		err  error
-		call func(s Store) error
-	}{
-		"webhooks": {limit, formsvc.ErrLimit, func(s Store) error {
-			_, _, err := s.CreateWebhook(w.ctx, w.newWebhook(a.ID), limit, nil)
-			return err
-		}},
-		"keys":      {limit, formsvc.ErrLimit, func(s Store) error { return s.CreateKey(w.ctx, w.newKey(a.ID), limited) }},
-		"campaigns": {limit - 1, formsvc.ErrLimit, func(s Store) error { return s.CreateCampaign(w.ctx, w.newCampaign(a.ID), limited) }},
-		"references": {1, formsvc.ErrConflict, func(s Store) error {
-			r := w.newResponse(&c)
-			r.Reference = taken
-			return s.CreateResponse(w.ctx, r, 1, formsvc.Change{})
-		}},
-		"names": {1, formsvc.ErrConflict, func(s Store) error {
-			other := w.newAccount()
-			other.Name = name
-			return s.CreateAccount(w.ctx, other, nil, formsvc.Change{})
-		}},
-		"hashes": {1, formsvc.ErrConflict, func(s Store) error {
-			key := w.newKey(w.addAccount().ID)
-			key.Hash = hash
-			return s.CreateKey(w.ctx, key, formsvc.Change{})
-		}},
-	} {
-		if won := w.race(24, x.err, func(i int) error { return x.call(stores[i%len(stores)]) }); won != x.want {
-			w.Errorf("%s: %d of 24 calls succeeded, want %d", what, won, x.want)
-		}
+func races() []race {
+	return []race{
+		{"no update is lost", (*world).increments},
+		{"limits and unique values hold", (*world).limits},
+		{"each delivery is claimed once", (*world).claimedOnce},
+		{"each notice is leased once", (*world).noticedOnce},
+		{"each failure is in one digest", (*world).digestsOnce},
+		{"readers of the feed miss nothing", (*world).followed},
+		{"identifier is used or barred", (*world).fileOrBar},
+		{"no file is left without a response", (*world).noStrayFiles},
+		{"concurrent quota counts add up", (*world).addTogether},
 	}
-	same := w.newWebhook(w.addAccount().ID)
-	list, created := make([]formsvc.Webhook, 16), make(map[formsvc.ID]bool)
-	w.race(len(list), nil, func(i int) error {
-		mine := same
-		mine.ID = w.nextID()
-		var err error
-		list[i], _, err = stores[i%len(stores)].CreateWebhook(w.ctx, mine, limit, nil)
-		return err
-	})
-	for i := range list {
-		created[list[i].ID] = true
-	}
-	if len(created) != 1 {
-		w.Errorf("%d webhooks of one subscription", len(created))
-	}
-}
-
-// wantOneOfMany makes concurrent calls of several methods with one key.
-func (w *world) wantOneOfMany(stores []Store) {
-	w.Helper()
-	sc := w.addScene()
-	r, _ := w.addResponse(&sc.campaign)
-	for round := range 4 {
-		if won := w.race(64, formsvc.ErrRepeated, func(i int) error {
-			s := stores[i%len(stores)]
-			record := w.fullRecord(sc.account.ID, fmt.Sprint("round ", round))
-			change := formsvc.Change{Idempotency: &record}
-			switch (i / len(stores)) % (round + 1) {
-			case 1:
-				return s.CreateFile(w.ctx, w.newFile(&r), deciding[*formsvc.Response](change))
-			case 2:
-				return s.CreateCampaign(w.ctx, w.newCampaign(sc.account.ID), change)
-			case 3:
-				return s.Note(w.ctx, change)
-			}
-			fresh := w.newResponse(&sc.campaign)
-			change.Events = []formsvc.Event{w.newEvent(&fresh)}
-			return s.CreateResponse(w.ctx, fresh, 1, change)
-		}); won != 1 {
-			w.Errorf("%d calls with one key succeeded, want 1", won)
-		}
-	}
-	w.wantCount(&sc.campaign, &sc.hook, int64(len(w.responses(&sc.campaign))))
 }
 
 // race makes the call n times concurrently and returns how many succeeded. The others must fail with that error.
 func (w *world) race(n int, want error, call func(i int) error) int {
 	w.Helper()
-	results := make([]error, n)
-	var all sync.WaitGroup
-	for i := range results {
-		all.Go(func() { results[i] = call(i) })
-	}
-	all.Wait()
-	won := 0
-	for _, err := range results {
-		switch {
+	var won atomic.Int64
+	together(n, func(i int) {
+		switch err := call(i); {
 		case err == nil:
-			won++
+			won.Add(1)
 		case !errors.Is(err, want):
 			w.Errorf("error %v, want %v", err, want)
 		}
-	}
-	return won
+	})
+	return int(won.Load())
 }
 
-// increment has many goroutines call step at once.
-func (w *world) increment(stores []Store, step func(Store) error) {
-	w.Helper()
-	var all sync.WaitGroup
-	for i := range incrementers {
-		all.Go(func() {
-			for range increments {
-				if err := step(stores[i%len(stores)]); err != nil {
-					w.Errorf("increment: %v", err)
-					return
-				}
+// increments updates records concurrently, while responses are created: each of these is counted or stale.
+func (w *world) increments(stores []Store) {
+	sc := w.addScene()
+	r, _ := w.addResponse(&sc.campaign)
+	updates := map[string]func(s Store, do func(text *string, version *int64)) error{
+		"account": func(s Store, do func(*string, *int64)) error {
+			_, err := s.UpdateAccount(w.ctx, sc.account.ID, func(a *formsvc.Account) error { do(&a.Contact, new(int64)); return nil })
+			return err
+		},
+		"campaign": func(s Store, do func(*string, *int64)) error {
+			_, err := s.UpdateCampaign(w.ctx, campaignKey(&sc.campaign), func(c *formsvc.Campaign) error { do(&c.Description, &c.Version); return nil })
+			return err
+		},
+		"webhook": func(s Store, do func(*string, *int64)) error {
+			_, err := s.UpdateWebhook(w.ctx, webhookKey(&sc.hook), func(h *formsvc.Webhook) (formsvc.Change, error) {
+				do(&h.Previous, &h.Version)
+				return none, nil
+			})
+			return err
+		},
+		"response": func(s Store, do func(*string, *int64)) error {
+			_, err := s.UpdateResponse(w.ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
+				do(&r.User.FirstName, &r.Version)
+				e := w.newEvent(r)
+				e.Payload = []byte(r.User.FirstName)
+				return formsvc.Change{Events: []formsvc.Event{e}}, nil
+			})
+			return err
+		},
+	}
+	var created atomic.Int64
+	together(8, func(i int) {
+		s := stores[i%len(stores)]
+		for range 25 {
+			c, err := s.Campaign(w.ctx, campaignKey(&sc.campaign))
+			w.check("Campaign", err)
+			if err = s.CreateResponse(w.ctx, w.newResponse(&sc.campaign), c.Version, none); err == nil {
+				created.Add(1)
+			} else {
+				w.wantError("CreateResponse", err, formsvc.ErrStale)
 			}
-		})
-	}
-	all.Wait()
-}
-
-func (w *world) wantCampaignIncrements(store Store, c *formsvc.Campaign) {
-	w.Helper()
-	got, err := store.Campaign(w.ctx, campaignKey(c))
-	w.must("Campaign", err)
-	const n = incrementers * increments
-	if got.Description != strconv.Itoa(n) || got.Version != n+1 {
-		w.Errorf("after %d increments the campaign says %q and has version %d", n, got.Description, got.Version)
-	}
-}
-
-// wantResponseIncrements also checks that each increment raised exactly the event of the function's last run.
-func (w *world) wantResponseIncrements(store Store, r *formsvc.Response, hook *formsvc.Webhook) {
-	w.Helper()
-	const n = incrementers * increments
-	got, err := store.Response(w.ctx, keyOf(r))
-	w.must("Response", err)
-	if got.User.LastName != strconv.Itoa(n) || got.Version != n+1 {
-		w.Errorf("after %d increments the response says %q and has version %d", n, got.User.LastName, got.Version)
-	}
-	var events []string
-	for _, d := range w.deliveries(hook) {
-		events = append(events, string(d.EventID))
-	}
-	payloads, err := store.Payloads(w.ctx, events)
-	w.must("Payloads", err)
-	seen := make(map[string]bool)
-	for _, payload := range payloads {
-		seen[string(payload.Body)] = true
-	}
-	for i := range n {
-		if !seen[strconv.Itoa(i+1)] {
-			w.Errorf("increment %d has no event", i+1)
+			for what, update := range updates {
+				w.check(what, update(s, func(text *string, version *int64) {
+					n, _ := strconv.Atoi(*text)
+					runtime.Gosched() // a store that interleaves here loses updates
+					*text = strconv.Itoa(n + 1)
+					*version++
+				}))
+			}
+		}
+	})
+	for _, s := range stores {
+		for what, update := range updates {
+			w.check(what, update(s, func(text *string, version *int64) {
+				if *text != "200" || *version != 0 && *version != 201 {
+					w.Errorf("after 200 increments a %s says %q and has version %d", what, *text, *version)
+				}
+			}))
+		}
+		c, err := s.Campaign(w.ctx, campaignKey(&sc.campaign))
+		if w.must("Campaign", err); c.ResponseCount != 1+created.Load() {
+			w.Errorf("%d responses are counted, and %d were created", c.ResponseCount, 1+created.Load())
 		}
 	}
-	if len(events) != n+1 {
-		w.Errorf("%d deliveries of %d events", len(events), n+1)
+	events, err := w.store.EventsAbout(w.ctx, keyOf(&r), formsvc.MaxLimit)
+	w.must("EventsAbout", err)
+	for i, e := range events[1:] { // one of each increment, that of the function's last run
+		if len(events) != 201 || string(e.Payload) != strconv.Itoa(i+1) {
+			w.Fatalf("event %d of %d is of increment %s", i+1, len(events)-1, e.Payload)
+		}
 	}
 }
 
-func (w *world) wantWebhookIncrements(store Store, hook *formsvc.Webhook) {
-	w.Helper()
-	got, err := store.Webhook(w.ctx, webhookKey(hook))
-	w.must("Webhook", err)
-	const n = incrementers * increments
-	if got.Previous != strconv.Itoa(n) || got.Version != n+1 {
-		w.Errorf("after %d increments the webhook says %q and has version %d", n, got.Previous, got.Version)
-	}
-}
-
-func (w *world) wantAccountIncrements(store Store, id formsvc.ID) {
-	w.Helper()
-	got, err := store.Account(w.ctx, id)
-	w.must("Account", err)
-	const n = incrementers * increments
-	if got.Contact != strconv.Itoa(n) {
-		w.Errorf("after %d increments the account says %q", n, got.Contact)
-	}
-}
-
-// redeemTogether redeems the same link concurrently.
-func (w *world) redeemTogether(stores []Store) {
-	w.Helper()
+// limits adds concurrently what only some calls may add.
+func (w *world) limits(stores []Store) {
+	const limit = 5
 	a := w.addAccount()
-	var turn atomic.Int64
-	for range 10 {
-		link := w.addLink(a.ID)
-		sessions := make([]formsvc.Session, 8)
-		for i := range sessions {
-			sessions[i] = w.newSession(a.ID)
-		}
-		var next, redeemed atomic.Int64
-		if won := w.race(len(sessions), formsvc.ErrNotFound, func(int) error {
-			mine := next.Add(1) - 1
-			_, err := stores[turn.Add(1)%int64(len(stores))].RedeemLink(w.ctx, link.Hash,
-				func(*formsvc.Link) (formsvc.Session, formsvc.Change, error) {
-					return sessions[mine], formsvc.Change{}, nil
-				})
-			if err == nil {
-				redeemed.Store(mine)
+	c := w.addCampaign(a.ID)
+	sc := &scene{a, c, w.addWebhook(a.ID)}
+	taken, name, hash, url := w.newResponse(&c).Reference, w.newAccount().Name, keyHash(a.ID), w.newWebhook(a.ID).URL
+	limited := formsvc.Change{Limit: limit}
+	var same, responses atomic.Int64 // webhooks of one subscription, and responses, that were created
+	type row struct {
+		what string
+		want int
+		err  error
+		call func(s Store) error
+	}
+	rows := []row{
+		{"webhooks", limit - 1, formsvc.ErrLimit, func(s Store) error {
+			_, _, err := s.CreateWebhook(w.ctx, w.newWebhook(a.ID), limit, nil)
+			return err
+		}},
+		{"keys", limit, formsvc.ErrLimit, func(s Store) error { return s.CreateKey(w.ctx, w.newKey(a.ID), limited) }},
+		{"campaigns", limit - 1, formsvc.ErrLimit, func(s Store) error { return s.CreateCampaign(w.ctx, w.newCampaign(a.ID), limited) }},
+		{"references", 1, formsvc.ErrConflict, func(s Store) error {
+			r := w.newResponse(&c)
+			r.Reference = taken
+			return s.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: []formsvc.Event{w.newEvent(&r)}})
+		}},
+		{"names", 1, formsvc.ErrConflict, func(s Store) error {
+			other := w.newAccount()
+			other.Name = name
+			return s.CreateAccount(w.ctx, other, nil, none)
+		}},
+		{"hashes", 1, formsvc.ErrConflict, func(s Store) error {
+			key := w.newKey(a.ID)
+			key.Hash = hash
+			return s.CreateKey(w.ctx, key, none)
+		}},
+		{"subscriptions", 24, nil, func(s Store) error {
+			h := w.newWebhook(a.ID)
+			h.URL = url
+			_, created, err := s.CreateWebhook(w.ctx, h, formsvc.MaxWebhooks, nil)
+			if created {
+				same.Add(1)
 			}
 			return err
-		}); won != 1 {
-			w.Errorf("a link was redeemed %d times", won)
+		}},
+	}
+	for round := range 4 {
+		link := w.newLink(a.ID)
+		w.must("CreateLink", w.store.CreateLink(w.ctx, link, none))
+		rows = append(rows, row{"calls with one link", 1, formsvc.ErrNotFound, func(s Store) error { return w.redeem(s, &link, w.newSession(a.ID)) }})
+		w.addResponse(&c)
+		claim := w.take(nextDay(), share(&sc.hook, 1))[0]
+		responses.Add(1)
+		rows = append(rows, row{"outcomes of one claim", 1, formsvc.ErrStale, func(s Store) error {
+			accepted, err := s.Finish(w.ctx, []delivery.Outcome{outcome(&claim, delivery.Failed, nextDay())})
+			if err == nil && !accepted[0] {
+				err = formsvc.ErrStale
+			}
+			return err
+		}})
+		rows = append(rows, row{"calls with one idempotency key", 1, formsvc.ErrRepeated, func(s Store) error {
+			record := w.newRecord(a.ID, fmt.Sprint("round ", round))
+			r, change := w.newResponse(&c), formsvc.Change{Idempotency: &record}
+			switch rand.IntN(round + 1) {
+			case 1:
+				return s.CreateAccount(w.ctx, w.newAccount(), nil, change)
+			case 2:
+				return s.CreateCampaign(w.ctx, w.newCampaign(a.ID), change)
+			case 3:
+				return s.Note(w.ctx, change)
+			}
+			change.Events = []formsvc.Event{w.newEvent(&r)}
+			err := s.CreateResponse(w.ctx, r, 1, change)
+			if err == nil {
+				responses.Add(1)
+			}
+			return err
+		}})
+	}
+	for _, x := range rows {
+		if won := w.race(24, x.err, func(i int) error { return x.call(stores[i%len(stores)]) }); won != x.want {
+			w.Errorf("%s: %d of 24 calls succeeded, want %d", x.what, won, x.want)
 		}
-		for i, session := range sessions {
-			if int64(i) == redeemed.Load() {
-				w.wantSessions("RedeemLink by many", session)
-			} else {
-				w.wantNoSessions("RedeemLink by many", session)
+	}
+	if n := same.Load(); n != 1 {
+		w.Errorf("%d webhooks of one subscription", n)
+	}
+	w.wantCount(sc, 1+int(responses.Load())) // one with the reference
+	for _, d := range w.deliveries(&sc.hook) {
+		if d.Attempts > 1 || len(d.Log) != d.Attempts {
+			w.Errorf("%d attempts, want at most 1", d.Attempts)
+		}
+	}
+}
+
+// fileOrBar wants identifiers for files while two calls bar them. Each identifier must end as exactly one of the two, and
+// the callers must be told so.
+func (w *world) fileOrBar(stores []Store) {
+	sc := w.addScene()
+	r, _ := w.addResponse(&sc.campaign)
+	for range 10 {
+		const n = 12
+		var (
+			ids     []formsvc.ID
+			files   []formsvc.File
+			events  []formsvc.Event
+			created [n]error
+			barred  [2][]formsvc.ID
+		)
+		for range n {
+			files, events = append(files, w.newFile(&r)), append(events, w.newEvent(&r))
+			ids = append(ids, files[len(files)-1].ID)
+		}
+		together(n+len(barred), func(i int) {
+			store := stores[i%len(stores)]
+			if i < n {
+				created[i] = store.CreateFile(w.ctx, files[i], deciding[*formsvc.Response](formsvc.Change{Events: events[i : i+1]}))
+				return
+			}
+			asked := slices.Clone(ids)
+			if i > n { // in another order, to provoke deadlocks
+				slices.Reverse(asked)
+			}
+			var err error
+			barred[i-n], err = store.BarFiles(w.ctx, asked)
+			w.check("BarFiles", err)
+		})
+		unknown, err := w.store.UnknownFiles(w.ctx, ids)
+		w.must("UnknownFiles", err)
+		for i, id := range ids {
+			free := slices.Contains(unknown, id)
+			if free == (created[i] == nil) || free != slices.Contains(barred[0], id) || free != slices.Contains(barred[1], id) {
+				w.Errorf("CreateFile returned %v, BarFiles %v; the file exists: %t", created[i], barred, !free)
+			}
+			if free {
+				w.wantError("CreateFile of what was barred", created[i], formsvc.ErrConflict)
+				w.noEvents("CreateFile of what was barred", events[i])
 			}
 		}
 	}
 }
 
-// wantSessions fails the test unless these sessions exist.
-func (w *world) wantSessions(what string, sessions ...formsvc.Session) {
-	w.Helper()
-	for _, want := range sessions {
-		got, err := w.store.SessionByHash(w.ctx, want.Hash)
-		w.must("SessionByHash after "+what, err)
-		w.same("session after "+what, got, want)
+// noStrayFiles deletes responses while they get files.
+func (w *world) noStrayFiles(stores []Store) {
+	sc := w.addScene()
+	const uploads = 12
+	for round := range 10 {
+		r, _ := w.addResponse(&sc.campaign)
+		var list [uploads]formsvc.File
+		var created [uploads]error
+		for i := range list {
+			list[i] = w.newFile(&r)
+		}
+		var deleted []formsvc.ID
+		together(uploads+1, func(i int) {
+			store := stores[(i+round)%len(stores)]
+			if i < uploads {
+				created[i] = store.CreateFile(w.ctx, list[i], deciding[*formsvc.Response](none))
+				return
+			}
+			var err error
+			deleted, err = store.DeleteResponse(w.ctx, keyOf(&r), nil)
+			w.check("DeleteResponse", err)
+		})
+		for i := range list {
+			if slices.Contains(deleted, list[i].ID) != (created[i] == nil) {
+				w.Errorf("CreateFile returned %v, and DeleteResponse named %v", created[i], deleted)
+			}
+			if created[i] != nil {
+				w.wantError("CreateFile beside DeleteResponse", created[i], formsvc.ErrNotFound)
+			}
+		}
 	}
-}
-
-// Sizes of the increment tests.
-const (
-	incrementers = 8
-	increments   = 25
-)
-
-// allFiles returns the files of all accounts.
-func (w *world) allFiles() []formsvc.File {
-	w.Helper()
-	page, err := w.store.Files(w.ctx, formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}})
-	w.must("Files", err)
-	return page.Items
+	if page, err := w.store.Files(w.ctx, formsvc.FileQuery{AllAccounts: true}); err != nil || len(page.Items) != 0 {
+		w.Errorf("%d files have no response (%v)", len(page.Items), err)
+	}
 }

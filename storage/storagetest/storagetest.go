@@ -127,7 +127,7 @@ func (o *Options) check() error {
 
 func groups(checks int) []group {
 	return []group{
-		{Model, []test{{"histories", func(w *world) { testModel(w.T, w.store, checks) }}}},
+		{Model, []test{{"histories", func(w *world) { testModel(w, checks, nil) }}}},
 		{Golden, goldenTests()},
 		{Texts, textTests()},
 		{Isolation, isolationTests()},

@@ -1,11 +1,21 @@
 package storagetest
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
+
+func textTests() []test {
+	return []test{
+		{"any text is kept and found", script(textsKept)},
+		{"text that can't be kept is refused", testTextsRefused},
+		{"the longest texts", script(longTexts)},
+	}
+}
 
 // texts returns texts that are hard to store: some database, driver, encoder or collation has changed, refused or
 // confused each. All are different.
@@ -29,106 +39,229 @@ func texts() []string {
 	}
 }
 
-// wordy has the text in every member that may hold any text.
-func (w *world) wordy(account formsvc.ID, text string) (formsvc.Campaign, formsvc.Response) {
-	c := w.newCampaign(account)
-	c.CampaignInput = formsvc.CampaignInput{
-		Title: text, Description: text, Status: formsvc.CampaignStatus(text),
-		Modules: []formsvc.Module{{
-			Name: text, Label: text, Type: formsvc.ModuleType(text), Options: []string{text, text + text, "x" + text},
-		}},
-		Metadata: map[string]string{text: text, text + "x": "x" + text},
+// refusedTexts returns texts that not every store can keep unchanged.
+func refusedTexts() []string {
+	return []string{
+		"\x00", "a\x00b", "a\x00", "\xff", "a\x80", "a\xc3",
+		"\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "ok \xf0\x9f\x98",
 	}
-	r := w.newResponse(&c)
-	r.Reference, r.Status, r.User = text, text, formsvc.User{Email: text, FirstName: text, LastName: text}
-	r.Answers = formsvc.NewAnswers(
-		formsvc.Answer{Name: text, Value: []string{text, text + text}}, formsvc.Answer{Name: text + "x"})
-	return c, r
 }
 
-// Texts that only look alike are different: names, references and filters are
-// compared by their bytes.
-func testTextsFound(w *world) {
-	a := w.addAccount()
-	c := w.addCampaign(a.ID)
-	accounts, responses := map[string]formsvc.ID{}, map[string]formsvc.ID{}
-	for _, text := range texts() {
-		named := w.newAccount()
-		named.Name = text
-		w.must(fmt.Sprintf("CreateAccount %+q", text), w.store.CreateAccount(w.ctx, named, nil, formsvc.Change{}))
-		_, r := w.wordy(a.ID, text)
-		r.CampaignID = c.ID
-		w.must(fmt.Sprintf("CreateResponse with reference %+q", text), w.create(r))
-		accounts[text], responses[text] = named.ID, r.ID
+// A write is a call that writes a record.
+type write struct {
+	name  string
+	uses  []part
+	build func() any // a pointer to a new record
+	write func(record any) error
+}
+
+func writeOf[T any](name string, uses []part, build func() T, call func(T) error) write {
+	return write{name, uses, func() any { return new(build()) }, func(record any) error { return call(*record.(*T)) }}
+}
+
+// caller returns a caller that makes calls about a target.
+func (w *world) caller(ctx context.Context, at *target) *caller {
+	return &caller{w, w.store, ctx, at, at[accountPart]}
+}
+
+// writes returns the calls that write all records that have texts.
+func (c *caller) writes() []write {
+	r := c.at.record()
+	newResponse := func() formsvc.Response {
+		return c.newResponse(&formsvc.Campaign{ID: c.at[campaignPart], AccountID: c.of})
 	}
-	for text, id := range responses {
-		account, err := w.store.AccountByName(w.ctx, text)
-		if err != nil || account.ID != accounts[text] {
-			w.Errorf("AccountByName %+q: %s, %v; want %s", text, account.ID, err, accounts[text])
+	return []write{
+		writeOf("CreateAccount", nil, c.newAccount, func(a formsvc.Account) error { return c.s.CreateAccount(c.ctx, a, nil, none) }),
+		writeOf("CreateKey", ofAccount, func() formsvc.Key { return c.newKey(c.of) }, func(k formsvc.Key) error { return c.s.CreateKey(c.ctx, k, none) }),
+		writeOf("CreateCampaign", ofAccount, func() formsvc.Campaign { return c.newCampaign(c.of) }, func(x formsvc.Campaign) error {
+			return c.s.CreateCampaign(c.ctx, x, none)
+		}),
+		writeOf("UpdateCampaign", ofCampaign, func() formsvc.Campaign { return c.newCampaign(c.of) }, func(in formsvc.Campaign) error {
+			_, err := c.s.UpdateCampaign(c.ctx, c.at.campaign(), func(x *formsvc.Campaign) error {
+				x.CampaignInput = in.CampaignInput
+				x.Version++
+				return nil
+			})
+			return err
+		}),
+		writeOf("CreateResponse", ofCampaign, newResponse, func(r formsvc.Response) error {
+			version := int64(1)
+			if now, err := c.s.Campaign(c.ctx, c.at.campaign()); err == nil {
+				version = now.Version
+			}
+			return c.s.CreateResponse(c.ctx, r, version, formsvc.Change{Events: []formsvc.Event{c.newEvent(&r)}})
+		}),
+		writeOf("UpdateResponse", ofResponse, newResponse, func(in formsvc.Response) error {
+			_, err := c.s.UpdateResponse(c.ctx, c.at.response(), func(r *formsvc.Response) (formsvc.Change, error) {
+				r.Status, r.User, r.Answers = in.Status, in.User, in.Answers
+				r.Version++
+				return none, formsvc.CheckText(in.Reference)
+			})
+			return err
+		}),
+		writeOf("UpdateResponse with an event", ofResponse, func() formsvc.Event { return c.newEvent(r) }, func(e formsvc.Event) error {
+			return c.update(c.ctx, c.at.response(), e)
+		}),
+		writeOf("CreateFile", ofResponse, func() formsvc.File { return c.newFile(r) }, func(f formsvc.File) error { return c.createFile(c.ctx, f) }),
+		writeOf("CreateComment", ofResponse, func() formsvc.Comment { return c.newComment(r) }, func(x formsvc.Comment) error {
+			return c.s.CreateComment(c.ctx, x, none)
+		}),
+		writeOf("CreateSignature", ofResponse, func() formsvc.Signature { return c.newSignature(r) }, func(sig formsvc.Signature) error {
+			return c.createSignature(c.ctx, sig)
+		}),
+		writeOf("CreateWebhook", ofAccount, func() formsvc.Webhook { return c.newWebhook(c.of) }, func(h formsvc.Webhook) error {
+			_, _, err := c.s.CreateWebhook(c.ctx, h, 10_000, nil)
+			return err
+		}),
+		writeOf("UpdateWebhook", ofHook, func() formsvc.Webhook { return c.newWebhook(c.of) }, func(in formsvc.Webhook) error {
+			_, err := c.s.UpdateWebhook(c.ctx, c.at.hook(), func(h *formsvc.Webhook) (formsvc.Change, error) {
+				h.URL, h.Secret, h.Previous, h.Headers, h.Events = in.URL, in.Secret, in.Previous, in.Headers, in.Events
+				h.Version++
+				return none, nil
+			})
+			return err
+		}),
+		writeOf("Note", ofAccount, func() formsvc.AuditEntry { return c.newAudit(c.of) }, func(a formsvc.AuditEntry) error {
+			return c.s.Note(c.ctx, formsvc.Change{Audit: &a})
+		}),
+		writeOf("Note of a record", nil, func() formsvc.IdempotencyRecord {
+			return c.newRecord(c.of, "key "+string(c.nextID()))
+		}, func(r formsvc.IdempotencyRecord) error { return c.s.Note(c.ctx, formsvc.Change{Idempotency: &r}) }),
+	}
+}
+
+// A place is where a record has a text.
+type place struct {
+	path string
+	typ  reflect.Type
+	set  func(text string)
+}
+
+// places returns the texts of a record, identifiers apart.
+func places(path string, v reflect.Value) []place {
+	var list []place
+	switch v.Kind() {
+	case reflect.Pointer:
+		return places(path, v.Elem())
+	case reflect.String:
+		if v.Type() != reflect.TypeFor[formsvc.ID]() {
+			list = append(list, place{path, v.Type(), v.SetString})
 		}
-		for _, filter := range []formsvc.ResponseFilter{
-			{Email: text}, {Reference: text}, {Status: []string{text}}, {Status: []string{text, "none"}, Email: text},
-		} {
-			page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: a.ID, CampaignID: c.ID, Filter: filter})
-			w.must("Responses", err)
-			if page.Total != 1 || len(page.Items) != 1 || page.Items[0].ID != id {
-				w.Errorf("Responses with filter %+v: %d responses, want the one that has it", filter, page.Total)
+	case reflect.Slice:
+		for i := range v.Len() {
+			list = append(list, places(fmt.Sprintf("%s[%d]", path, i), v.Index(i))...)
+		}
+	case reflect.Map:
+		if v.Type() == reflect.TypeFor[map[string]string]() {
+			list = append(list,
+				place{path + "'s key", v.Type().Key(), func(text string) { v.SetMapIndex(reflect.ValueOf(text), reflect.ValueOf("v")) }},
+				place{path + "'s value", v.Type().Elem(), func(text string) { v.SetMapIndex(reflect.ValueOf("k"), reflect.ValueOf(text)) }})
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[formsvc.Answers]() {
+			return []place{{path, v.Type(), func(text string) {
+				v.Set(reflect.ValueOf(formsvc.StoredAnswers(`{"q":{"value":["` + text + `"]}}`)))
+			}}}
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				list = append(list, places(path+"."+v.Type().Field(i).Name, v.Field(i))...)
 			}
 		}
 	}
+	return list
 }
 
-func testLongTexts(w *world) {
+// testTextsRefused puts each text that can't be kept in each place of each record.
+func testTextsRefused(w *world) {
+	c := w.caller(w.ctx, w.addTarget())
+	before := w.snapshot()
+	for _, x := range c.writes() {
+		for i := range places(x.name, reflect.ValueOf(x.build())) {
+			for _, text := range refusedTexts() {
+				record := x.build()
+				at := places(x.name, reflect.ValueOf(record))[i]
+				at.set(text)
+				w.wantError(fmt.Sprintf("%s = %+q", at.path, text), x.write(record), formsvc.ErrInvalid)
+			}
+		}
+	}
+	for _, text := range refusedTexts() {
+		_, err := w.store.AccountByName(w.ctx, text)
+		w.wantError(fmt.Sprintf("AccountByName of %+q", text), err, formsvc.ErrInvalid)
+		for _, filter := range []formsvc.ResponseFilter{{Email: text}, {Reference: text}, {Status: []string{"pending", text}}} {
+			_, err = w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: filter})
+			w.wantError(fmt.Sprintf("Responses with %+q", text), err, formsvc.ErrInvalid)
+		}
+		e := w.newTestEvent(c.of)
+		e.Type = formsvc.EventType(text)
+		_, err = w.store.CreateTest(w.ctx, c.at.hook(), e, nil)
+		w.wantError(fmt.Sprintf("CreateTest of %+q", text), err, formsvc.ErrInvalid)
+	}
+	w.unchanged("refusing texts", &before)
+}
+
+// textsKept puts each text in all places of a record at once, except those with fixed values, and finds it again by its
+// bytes: texts that only look alike are different.
+func textsKept(w *world) any {
+	c := w.caller(w.ctx, w.addTarget())
+	var found []any
+	list := c.writes()
+	for _, text := range texts() {
+		for _, x := range list {
+			record := x.build()
+			for _, at := range places(x.name, reflect.ValueOf(record)) {
+				if at.typ == reflect.TypeFor[string]() {
+					at.set(text)
+				}
+			}
+			w.must(fmt.Sprintf("a %s with %+q", x.name, text), x.write(record))
+		}
+	}
+	for _, text := range texts() {
+		record, err := w.store.Recall(w.ctx, c.of, text, start())
+		w.must("Recall", err)
+		account, err := w.store.AccountByName(w.ctx, text)
+		w.must("AccountByName", err)
+		found = append(found, record, account)
+		for _, f := range []formsvc.ResponseFilter{{Email: text}, {Reference: text}, {Status: []string{text}}, {Status: []string{text, "none"}, Email: text}} {
+			page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: f})
+			w.must("Responses", err)
+			found = append(found, page)
+		}
+	}
+	return found
+}
+
+// longTexts has the longest texts that services accept.
+func longTexts(w *world) any {
 	wide := func(runes int) string { return strings.Repeat("𝕏", runes) } // four bytes each
 	named := w.newAccount()
-	named.Name = wide(100)
-	key := w.newKey(named.ID)
-	key.Name = wide(100)
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}, formsvc.Change{}))
-	c := w.newCampaign(named.ID)
-	c.Title, c.Description, c.Metadata = wide(500), wide(10_000), map[string]string{}
-	for i := range 100 {
-		c.Metadata[fmt.Sprintf("%03d", i)+wide(197)] = wide(2_000)
-	}
+	key, c, hook := w.newKey(named.ID), w.newCampaign(named.ID), w.newWebhook(named.ID)
+	r := w.newResponse(&c)
+	named.Name, key.Name, c.Title, c.Description = wide(100), wide(100), wide(500), wide(10_000)
+	c.Metadata = map[string]string{}
 	for i := range 500 {
-		m := formsvc.Module{Name: fmt.Sprintf("%03d", i) + wide(197), Label: wide(1_000), Type: formsvc.TextModule}
-		c.Modules = append(c.Modules, m)
+		c.Metadata[fmt.Sprintf("%03d", i%100)+wide(197)] = wide(2_000)
+		c.Modules = append(c.Modules, formsvc.Module{Name: fmt.Sprintf("%03d", i) + wide(197), Label: wide(1_000), Type: formsvc.TextModule})
+		c.Modules[0].Options = append(c.Modules[0].Options, fmt.Sprintf("%03d", i)+wide(200))
 	}
-	c.Modules[7].Options = make([]string, 1_000)
-	for i := range c.Modules[7].Options {
-		c.Modules[7].Options[i] = fmt.Sprintf("%04d", i) + wide(100)
-	}
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
-	hook := w.newWebhook(named.ID)
-	hook.URL = "https://example.com/" + strings.Repeat("x", 2_028)
-	hook.Secret, hook.Previous = strings.Repeat("s", 256), strings.Repeat("é", 128)
+	hook.URL, hook.Secret, hook.Previous = "https://example.com/"+strings.Repeat("x", 2_028), strings.Repeat("s", 256), strings.Repeat("é", 128)
 	for i := range formsvc.MaxHeaders {
 		hook.Headers = append(hook.Headers, formsvc.Header{Name: strings.Repeat("X", 99) + fmt.Sprint(i), Value: strings.Repeat("v", 2_048)})
 	}
-	w.must("CreateWebhook", w.subscribe(hook, 1))
-
-	deep := w.newResponse(&c)
-	deep.Reference = wide(64)
-	deep.User = formsvc.User{Email: strings.Repeat("x", 242) + "@example.com", FirstName: wide(200), LastName: wide(200)}
-	deep.Answers = formsvc.NewAnswers(
-		formsvc.Answer{Name: wide(200), Value: []string{wide(250_000), strings.Repeat("\"\\\n", 100_000)}})
-	var answers []formsvc.Answer
+	r.Reference, r.User.Email, r.User.FirstName = wide(64), strings.Repeat("x", 242)+"@example.com", wide(200)
+	answers := []formsvc.Answer{{Name: wide(200), Value: []string{wide(250_000), strings.Repeat("\"\\\n", 100_000)}}}
 	for i := range 1_000 {
 		answers = append(answers, formsvc.Answer{Name: fmt.Sprint(1_000 - i), Value: []string{wide(50), ""}})
 	}
-	broad := w.newResponse(&c)
-	broad.Answers = formsvc.NewAnswers(answers...)
-	w.must("CreateResponse", w.create(deep))
-	w.must("CreateResponse", w.create(broad))
-
-	c.ResponseCount = 2
-	got := w.snapshot()
-	w.same("accounts", got["account of "+string(named.ID)], named)
-	w.same("keys", got["keys of "+string(named.ID)], []formsvc.Key{key})
-	w.same("campaigns", got["campaigns of "+string(named.ID)], []formsvc.Campaign{c})
-	w.same("webhooks", got["webhooks of "+string(named.ID)], []formsvc.Webhook{hook})
-	w.same("responses", got["responses of "+string(c.ID)], []formsvc.Response{deep, broad})
+	r.Answers = formsvc.NewAnswers(answers...)
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}, none))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, none))
+	_, _, err := w.store.CreateWebhook(w.ctx, hook, 1, nil)
+	w.must("CreateWebhook", err)
+	w.must("CreateResponse", w.create(r))
 	byName, err := w.store.AccountByName(w.ctx, named.Name)
 	w.must("AccountByName", err)
-	w.same("account by name", byName, named)
+	return byName
 }

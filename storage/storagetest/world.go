@@ -2,202 +2,128 @@ package storagetest
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"strings"
+	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// A world is a test with its store. Its new… methods build valid records, in the order of their IDs and the same in
-// every run; its add… methods also store them.
+// A world is a test with its store. Its add… methods store the records of its maker, which are the same in every run.
 type world struct {
 	*testing.T
+	maker
+
 	ctx    context.Context
 	store  Store
 	open   func(testing.TB) Store // opens another empty store
 	reopen func(testing.TB, Store) Store
-	count  atomic.Int64
-	raised atomic.Int64 // events that newEvent built
-
-	mu    sync.Mutex
-	hooks []formsvc.ID // of all webhooks that newWebhook built
+	twin   Store // another store over the same data, in handleTests
 }
 
 func newWorld(t *testing.T, open func(testing.TB) Store, reopen func(testing.TB, Store) Store) *world {
-	return &world{T: t, ctx: t.Context(), store: open(t), open: open, reopen: reopen}
-}
-
-// start returns the time of a world's first record; everything is due a day later.
-func start() time.Time   { return time.Date(2026, 2, 3, 4, 5, 6, 789_000, time.UTC) }
-func nextDay() time.Time { return start().Add(24 * time.Hour) }
-
-// next returns the ID and the time of a new record. Some IDs differ in their
-// time and some only in their last digits.
-func (w *world) next() (formsvc.ID, time.Time) {
-	n := w.count.Add(1)
-	at := start().Add(time.Duration(n) * 701 * time.Microsecond)
-	return idAt(at, n), at
-}
-
-func (w *world) nextID() formsvc.ID {
-	id, _ := w.next()
-	return id
-}
-
-func idAt(t time.Time, n int64) formsvc.ID {
-	const node = len("00000000-0000-7000-8000-")
-	return formsvc.FloorID(t)[:node] + formsvc.ID(fmt.Sprintf("%012x", n))
-}
-
-func (w *world) newAccount() formsvc.Account {
-	id, at := w.next()
-	return formsvc.Account{ID: id, Name: "account " + string(id), CreatedAt: at}
-}
-
-func (w *world) newKey(account formsvc.ID) formsvc.Key {
-	id, at := w.next()
-	return formsvc.Key{
-		ID: id, AccountID: account, Name: "key", Prefix: "formsvc_abc123", Hash: keyHash(id),
-		Permissions: []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesWrite}, CreatedAt: at,
+	var count atomic.Int64
+	return &world{
+		T: t, ctx: t.Context(), store: open(t), open: open, reopen: reopen,
+		maker: maker{func() (formsvc.ID, time.Time) { // some IDs differ in their time and some only in their last digits
+			n := count.Add(1)
+			at := start().Add(time.Duration(n) * 701 * time.Microsecond)
+			return idAt(at, n), at
+		}},
 	}
 }
 
-func keyHash(id formsvc.ID) [sha256.Size]byte { return sha256.Sum256([]byte(id)) }
-
-func (w *world) newCampaign(account formsvc.ID) formsvc.Campaign {
-	id, at := w.next()
-	return formsvc.Campaign{
-		ID: id, AccountID: account, Version: 1, CreatedAt: at, UpdatedAt: at,
-		CampaignInput: formsvc.CampaignInput{Title: "Campaign", Status: formsvc.CampaignOpen},
+// script returns a test that runs the script on the store and on a memory store: both must return the same, and keep the
+// same.
+func script(run func(w *world) any) func(w *world) {
+	return func(w *world) {
+		oracle := newWorld(w.T, func(testing.TB) Store { return memory.New() }, nil)
+		want := run(oracle)
+		w.same("result", run(w), want)
+		before := oracle.snapshot()
+		w.unchanged("the script", &before)
 	}
 }
 
-func (w *world) newResponse(c *formsvc.Campaign) formsvc.Response {
-	id, at := w.next()
-	return formsvc.Response{
-		ID: id, AccountID: c.AccountID, CampaignID: c.ID, Reference: "R-" + string(id[24:]),
-		Status: formsvc.StatusPending, User: formsvc.User{Email: "ada@example.com", FirstName: "Ada", LastName: "Lovelace"},
-		Answers: formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{"yes"}}),
-		Version: 1, CreatedAt: at, UpdatedAt: at,
+// must ends the test if err isn't nil.
+func (w *world) must(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("%s: %v", what, err)
 	}
 }
 
-func (w *world) newFile(r *formsvc.Response) formsvc.File {
-	id, at := w.next()
-	return formsvc.File{
-		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "scan.pdf",
-		ContentType: "application/pdf", Module: "q", Size: 5, SHA256: sha256.Sum256([]byte(id)),
-		Blocks: []byte{0, 1, 0xfe, 0xff}, CreatedAt: at,
+// check is must for any goroutine.
+func (w *world) check(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Errorf("%s: %v", what, err)
 	}
 }
 
-func (w *world) newWebhook(account formsvc.ID) formsvc.Webhook {
-	id, at := w.next()
-	w.mu.Lock()
-	w.hooks = append(w.hooks, id)
-	w.mu.Unlock()
-	return formsvc.Webhook{
-		ID: id, AccountID: account, URL: "https://example.com/" + string(id), Events: webhook.EventTypes(),
-		Secret: "secret of " + string(id), Version: 1, CreatedAt: at, UpdatedAt: at,
+// wantError fails the test unless err is target.
+func (w *world) wantError(what string, err, target error) {
+	w.Helper()
+	if !errors.Is(err, target) {
+		w.Errorf("%s: error %v, want %v", what, err, target)
 	}
 }
 
-// newEvent returns an event; every other one has a trace.
-func (w *world) newEvent(r *formsvc.Response) formsvc.Event {
-	id, at := w.next()
-	e := formsvc.Event{
-		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: webhook.ResponseCreated,
-		Payload: []byte(`{"id":"` + string(id) + `"}`), CreatedAt: at,
+// same fails the test unless got equals want, see difference.
+func (w *world) same(what string, got, want any) {
+	w.Helper()
+	if d := difference(what, got, want); d != "" {
+		w.Error(d)
 	}
-	if w.raised.Add(1)%2 != 0 {
-		e.TraceParent = "00-" + strings.ReplaceAll(string(id), "-", "") + "-0000" + string(id[24:]) + "-01"
-	}
-	return e
 }
 
-// newTestEvent returns a test event about a campaign and a response that don't exist.
-func (w *world) newTestEvent(account formsvc.ID) formsvc.Event {
-	e := w.newEvent(&formsvc.Response{ID: w.nextID(), AccountID: account, CampaignID: w.nextID()})
-	e.Test = true
-	return e
+// snapshot returns everything that can be read from the store.
+func (w *world) snapshot() map[string]any {
+	w.Helper()
+	accounts, err := w.store.Accounts(w.ctx)
+	w.must("Accounts", err)
+	ids := make([]formsvc.ID, len(accounts))
+	for i := range accounts {
+		ids[i] = accounts[i].ID
+	}
+	all, err := contents(w.ctx, w.store, ids)
+	w.must("contents", err)
+	return all
 }
 
-func (w *world) addAccount(keys ...formsvc.Key) formsvc.Account {
+// unchanged fails the test unless the store equals the snapshot.
+func (w *world) unchanged(what string, before *map[string]any) {
+	w.Helper()
+	w.same("the store after "+what, w.snapshot(), *before)
+}
+
+func (w *world) addAccount() formsvc.Account {
 	w.Helper()
 	a := w.newAccount()
-	for i := range keys {
-		keys[i].AccountID = a.ID
-	}
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, keys, formsvc.Change{}))
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, nil, none))
 	return a
-}
-
-func (w *world) addKey(account formsvc.ID) formsvc.Key {
-	w.Helper()
-	k := w.newKey(account)
-	w.must("CreateKey", w.store.CreateKey(w.ctx, k, formsvc.Change{}))
-	return k
 }
 
 func (w *world) addCampaign(account formsvc.ID) formsvc.Campaign {
 	w.Helper()
 	c := w.newCampaign(account)
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, none))
 	return c
-}
-
-// addResponse adds a response that raises the event "response.created".
-func (w *world) addResponse(c *formsvc.Campaign) (formsvc.Response, formsvc.Event) {
-	w.Helper()
-	r := w.newResponse(c)
-	e := w.newEvent(&r)
-	w.must("CreateResponse", w.create(r, e))
-	return r, e
-}
-
-// addFile adds a file that raises no event.
-func (w *world) addFile(r *formsvc.Response) formsvc.File {
-	w.Helper()
-	f := w.newFile(r)
-	w.must("CreateFile", w.createFile(f))
-	return f
 }
 
 func (w *world) addWebhook(account formsvc.ID) formsvc.Webhook {
 	w.Helper()
 	hook := w.newWebhook(account)
-	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
-	return hook
-}
-
-// subscribe stores a webhook, whose subscription must be new.
-func (w *world) subscribe(hook formsvc.Webhook, limit int) error {
-	stored, created, err := w.store.CreateWebhook(w.ctx, hook, limit, nil)
-	if err == nil {
-		w.same("webhook as created", stored, hook)
-		if !created {
-			w.Errorf("CreateWebhook: not created, though the account has no such subscription")
-		}
+	_, created, err := w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks, nil)
+	w.must("CreateWebhook", err)
+	if !created {
+		w.Errorf("CreateWebhook: not created, though the account has no such subscription")
 	}
-	return err
-}
-
-// create stores a response of a campaign at version 1.
-func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
-	return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: events})
-}
-
-// createFile stores a file, with events.
-func (w *world) createFile(f formsvc.File, events ...formsvc.Event) error {
-	return w.store.CreateFile(w.ctx, f, func(*formsvc.Response) (formsvc.Change, error) {
-		return formsvc.Change{Events: events}, nil
-	})
+	return hook
 }
 
 // A scene is an account with a campaign and a webhook that subscribes to everything.
@@ -213,22 +139,113 @@ func (w *world) addScene() *scene {
 	return &scene{account: a, campaign: w.addCampaign(a.ID), hook: w.addWebhook(a.ID)}
 }
 
-func keyOf(r *formsvc.Response) formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
+// addResponse adds a response that raises the event "response.created".
+func (w *world) addResponse(c *formsvc.Campaign) (formsvc.Response, formsvc.Event) {
+	w.Helper()
+	r := w.newResponse(c)
+	e := w.newEvent(&r)
+	w.must("CreateResponse", w.create(r, e))
+	return r, e
 }
 
-func fileKey(f *formsvc.File) formsvc.FileKey {
-	return formsvc.FileKey{AccountID: f.AccountID, ID: f.ID}
+// addResponses adds n responses.
+func (w *world) addResponses(c *formsvc.Campaign, n int) []formsvc.Response {
+	w.Helper()
+	list := make([]formsvc.Response, n)
+	for i := range list {
+		list[i], _ = w.addResponse(c)
+	}
+	return list
 }
 
-func campaignKey(c *formsvc.Campaign) formsvc.CampaignKey {
-	return formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID}
+// create stores a response of a campaign at version 1.
+func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
+	return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: events})
 }
 
-func deliveryKey(d *formsvc.Delivery) formsvc.DeliveryKey {
-	return formsvc.DeliveryKey{AccountID: d.AccountID, ID: d.ID}
+// update updates a response, with events.
+func (w *world) update(ctx context.Context, key formsvc.ResponseKey, events ...formsvc.Event) error {
+	_, err := w.store.UpdateResponse(ctx, key, func(r *formsvc.Response) (formsvc.Change, error) {
+		r.Version++
+		return formsvc.Change{Events: events}, nil
+	})
+	return err
 }
 
-func webhookKey(h *formsvc.Webhook) formsvc.WebhookKey {
-	return formsvc.WebhookKey{AccountID: h.AccountID, ID: h.ID}
+// createFile stores a file, with events.
+func (w *world) createFile(ctx context.Context, f formsvc.File, events ...formsvc.Event) error {
+	return w.store.CreateFile(ctx, f, deciding[*formsvc.Response](formsvc.Change{Events: events}))
+}
+
+func (w *world) createSignature(ctx context.Context, sig formsvc.Signature, events ...formsvc.Event) error {
+	_, err := w.store.CreateSignature(ctx, sig, func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error) {
+		return formsvc.Change{Events: events}, nil
+	})
+	return err
+}
+
+// redeem redeems a link for a session.
+func (w *world) redeem(s Store, link *formsvc.Link, session formsvc.Session) error {
+	_, err := s.RedeemLink(w.ctx, link.Hash, func(*formsvc.Link) (formsvc.Session, formsvc.Change, error) { return session, none, nil })
+	return err
+}
+
+func deciding[T any](change formsvc.Change) func(T) (formsvc.Change, error) {
+	return func(T) (formsvc.Change, error) { return change, nil }
+}
+
+// deliveries returns all deliveries of a webhook.
+func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
+	w.Helper()
+	list, _, err := collect(func(q formsvc.PageQuery) (formsvc.Page[formsvc.Delivery], error) {
+		return w.store.Deliveries(w.ctx, formsvc.DeliveryQuery{AccountID: hook.AccountID, WebhookID: hook.ID, Page: q})
+	})
+	w.must("Deliveries", err)
+	return list
+}
+
+// wantCount fails the test unless the campaign has n responses, counts n, and has raised n events.
+func (w *world) wantCount(sc *scene, n int) {
+	w.Helper()
+	c, err := w.store.Campaign(w.ctx, campaignKey(&sc.campaign))
+	w.must("Campaign", err)
+	list, total, err := collect(func(q formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
+		return w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Page: q})
+	})
+	w.must("Responses", err)
+	w.same("counted, total, listed and told of", []int{int(c.ResponseCount), int(total), len(list), len(w.deliveries(&sc.hook))}, []int{n, n, n, n})
+}
+
+// noEvents fails the test if the store has one of the events.
+func (w *world) noEvents(what string, events ...formsvc.Event) {
+	w.Helper()
+	for _, e := range events {
+		_, err := w.store.Event(w.ctx, e.AccountID, e.ID)
+		w.wantError(what+": Event", err, formsvc.ErrNotFound)
+	}
+}
+
+// Numbers of concurrent workers and their calls.
+const (
+	writers = 64
+	writes  = 20
+)
+
+// together makes n calls concurrently and waits for them.
+func together(n int, call func(i int)) {
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-begin
+			call(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// many runs 16 workers, each with its own random source.
+func many(worker func(random *rand.Rand)) {
+	together(16, func(i int) { worker(rand.New(rand.NewPCG(14, uint64(i)))) })
 }

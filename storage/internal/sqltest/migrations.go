@@ -15,61 +15,41 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
+// migrateTogether starts nodes at once, first on an empty database, and then on one that has a schema and no identity.
 func migrateTogether(t *testing.T, d Database) {
-	var wg sync.WaitGroup
-	for range 4 {
-		s := d.Open(t)
-		wg.Go(func() {
-			if err := s.Migrate(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	list, err := d.Open(t).Migrations(t.Context())
-	must(t, err)
-	for _, m := range list {
-		if m.AppliedAt.IsZero() {
-			t.Errorf("migration %d is not applied", m.Version)
+	for range 2 {
+		var wg sync.WaitGroup
+		ids := make([]formsvc.ID, 4)
+		for i := range ids {
+			s := d.Open(t)
+			wg.Go(func() {
+				err := s.Migrate(t.Context())
+				if err == nil {
+					ids[i], err = s.Identity(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
 		}
-	}
-}
-
-// migrateIdentity starts nodes at once on a database that has a schema and no identity.
-func migrateIdentity(t *testing.T, d Database) {
-	must(t, d.Open(t).Migrate(t.Context()))
-	_, err := d.DB.ExecContext(t.Context(), "DELETE FROM formsvc_identity")
-	must(t, err)
-	if _, err := d.Open(t).Identity(t.Context()); !errors.Is(err, formsvc.ErrNotFound) {
-		t.Errorf("before migrating: %v, want ErrNotFound", err)
-	}
-	var wg sync.WaitGroup
-	ids := make([]formsvc.ID, 4)
-	for i := range ids {
-		s := d.Open(t)
-		wg.Go(func() {
-			err := s.Migrate(t.Context())
-			if err == nil {
-				ids[i], err = s.Identity(t.Context())
+		wg.Wait()
+		for _, id := range ids {
+			if _, ok := formsvc.ParseID(string(id)); !ok || id != ids[0] {
+				t.Errorf("nodes that start together found the identities %q", ids)
 			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	for _, id := range ids {
-		if _, ok := formsvc.ParseID(string(id)); !ok || id != ids[0] {
-			t.Errorf("nodes that start together found the identities %q", ids)
 		}
-	}
-	var row struct {
-		State, Peer string
-		Since       int64
-	}
-	must(t, d.DB.NewSelect().Table("formsvc_identity").Column("state", "peer", "since").Scan(t.Context(), &row))
-	if row.State != "active" || row.Peer != "" || row.Since <= 0 {
-		t.Errorf("the row is %+v", row)
+		list, err := d.Open(t).Migrations(t.Context())
+		must(t, err)
+		for _, m := range list {
+			if m.AppliedAt.IsZero() {
+				t.Errorf("migration %d is not applied", m.Version)
+			}
+		}
+		_, err = d.DB.ExecContext(t.Context(), "DELETE FROM formsvc_identity")
+		must(t, err)
+		if _, err := d.Open(t).Identity(t.Context()); !errors.Is(err, formsvc.ErrNotFound) {
+			t.Errorf("without an identity: %v, want ErrNotFound", err)
+		}
 	}
 }
 

@@ -1,11 +1,12 @@
 package sqltest
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,12 +25,14 @@ func key(t testing.TB, name string) keyring.Key {
 	return keys[0]
 }
 
+func keyID(t testing.TB, name string) string { return key(t, name).ID() }
+
 // ring returns a keyring of the keys of these names.
 func ring(t testing.TB, names ...string) *keyring.Keyring {
 	t.Helper()
-	keys := make([]keyring.Key, len(names))
-	for i, name := range names {
-		keys[i] = key(t, name)
+	var keys []keyring.Key
+	for _, name := range names {
+		keys = append(keys, key(t, name))
 	}
 	k, err := keyring.New(keys...)
 	must(t, err)
@@ -52,34 +55,51 @@ func newSecretScene(t *testing.T, d Database, ring *keyring.Keyring) *scene {
 	return s
 }
 
-// sealed are the columns of a webhook that contain secrets.
-type sealed struct {
-	Secret         string
-	PreviousSecret string
-	Headers        string
-}
+// columns are those of a webhook that contain secrets.
+var columns = [...]string{"secret", "previous_secret", "headers"}
 
-func (v *sealed) texts() []string { return []string{v.Secret, v.PreviousSecret, v.Headers} }
-
-func stored(t testing.TB, d Database, id formsvc.ID) sealed {
+// stored returns the secret columns of a webhook.
+func stored(t testing.TB, d Database, id formsvc.ID) (texts [len(columns)]string) {
 	t.Helper()
-	var v sealed
-	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column("secret", "previous_secret", "headers").
-		Where("id = ?", string(id)).Scan(t.Context(), &v))
-	return v
+	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column(columns[:]...).Where("id = ?", string(id)).
+		Scan(t.Context(), &texts[0], &texts[1], &texts[2]))
+	return texts
 }
 
-// store changes a column of a webhook without the store.
-func store(t testing.TB, d Database, id formsvc.ID, column, text string) {
+// spoil changes columns of a webhook without the store.
+func spoil(t testing.TB, d Database, id formsvc.ID, text string, columns ...string) {
 	t.Helper()
-	_, err := d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).
-		Where("id = ?", string(id)).Exec(t.Context())
-	must(t, err)
+	for _, column := range columns {
+		_, err := d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).Where("id = ?", string(id)).Exec(t.Context())
+		must(t, err)
+	}
 }
 
-// wantHook checks that a webhook is read as it was created, and that deliveries use all
-// of it.
-func wantHook(t testing.TB, s *scene, want *formsvc.Webhook) {
+// under counts the stored values of webhooks by the key that sealed them; "" is none.
+func under(t testing.TB, d Database, hooks ...formsvc.Webhook) map[string]int {
+	t.Helper()
+	got := make(map[string]int)
+	for _, hook := range hooks {
+		for _, text := range stored(t, d, hook.ID) {
+			id, err := keyring.KeyID(text)
+			if err != nil {
+				id = "corrupt"
+			}
+			got[id]++
+		}
+	}
+	return got
+}
+
+func wantUnder(t testing.TB, d Database, want map[string]int, hooks ...formsvc.Webhook) {
+	t.Helper()
+	if got := under(t, d, hooks...); !maps.Equal(got, want) {
+		t.Errorf("values by key: %v, want %v", got, want)
+	}
+}
+
+// wantHook checks that a webhook is read as it was created.
+func wantHook(t testing.TB, s formsvc.Store, want *formsvc.Webhook) {
 	t.Helper()
 	got, err := s.Webhook(t.Context(), formsvc.WebhookKey{AccountID: want.AccountID, ID: want.ID})
 	must(t, err)
@@ -87,6 +107,20 @@ func wantHook(t testing.TB, s *scene, want *formsvc.Webhook) {
 		t.Errorf("webhook %s does not have its secrets anymore", want.ID)
 	}
 }
+
+// change updates the scene's webhook.
+func (s *scene) change(t testing.TB, on formsvc.Store, edit func(*formsvc.Webhook)) formsvc.Webhook {
+	t.Helper()
+	hook, err := on.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
+		hook.Version++
+		edit(hook)
+		return formsvc.Change{}, nil
+	})
+	must(t, err)
+	return hook
+}
+
+func another(hook *formsvc.Webhook) { hook.Secret = "another secret" }
 
 // endpoint returns the endpoint of the scene's webhook, as deliveries use it.
 func (s *scene) endpoint(t testing.TB) delivery.Endpoint {
@@ -108,7 +142,7 @@ func (s *scene) endpoint(t testing.TB) delivery.Endpoint {
 func noSecrets(t testing.TB, text string, secrets ...string) {
 	t.Helper()
 	for _, secret := range secrets {
-		if secret != "" && strings.Contains(text, secret) {
+		if strings.Contains(text, secret) {
 			t.Errorf("%q repeats something secret", text)
 		}
 	}
@@ -117,79 +151,67 @@ func noSecrets(t testing.TB, text string, secrets ...string) {
 func secretsSealed(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
 	wantHook(t, s, &s.hook)
-	v := stored(t, d, s.hook.ID)
-	for _, text := range v.texts() {
+	for _, text := range stored(t, d, s.hook.ID) {
 		noSecrets(t, text, s.hook.Secret, s.hook.Previous, s.hook.Headers[0].Name, s.hook.Headers[0].Value)
-		if id, err := keyring.KeyID(text); id != key(t, "a").ID() || err != nil {
-			t.Errorf("a value under the key %q (%v)", id, err)
-		}
 	}
-	e := s.endpoint(t)
-	if e.Err != nil || e.Secret != s.hook.Secret || e.Previous != s.hook.Previous || e.Headers.Get("X-Token") != s.hook.Headers[0].Value {
+	wantUnder(t, d, map[string]int{keyID(t, "a"): 3}, s.hook)
+	if e := s.endpoint(t); e.Err != nil || e.Secret != s.hook.Secret || e.Previous != s.hook.Previous || e.Headers.Get("X-Token") != s.hook.Headers[0].Value {
 		t.Errorf("endpoint with error %v, or without its secrets", e.Err)
 	}
 	s.now = s.hook.PreviousUntil
 	if e := s.endpoint(t); e.Err != nil || e.Previous != "" {
 		t.Errorf("the previous secret signs when its time is over (%v)", e.Err)
 	}
-	var bound formsvc.Webhook
-	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
-		b, err := d.Bind(tx, ring(t, "a"))
-		if err != nil {
-			return err
-		}
-		bound, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
-			hook.Version++
-			hook.Secret += ", changed"
-			return formsvc.Change{}, nil
-		})
-		return err
+	must(t, d.bound(t, ring(t, "a"), func(_ bun.Tx, b formsvc.Store) error {
+		s.hook = s.change(t, b, another)
+		return nil
 	}))
-	wantHook(t, s, &bound)
-	if id, err := keyring.KeyID(stored(t, d, s.hook.ID).Secret); id != key(t, "a").ID() || err != nil {
-		t.Errorf("a bound store stored a value under the key %q (%v)", id, err)
-	}
+	wantHook(t, s, &s.hook)
+	wantUnder(t, d, map[string]int{keyID(t, "a"): 3}, s.hook)
 }
 
 func secretsReadable(t *testing.T, d Database) {
 	s := newSecretScene(t, d, nil)
 	wantHook(t, s, &s.hook)
-	if v := stored(t, d, s.hook.ID); !strings.HasSuffix(v.Secret, s.hook.Secret) {
-		t.Error("without keys a secret is not stored in plain text")
+	wantUnder(t, d, map[string]int{"": 3}, s.hook)
+	if n, err := s.RotateSecrets(t.Context()); n != 0 || err == nil {
+		t.Errorf("RotateSecrets without keys: %d, %v; want an error", n, err)
 	}
-	later := &scene{Store: d.open(t, ring(t, "a")), account: s.account}
-	wantHook(t, later, &s.hook)
+	wantHook(t, d.open(t, ring(t, "a")), &s.hook)
 }
 
 // secretsMoved copies sealed values to the wrong places.
 func secretsMoved(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
-	other := s.addWebhook(t)
-	store(t, d, s.hook.ID, "secret", stored(t, d, other.ID).Secret)
-	store(t, d, other.ID, "previous_secret", stored(t, d, other.ID).Secret)
+	text := stored(t, d, s.addWebhook(t).ID)[0]
+	spoil(t, d, s.hook.ID, text, "secret")
 	if got, err := s.Webhook(t.Context(), s.key()); err != nil || got.Secret != "" {
 		t.Errorf("the secret of another webhook was read (%v)", err)
 	}
-	if got, err := s.Webhook(t.Context(), formsvc.WebhookKey{AccountID: s.account, ID: other.ID}); err != nil || got.Previous != "" {
+	s.hook = s.addWebhook(t)
+	spoil(t, d, s.hook.ID, stored(t, d, s.hook.ID)[0], "previous_secret")
+	if got, err := s.Webhook(t.Context(), s.key()); err != nil || got.Secret == "" || got.Previous != "" {
 		t.Errorf("a secret was read as the previous one (%v)", err)
 	}
 }
 
-// secretsUnread has values that can't be opened. The webhook can be shown, nothing is
-// sent to it, and it works again with a new secret.
+// secretsUnread has values that can't be opened. The webhook can be shown, nothing is sent to it, and it works again with a
+// new secret. What a change leaves alone stays as it is, in case the key is found.
 func secretsUnread(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
-	for _, broken := range []string{"s1.00000000.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "s1." + key(t, "a").ID() + ".AAAA", "nonsense"} {
+	disable := func(hook *formsvc.Webhook) { hook.Disabled = !hook.Disabled }
+	before := stored(t, d, s.hook.ID)
+	if s.change(t, s, disable); stored(t, d, s.hook.ID) != before {
+		t.Error("unchanged values were sealed again")
+	}
+	for _, broken := range []string{"s1.00000000.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "s1." + keyID(t, "a") + ".AAAA", "nonsense"} {
 		s.hook = s.addWebhook(t)
-		for _, column := range []string{"secret", "previous_secret", "headers"} {
-			store(t, d, s.hook.ID, column, broken)
-		}
+		spoil(t, d, s.hook.ID, broken, columns[:]...)
 		got, err := s.Webhook(t.Context(), s.key())
 		if err != nil || got.Secret != "" || got.Previous != "" || got.Headers != nil || got.URL != s.hook.URL {
 			t.Errorf("Webhook: %v, or not without secrets", err)
 		}
-		list, err := s.Webhooks(t.Context(), s.account)
-		if err != nil || len(list) != 2 || list[0].Secret == "" || list[1].Secret != "" {
+		if list, err := s.Webhooks(t.Context(), s.account); err != nil || len(list) != 2 || list[0].Secret == "" || list[1].Secret != "" {
 			t.Errorf("Webhooks: %v, or one of them not as it should be", err)
 		}
 		e := s.endpoint(t)
@@ -197,54 +219,21 @@ func secretsUnread(t *testing.T, d Database) {
 			t.Fatalf("endpoint with error %v, want one, and no secret", e.Err)
 		}
 		noSecrets(t, e.Err.Error(), broken, s.hook.Secret)
-		mended, err := s.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
-			hook.Version++
+		s.change(t, s, disable)
+		s.change(t, s, disable)
+		if stored(t, d, s.hook.ID) != [...]string{broken, broken, broken} {
+			t.Error("values that do not open were touched")
+		}
+		mended := s.change(t, s, func(hook *formsvc.Webhook) {
 			hook.Secret, hook.Previous, hook.PreviousUntil, hook.Headers = "another secret", "", time.Time{}, nil
-			return formsvc.Change{}, nil
 		})
-		must(t, err)
 		if e := s.endpoint(t); e.Err != nil || e.Secret != mended.Secret || e.Headers != nil {
 			t.Errorf("with a new secret the endpoint has the error %v", e.Err)
 		}
-		if v := stored(t, d, s.hook.ID); v.PreviousSecret != "" || v.Headers != "" {
+		if v := stored(t, d, s.hook.ID); v[1] != "" || v[2] != "" {
 			t.Error("what did not open is still there after it was replaced by nothing")
 		}
 		must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
-	}
-}
-
-// secretsKept changes a webhook whose values can't be opened. What the change leaves
-// alone stays as it is, in case the key is found.
-func secretsKept(t *testing.T, d Database) {
-	s := newSecretScene(t, d, ring(t, "a"))
-	before := stored(t, d, s.hook.ID)
-	disable := func(hook *formsvc.Webhook) (formsvc.Change, error) {
-		hook.Version++
-		hook.Disabled = !hook.Disabled
-		return formsvc.Change{}, nil
-	}
-	update := func(decide func(*formsvc.Webhook) (formsvc.Change, error)) sealed {
-		_, err := s.UpdateWebhook(t.Context(), s.key(), decide)
-		must(t, err)
-		return stored(t, d, s.hook.ID)
-	}
-	if update(disable) != before {
-		t.Error("unchanged values were sealed again")
-	}
-	for _, column := range []string{"secret", "previous_secret", "headers"} {
-		store(t, d, s.hook.ID, column, "s1.00000000.AAAA")
-	}
-	lost := stored(t, d, s.hook.ID)
-	if update(disable) != lost {
-		t.Error("values that do not open were touched")
-	}
-	got := update(func(hook *formsvc.Webhook) (formsvc.Change, error) {
-		hook.Version++
-		hook.Headers = nil
-		return formsvc.Change{}, nil
-	})
-	if got.Headers != "" || got.Secret != lost.Secret {
-		t.Error("headers that do not open can't be removed, or took the secret along")
 	}
 }
 
@@ -253,28 +242,108 @@ func secretsMissing(t *testing.T, d Database) {
 	refused := func(what string, ring *keyring.Keyring, missing string) {
 		t.Helper()
 		_, err := d.OpenWith(t, ring)
-		if !errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), missing) {
+		if !errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), keyID(t, missing)) {
 			t.Errorf("%s: %v, want one that names the key %s", what, err, missing)
 		}
 	}
-	refused("another key", ring(t, "b-key"), key(t, "a").ID())
-	refused("no key", nil, key(t, "a").ID())
-	d.open(t, ring(t, "b-key", "a")) // seals with b-key from now on
-	refused("only the old key", ring(t, "a"), key(t, "b-key").ID())
-	refused("only the new key", ring(t, "b-key"), key(t, "a").ID())
-	d.open(t, ring(t, "a", "b-key"))
+	refused("another key", ring(t, "b"), "a")
+	refused("no key", nil, "a")
+	d.open(t, ring(t, "b", "a")) // seals with b from now on
+	refused("only the old key", ring(t, "a"), "b")
+	refused("only the new key", ring(t, "b"), "a")
+	d.open(t, ring(t, "a", "b"))
 	// A key first used while a store is open is recorded with its first value.
-	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
-		b, err := d.Bind(tx, ring(t, "c-key", "b-key", "a"))
-		if err != nil {
-			return err
-		}
-		_, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
-			hook.Version++
-			hook.Secret += ", changed"
-			return formsvc.Change{}, nil
-		})
-		return err
+	must(t, d.bound(t, ring(t, "c", "b", "a"), func(_ bun.Tx, bound formsvc.Store) error {
+		s.change(t, bound, another)
+		return nil
 	}))
-	refused("without a key that came later", ring(t, "a", "b-key"), key(t, "c-key").ID())
+	refused("without a key that came later", ring(t, "a", "b"), "c")
+}
+
+// secretsRotated has values without a key, values that can't be opened, and others.
+func secretsRotated(t *testing.T, d Database) {
+	s := newSecretScene(t, d, nil)
+	plain, a, b := s.hook, keyID(t, "a"), keyID(t, "b")
+	s.Store = d.open(t, ring(t, "a"))
+	old, lost := s.addWebhook(t), s.addWebhook(t)
+	broken := "s1." + a + ".AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	spoil(t, d, lost.ID, broken, "secret")
+	s.Store = d.open(t, ring(t, "b", "a"))
+	wantUnder(t, d, map[string]int{"": 3, a: 6}, plain, old, lost)
+	n, err := s.RotateSecrets(t.Context())
+	if err == nil || n != 3 {
+		t.Fatalf("RotateSecrets: %d, %v; want an error, and the values that open to be changed", n, err)
+	}
+	noSecrets(t, err.Error(), broken, old.Secret, lost.Secret)
+	wantUnder(t, d, map[string]int{b: 8, a: 1}, plain, old, lost)
+	if _, err := d.OpenWith(t, ring(t, "b")); err == nil {
+		t.Error("the key of a value that is left was forgotten")
+	}
+	must(t, s.DeleteWebhook(t.Context(), formsvc.WebhookKey{AccountID: s.account, ID: lost.ID}, formsvc.Change{}))
+	if n, err := s.RotateSecrets(t.Context()); n != 0 || err != nil {
+		t.Errorf("RotateSecrets, again: %d, %v", n, err)
+	}
+	s.Store = d.open(t, ring(t, "b")) // key a isn't needed anymore
+	wantHook(t, s, &plain)
+	wantHook(t, s, &old)
+}
+
+// secretsRotatedMeanwhile changes webhooks, in a process that still seals with the old key, while secrets are rotated. The
+// changes are kept, and no key is forgotten that a value needs.
+func secretsRotatedMeanwhile(t *testing.T, d Database) {
+	s := newSecretScene(t, d, ring(t, "a"))
+	before, after := d.open(t, ring(t, "a", "b")), d.open(t, ring(t, "b", "a"))
+	hooks := make([]formsvc.Webhook, 8)
+	var writers, rotation sync.WaitGroup
+	done := make(chan struct{})
+	for i := range hooks {
+		of := &scene{account: s.account, hook: s.addWebhook(t)}
+		writers.Go(func() {
+			for n := range 20 {
+				hooks[i] = of.change(t, before, func(hook *formsvc.Webhook) { hook.Secret = fmt.Sprintf("secret %d of %s", n, hook.ID) })
+			}
+		})
+	}
+	rotation.Go(func() {
+		for {
+			_, _ = after.RotateSecrets(t.Context()) // may give up while the other process writes
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	writers.Wait()
+	close(done)
+	rotation.Wait()
+	if _, err := d.OpenWith(t, ring(t, "b")); err == nil && under(t, d, hooks...)[keyID(t, "a")] > 0 {
+		t.Error("a key was forgotten that values need")
+	}
+	for i := range hooks {
+		wantHook(t, before, &hooks[i])
+	}
+	if _, err := after.RotateSecrets(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantUnder(t, d, map[string]int{keyID(t, "b"): 3 * len(hooks)}, hooks...)
+}
+
+// secretsRotatedBesideBound rotates while an open transaction of a host seals with a key that nothing else needs anymore:
+// the key isn't forgotten.
+func secretsRotatedBesideBound(t *testing.T, d Database) {
+	s := newSecretScene(t, d, ring(t, "b"))
+	d.open(t, ring(t, "a", "b")) // registers a
+	after := d.open(t, ring(t, "b", "a"))
+	tx, err := d.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	bound, err := d.Bind(tx, ring(t, "a", "b"))
+	must(t, err)
+	hook := s.change(t, bound, another)
+	_, err = d.besideTx(t, "a rotation beside a seal", tx.Commit, func() ([]formsvc.ID, error) {
+		_, err := after.RotateSecrets(t.Context())
+		return nil, err
+	})
+	must(t, err)
+	wantHook(t, d.open(t, ring(t, "b")), &hook)
 }

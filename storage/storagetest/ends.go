@@ -1,0 +1,194 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func closeTests() []test {
+	return []test{
+		{"every call fails after Close", testUseAfterClose},
+		{"Close during calls", func(w *world) { w.closeDuringCalls(w.addScene()) }},
+	}
+}
+
+func testUseAfterClose(w *world) {
+	at := w.addTarget()
+	w.must("Close", w.store.Close())
+	if err := w.store.Close(); err != nil {
+		w.wantError("Close, again", err, formsvc.ErrStoreClosed)
+	}
+	for _, c := range calls() {
+		_, err := c.do(w.ctx, w, at)
+		w.wantError(c.name+" after Close", err, formsvc.ErrStoreClosed)
+	}
+}
+
+// closeDuringCalls closes the store while responses are created, and returns those that were acknowledged.
+func (w *world) closeDuringCalls(sc *scene) (acked []formsvc.Response) {
+	w.Helper()
+	var mu sync.Mutex
+	var all, first sync.WaitGroup // first is done once every writer has written
+	for range writers {
+		first.Add(1)
+		all.Go(func() {
+			begun := sync.OnceFunc(first.Done)
+			defer begun()
+			for range writes {
+				r := w.newResponse(&sc.campaign)
+				if err := w.create(r, w.newEvent(&r)); err != nil {
+					w.wantError("CreateResponse during Close", err, formsvc.ErrStoreClosed)
+					return
+				}
+				mu.Lock()
+				acked = append(acked, r)
+				mu.Unlock()
+				begun()
+			}
+		})
+	}
+	first.Wait()
+	w.must("Close", w.store.Close())
+	all.Wait()
+	return acked
+}
+
+func durabilityTests() []test {
+	return []test{
+		{"histories survive Close", func(w *world) { testModel(w, 8, (*model).reopen) }},
+		{"acknowledged writes survive Close", testAcknowledgedSurvives},
+	}
+}
+
+func testAcknowledgedSurvives(w *world) {
+	sc := w.addScene()
+	acked := w.closeDuringCalls(sc)
+	w.store = w.reopen(w.T, w.store)
+	for i := range acked {
+		got, err := w.store.Response(w.ctx, keyOf(&acked[i]))
+		w.must("Response that was acknowledged", err)
+		w.same("response", got, acked[i])
+	}
+	w.wantCount(sc, len(acked))
+}
+
+func handleTests() []test {
+	tests := []test{{"histories through both", func(w *world) {
+		w.twin = w.reopen(w.T, w.store)
+		testModel(w, 8, (*model).other)
+	}}}
+	for _, r := range races() {
+		tests = append(tests, test{r.name, func(w *world) { r.run(w, []Store{w.store, w.reopen(w.T, w.store)}) }})
+	}
+	return tests
+}
+
+func cancelTests() []test {
+	return []test{{"context ended before the call", testCancelledBefore}, {"context ends during calls", testCancelDuring}}
+}
+
+func testCancelledBefore(w *world) {
+	at := w.addTarget()
+	before := w.snapshot()
+	cancelled, cancel := context.WithCancel(w.ctx)
+	cancel()
+	expired, stop := context.WithDeadline(w.ctx, time.Unix(0, 0))
+	defer stop()
+	for _, c := range calls() {
+		_, err := c.do(cancelled, w, at)
+		w.wantError(c.name+" with a cancelled context", err, context.Canceled)
+		_, err = c.do(expired, w, at)
+		w.wantError(c.name+" with an expired context", err, context.DeadlineExceeded)
+	}
+	w.unchanged("calls whose context had ended", &before)
+	for _, c := range calls() { // a session, a link and a delivery would be gone
+		if _, err := c.do(w.ctx, w, at); err != nil {
+			w.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// cancelling runs a call whose context ends at a random time: before, during or after it.
+func (w *world) cancelling(random *rand.Rand, call func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	if random.IntN(2) == 0 {
+		go cancel()
+	} else {
+		time.AfterFunc(time.Duration(random.IntN(2_000))*time.Microsecond, cancel)
+	}
+	err := call(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, formsvc.ErrUnknownOutcome) {
+		w.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	return err
+}
+
+// testCancelDuring compares the results of calls whose context ends with what they did: all or nothing. Only an unknown
+// outcome allows both.
+func testCancelDuring(w *world) {
+	sc := w.addScene()
+	is := func(err error) bool { return err == nil }
+	event := func(e formsvc.Event) bool {
+		_, err := w.store.Event(w.ctx, e.AccountID, e.ID)
+		return is(err)
+	}
+	file := func(f formsvc.File) bool {
+		_, err := w.store.File(w.ctx, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
+		return is(err)
+	}
+	version := func(r formsvc.Response) int64 {
+		got, _ := w.store.Response(w.ctx, keyOf(&r))
+		return got.Version
+	}
+	many(func(random *rand.Rand) {
+		for range 10 {
+			r, fresh := w.newResponse(&sc.campaign), w.newResponse(&sc.campaign)
+			w.check("CreateResponse", w.create(r))
+			f, barred, record := w.newFile(&r), w.newFile(&r), w.newRecord(sc.account.ID, string(r.ID))
+			events := []formsvc.Event{w.newEvent(&fresh), w.newEvent(&r), w.newEvent(&r)}
+			for i, x := range []struct {
+				call func(ctx context.Context) error
+				did  func() []bool // the parts that it did
+			}{
+				{func(ctx context.Context) error {
+					return w.store.CreateResponse(ctx, fresh, 1, formsvc.Change{Events: events[:1], Idempotency: &record})
+				}, func() []bool {
+					_, err := w.store.Recall(w.ctx, record.AccountID, record.Key, start())
+					return []bool{version(fresh) == 1, is(err), event(events[0])}
+				}},
+				{func(ctx context.Context) error { return w.update(ctx, keyOf(&r), events[1]) }, func() []bool {
+					return []bool{version(r) == 2, event(events[1])}
+				}},
+				{func(ctx context.Context) error { return w.createFile(ctx, f, events[2]) }, func() []bool {
+					return []bool{file(f), event(events[2])}
+				}},
+				{func(ctx context.Context) error {
+					_, err := w.store.BarFiles(ctx, []formsvc.ID{barred.ID})
+					return err
+				}, func() []bool { return []bool{errors.Is(w.createFile(w.ctx, barred), formsvc.ErrConflict)} }},
+				{func(ctx context.Context) error {
+					_, err := w.store.DeleteResponse(ctx, keyOf(&r), nil)
+					return err
+				}, func() []bool {
+					if file(f) || file(barred) {
+						return []bool{version(r) == 0, false}
+					}
+					return []bool{version(r) == 0}
+				}},
+			} {
+				err := w.cancelling(random, x.call)
+				did := x.did()
+				if slices.Contains(did, true) && slices.Contains(did, false) || did[0] != is(err) && !errors.Is(err, formsvc.ErrUnknownOutcome) {
+					w.Errorf("call %d returned %v; it did: %v", i, err, did)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,6 @@
+//go:build !long
+
+package storagetest
+
+// randomSeed is whether each run has other histories.
+const randomSeed = false
