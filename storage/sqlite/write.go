@@ -73,7 +73,7 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 	if err != nil {
 		return err
 	}
-	inserted, err := b.insertResponses(ctx, c, good)
+	inserted, err := b.insertResponses(ctx, c, good, len(group) == 1)
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,9 @@ func (*backend) AddCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, 
 var errSomeLeftOut = errors.New("sqlite: some responses of a group conflict")
 
 // insertResponses writes the responses of the units and returns the units whose response
-// was written.
-func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]*bunstore.Unit, error) {
+// was written. A unit that isn't alone in its group may have made another one a repetition,
+// which it isn't if this one fails.
+func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bunstore.Unit, alone bool) ([]*bunstore.Unit, error) {
 	rows := b.responses.rows(len(units))
 	for _, u := range units {
 		r := &u.Creation.Response
@@ -127,7 +128,7 @@ func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bun
 	switch {
 	case err != nil || n == len(units):
 		return units, err
-	case len(units) > 1:
+	case !alone:
 		return nil, errSomeLeftOut
 	}
 	units[0].Err = formsvc.ErrConflict
