@@ -373,7 +373,9 @@ func TestRunPrunesQuotas(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Minute)
 			cancel()
-			<-done
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
 			if w.store.count("pruned everything") == 0 {
 				t.Fatal("INVALID: nothing was pruned")
 			}

@@ -386,7 +386,7 @@ func TestFilesOfAnotherDatabase(t *testing.T) {
 	if list := other.list(t, "accounts", "list"); len(list) != 0 {
 		t.Errorf("the refused server made %v", list)
 	}
-	again := own.shell.serve(t)
+	again := own.serve(t)
 	again.key = own.key
 	if got := again.call(t, http.StatusOK, http.MethodGet, "/v1/files/"+file, nil); got != string(content(1, 1000)) {
 		t.Errorf("the file has %d other bytes", len(got))

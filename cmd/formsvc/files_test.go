@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"io"
 	"io/fs"
-	"mime/multipart"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -43,20 +42,6 @@ func places() map[string]func(t testing.TB) *place {
 				env: []string{"AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey},
 			}
 		},
-	}
-}
-
-// onEachPlace runs a test with each kind of blob store, on each kind of database.
-func onEachPlace(t *testing.T, test func(t *testing.T, w *filing)) {
-	t.Helper()
-	t.Parallel()
-	for _, db := range databases() {
-		for name, open := range places() {
-			t.Run(db.name+" and "+name, func(t *testing.T) {
-				t.Parallel()
-				test(t, &filing{dsn: db.dsn(t), place: open(t)})
-			})
-		}
 	}
 }
 
@@ -132,34 +117,6 @@ func (w *filing) taken(t testing.TB, a answer, err error, content []byte) fileRe
 		t.Fatalf("uploaded %d bytes with the hash %x, got %s", len(content), sum, a.body)
 	}
 	return f
-}
-
-// form uploads content as a form.
-func (w *filing) form(t testing.TB, name, module string, content []byte) fileRecord {
-	t.Helper()
-	var body bytes.Buffer
-	m := multipart.NewWriter(&body)
-	part, err := m.CreateFormFile("file", name)
-	if err == nil {
-		_, err = part.Write(content)
-	}
-	if err == nil {
-		err = m.WriteField("module", module)
-	}
-	if err == nil {
-		err = m.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.client.url+w.response+"/files", &body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+w.key)
-	req.Header.Set("Content-Type", m.FormDataContentType())
-	a, err := w.answered(req)
-	return w.taken(t, a, err, content)
 }
 
 // download reads a file as far as possible.

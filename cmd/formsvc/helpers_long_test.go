@@ -54,12 +54,6 @@ type delivery struct {
 	}
 }
 
-// deliveries lists the deliveries of a webhook, newest first.
-func deliveries(t testing.TB, dsn, uuid string, flags ...string) []delivery {
-	t.Helper()
-	return decoded[delivery](t, manage(t, dsn, append([]string{"webhooks", "deliveries", uuid, "--json", "--limit", "1000"}, flags...)...))
-}
-
 // decoded parses records that were printed as JSON.
 func decoded[T any](t testing.TB, out string) (list []T) {
 	t.Helper()

@@ -298,7 +298,7 @@ func TestRotateKeyCommand(t *testing.T) {
 	submit("after rotate-key --drop-old")
 	s.stop()
 	key := s.key
-	s = s.shell.serve(t)
+	s = s.serve(t)
 	s.key = key
 	submit("after a restart")
 	for name, text := range filesIn(t, s.data) {

@@ -43,7 +43,7 @@ func (p *progress) show(what string, done, all int64, format func(int64) string)
 }
 
 // inBytes formats a number of bytes for people.
-func inBytes(n int64) string { return humanize.Bytes(uint64(max(0, n))) } //nolint:gosec // it isn't negative
+func inBytes(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
 
 // inPieces returns a format for a number of things.
 func inPieces(things string) func(int64) string {

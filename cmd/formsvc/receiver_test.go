@@ -77,16 +77,6 @@ type event struct {
 	} `json:"data"`
 }
 
-// parsed returns the event in the body of a delivery.
-func parsed(t testing.TB, body []byte) event {
-	t.Helper()
-	var e event
-	if err := json.Unmarshal(body, &e); err != nil {
-		t.Fatalf("a delivery is not JSON: %v\n%s", err, body)
-	}
-	return e
-}
-
 // object parses a JSON object.
 func object(t testing.TB, text []byte) map[string]any {
 	t.Helper()

@@ -131,7 +131,7 @@ func TestServersThatStartAtOnce(t *testing.T) {
 // A process manager is told when the server serves and when it stops.
 func TestManagerIsNotified(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "n") // socket paths are short
+	dir, err := os.MkdirTemp("", "n") //nolint:usetesting // socket paths are short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestSettingsLinkCommand(t *testing.T) {
 	}
 	leads("http://127.0.0.1:8080", true)
 	leads("http://localhost:9000", true, "--addr", ":9000")
-	again := s.shell.serve(t, "--base-url", "https://forms.example.com/api/")
+	again := s.serve(t, "--base-url", "https://forms.example.com/api/")
 	leads("https://forms.example.com/api", false)
 	again.stop()
 }

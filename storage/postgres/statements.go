@@ -126,7 +126,3 @@ WITH u AS MATERIALIZED (
   WHERE k.used_at < u.used_at ORDER BY k.id FOR NO KEY UPDATE OF k
 )
 UPDATE formsvc_keys AS k SET used_at = held.used_at FROM held WHERE k.id = held.id AND k.used_at < held.used_at`
-
-// clockNow is the server's current time, not that of the transaction's start, in
-// microseconds.
-const clockNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`

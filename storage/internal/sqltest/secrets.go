@@ -55,13 +55,13 @@ func newSecretScene(t *testing.T, d Database, ring *keyring.Keyring) *scene {
 	return s
 }
 
-// columns are those of a webhook that contain secrets.
-var columns = [...]string{"secret", "previous_secret", "headers"}
+// columns returns those of a webhook that contain secrets.
+func columns() []string { return []string{"secret", "previous_secret", "headers"} }
 
 // stored returns the secret columns of a webhook.
-func stored(t testing.TB, d Database, id formsvc.ID) (texts [len(columns)]string) {
+func stored(t testing.TB, d Database, id formsvc.ID) (texts [3]string) {
 	t.Helper()
-	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column(columns[:]...).Where("id = ?", string(id)).
+	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column(columns()...).Where("id = ?", string(id)).
 		Scan(t.Context(), &texts[0], &texts[1], &texts[2]))
 	return texts
 }
@@ -206,7 +206,7 @@ func secretsUnread(t *testing.T, d Database) {
 	}
 	for _, broken := range []string{"s1.00000000.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "s1." + keyID(t, "a") + ".AAAA", "nonsense"} {
 		s.hook = s.addWebhook(t)
-		spoil(t, d, s.hook.ID, broken, columns[:]...)
+		spoil(t, d, s.hook.ID, broken, columns()...)
 		got, err := s.Webhook(t.Context(), s.key())
 		if err != nil || got.Secret != "" || got.Previous != "" || got.Headers != nil || got.URL != s.hook.URL {
 			t.Errorf("Webhook: %v, or not without secrets", err)
