@@ -71,6 +71,17 @@ func TestBackupAndRestoreCommands(t *testing.T) {
 		t.Errorf("restored: %s", list)
 	}
 
+	// The database and the files may be elsewhere, and --data be missing.
+	apart := newShell(t)
+	place, data := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	apart.do(t, "restore", "--from", dir, "--data", data, "--db", "sqlite:"+filepath.Join(place, "forms.db"), "--blobs", "file:"+filepath.Join(place, "files"))
+	if _, err := os.Stat(filepath.Join(data, keyFile)); err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(place, "*.restoring*")); err != nil || len(left) != 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+
 	// Parts can be left out, and the commands say so.
 	without := filepath.Join(t.TempDir(), "without")
 	r = s.try(t, "backup", "--to", without, "--without-files", "--without-keys", "--json")

@@ -57,7 +57,10 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 		return err
 	}
 	to := backup.Target{Database: path, KeyFile: g.keyPath()}
-	b, err := g.openBlobs() // creates --data
+	if err := os.MkdirAll(g.Data, 0o700); err != nil {
+		return err
+	}
+	b, err := g.openBlobs()
 	if err != nil {
 		return err
 	}

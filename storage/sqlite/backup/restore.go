@@ -93,7 +93,7 @@ func (r *restoring) restore(ctx context.Context) (err error) {
 		return err
 	}
 	ring := r.Keyring
-	keys := r.temp + ".keys"
+	keys := r.tempKeys()
 	if r.m.HasKeys {
 		if err = r.copyIn(string(sums), keysFile, keys); err == nil {
 			ring, err = keyring.OpenFile(keys)
@@ -115,6 +115,14 @@ func (r *restoring) restore(ctx context.Context) (err error) {
 		}
 	}
 	return errors.Join(rename(r.temp, r.to.Database), r.removeTemp())
+}
+
+// tempKeys returns the path of the keys until they have their name, on the same file system.
+func (r *restoring) tempKeys() string {
+	if r.to.KeyFile != "" {
+		return Unfinished(r.to.KeyFile)
+	}
+	return r.temp + ".keys"
 }
 
 // checkTarget checks that nothing would be overwritten. resumed says that an interrupted restore is there.
@@ -176,8 +184,8 @@ func (r *restoring) copyIn(sums, name, to string) error {
 
 // removeTemp removes what an unfinished restore has beside the files.
 func (r *restoring) removeTemp() (failed error) {
-	for _, end := range []string{"", "-wal", "-shm", ".keys"} {
-		if err := os.Remove(r.temp + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range []string{r.temp, r.temp + "-wal", r.temp + "-shm", r.tempKeys()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, err)
 		}
 	}
