@@ -200,17 +200,13 @@ func (s *Store) assemble(db *bun.DB, o *Options, queue bun.IConn) {
 	if !o.Unprepared {
 		hot = bunstore.NewPrepared(db.DB)
 	}
-	limit := o.StatementTimeout // of reads in groups
-	if s.owned {
-		limit = 0 // its connections have it
-	}
 	s.notifier = newNotifier(s)
 	s.records = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
-		ReadTogether: readTogether, Queued: s.notifier.tell,
+		Queued: s.notifier.tell,
 		// Postgres has as many writers as connections, and flushes its log once for several of
 		// them.
-		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout, ReadTimeout: limit,
+		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout,
 	})
 	s.Store, s.Queue, s.Database = s.records, s.records, s.records
 }

@@ -78,7 +78,7 @@ type Statements struct {
 	// that the response was created with, separated by commas.
 	LookAtEventsAbout string
 	// TouchResponse rewrites the response of the campaign ?, with the identifier ? and of
-	// the account ?, unchanged, and returns responseColumns. It is "" if the database
+	// the account ?, unchanged, and returns ResponseColumns. It is "" if the database
 	// doesn't need that.
 	TouchResponse string
 	// FoldedEmail is the email address of the response r with ASCII letters in lower

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/uptrace/bun"
@@ -45,41 +44,30 @@ type Creation struct {
 type committer struct {
 	*Config
 
-	groups *grouper[*Unit]
-	alone  *grouper[*Unit] // nil: creations and others share groups
+	groups *grouper
 }
 
 func newCommitter(c *Config) *committer {
 	k := &committer{Config: c}
-	k.groups = newGrouper(k.GroupLimit, 1, k.Gather, func(_ context.Context, group []*Unit) {
+	k.groups = newGrouper(k.GroupLimit, k.Gather, func(group []*Unit) {
 		// A group under way is finished even if the contexts of its units end. A context
 		// that can't end also saves the driver a goroutine for every statement.
 		k.run(context.Background(), group)
 	})
-	if k.ManyWriters {
-		k.alone = newGrouper(1, math.MaxInt, nil, k.run)
-	}
 	return k
 }
 
 // commit returns when u has run. If ctx ends before u is under way, nothing is written.
-func (k *committer) commit(ctx context.Context, u *Unit) error {
-	g := k.groups
-	if k.alone != nil && u.Creation == nil {
-		g = k.alone
+func (k *committer) commit(ctx context.Context, u *Unit) (err error) {
+	if k.ManyWriters && u.Creation == nil {
+		err = k.groups.alone(ctx, func() { k.run(ctx, []*Unit{u}) })
+	} else {
+		err = k.groups.do(ctx, u)
 	}
-	if err := g.do(ctx, u); err != nil {
+	if err != nil {
 		return err
 	}
 	return u.Err
-}
-
-// close refuses new units and returns when the queued ones have run.
-func (k *committer) close() {
-	k.groups.close()
-	if k.alone != nil {
-		k.alone.close()
-	}
 }
 
 // errAbandoned is the error of units whose group is ended by runtime.Goexit.

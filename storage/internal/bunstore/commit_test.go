@@ -31,8 +31,8 @@ func (r *recorder) run(group []*Unit) {
 
 // groupCommit commits units in groups of at most limit, each by run.
 func groupCommit(limit int, run func([]*Unit)) (commit func(context.Context, *Unit) error, drain func()) {
-	k := &committer{groups: newGrouper(limit, 1, nil, func(_ context.Context, group []*Unit) { run(group) })}
-	return k.commit, k.close
+	k := &committer{Config: new(Config), groups: newGrouper(limit, nil, run)}
+	return k.commit, k.groups.close
 }
 
 func (r *recorder) sizes() []int {

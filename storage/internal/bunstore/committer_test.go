@@ -46,13 +46,13 @@ func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 	s := &core{backend: classifies{}, commit: k.commit, closed: make(chan struct{})}
 	errs, panics = make([]error, len(units)), make([]any, len(units))
 	first, hold := make(chan struct{}), make(chan struct{})
-	k.groups.run = func(ctx context.Context, group []*Unit) {
+	k.groups.run = func(group []*Unit) {
 		if group[0] != units[0] { // commits alone, so that the next ones gather
 			close(first)
 			<-hold
 			return
 		}
-		k.run(ctx, group)
+		k.run(context.Background(), group)
 	}
 	var all sync.WaitGroup
 	all.Go(func() { _ = s.submit(context.Background(), &Unit{}) })
@@ -67,7 +67,7 @@ func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 	}
 	close(hold)
 	all.Wait()
-	k.close()
+	k.groups.close()
 	return errs, panics
 }
 
@@ -159,21 +159,4 @@ func TestGoexitInUnitReturnsToEveryCaller(t *testing.T) {
 			t.Errorf("%q; connections lost: %v", d.statements, d.lost)
 		}
 	})
-}
-
-// One of a group gets the panic, and the others get an error instead of an empty result.
-func TestReadPanicReachesOneCaller(t *testing.T) {
-	value := &struct{ int }{1}
-	s := newStore(new(core))
-	group := []*Read{{}, {}}
-	s.readGroup(func(context.Context, bun.IConn, []*Read) error { panic(value) }, group)
-	if !errors.Is(group[1].err, formsvc.ErrUnavailable) {
-		t.Errorf("the second read got %v", group[1].err)
-	}
-	defer func() {
-		if got := recover(); got != any(value) {
-			t.Errorf("the panic %v, want %v", got, value)
-		}
-	}()
-	_ = raise(group[0].err)
 }

@@ -8,53 +8,83 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A member is the state of one call in a group.
-type member struct {
-	signal chan struct{}
-	taken  bool // a group has taken it
-	leader bool // it leads the next group
-}
-
-func (m *member) membership() *member { return m }
-
-// A joiner is a call that embeds a member.
-type joiner interface {
-	comparable
-	membership() *member
-}
-
-// A grouper runs concurrent calls in groups, for work that costs as much for many calls
-// as for one: a commit, a round trip. It has no timer and no goroutine. A caller becomes
-// a leader, unless there are enough leaders, and runs a group. Calls that arrive
-// meanwhile are queued, and the first of them leads the next group. So a lone call runs
-// at once, and groups grow with the load.
-//
-// If calls may be abandoned, each group runs in a goroutine of its own, and a call returns
-// when its context ends, though its group is under way.
-type grouper[T joiner] struct {
-	run     func(ctx context.Context, group []T) // ctx is the leader's
-	abandon bool                                 // whether calls may be abandoned; run must not panic
-	gather  func()                               // waits for more calls before a group is assembled; nil: doesn't wait
-	limit   int                                  // most members of a group
-	leaders int                                  // most groups that run at once
+// A grouper runs concurrent units in groups, because a commit costs as much for many of
+// them as for one. It has no timer and no goroutine. A caller that finds no group under
+// way leads one. Units that arrive meanwhile are queued, and the caller of the first of
+// them leads the next group. So a lone unit runs at once, and groups grow with the load.
+type grouper struct {
+	run    func(group []*Unit)
+	gather func() // waits for more units before a group is assembled; nil: doesn't wait
+	limit  int    // most units of a group
 
 	mu      sync.Mutex
-	waiting []T
-	leading int
+	waiting []*Unit
+	running int  // groups, and units that run alone
+	led     bool // a group is under way
 	closed  bool
-	idle    sync.Cond // on mu: leading became 0
+	idle    sync.Cond // on mu: running became 0
 }
 
-func newGrouper[T joiner](limit, leaders int, gather func(), run func(context.Context, []T)) *grouper[T] {
-	g := &grouper[T]{run: run, gather: gather, limit: limit, leaders: leaders}
+// A member is the state of one unit in a grouper.
+type member struct {
+	signal chan struct{} // its group has run, or leads
+	leads  bool          // the next group
+}
+
+func newGrouper(limit int, gather func(), run func([]*Unit)) *grouper {
+	g := &grouper{run: run, gather: gather, limit: limit}
 	g.idle.L = &g.mu
 	return g
 }
 
-// do returns when a group with x in it has run. If ctx ends while x is queued, x is
-// withdrawn and ctx's error is returned. Once x is in a group, do waits for the outcome,
-// unless calls may be abandoned: then x is the group's for good.
-func (g *grouper[T]) do(ctx context.Context, x T) error {
+// do returns when a group with u in it has run. If ctx ends while u is queued, u is
+// withdrawn and ctx's error is returned. Once u is in a group, do waits for the outcome.
+func (g *grouper) do(ctx context.Context, u *Unit) error {
+	if err := g.begin(ctx); err != nil {
+		return err
+	}
+	if g.led {
+		u.signal = make(chan struct{}, 1)
+		g.waiting = append(g.waiting, u)
+		g.mu.Unlock()
+		select {
+		case <-u.signal:
+		case <-ctx.Done():
+			if g.withdraw(u) {
+				return ctx.Err()
+			}
+			<-u.signal
+		}
+		if !u.leads {
+			return nil
+		}
+	} else {
+		g.led = true
+		g.running++
+		g.mu.Unlock()
+	}
+	g.lead(u)
+	return nil
+}
+
+// alone runs a function as soon as it is called, unless g is closed.
+func (g *grouper) alone(ctx context.Context, run func()) error {
+	if err := g.begin(ctx); err != nil {
+		return err
+	}
+	g.running++
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ended()
+	}()
+	run()
+	return nil
+}
+
+// begin returns with mu held, or why nothing may begin.
+func (g *grouper) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -63,138 +93,62 @@ func (g *grouper[T]) do(ctx context.Context, x T) error {
 		g.mu.Unlock()
 		return formsvc.ErrStoreClosed
 	}
-	g.waiting = append(g.waiting, x)
-	leads := g.leading < g.leaders
-	if leads {
-		g.leading++
-		if !g.abandon {
-			g.lead(ctx, x)
-			return nil
-		}
-	}
-	m := x.membership()
-	m.signal = make(chan struct{}, 1)
-	m.leader = leads // so that no other group takes it
-	g.mu.Unlock()
-	if leads {
-		return g.leadAside(ctx, x)
-	}
-
-	select {
-	case <-m.signal:
-	case <-ctx.Done():
-		if g.withdraw(x) || g.abandon {
-			return ctx.Err()
-		}
-		<-m.signal
-	}
-	g.mu.Lock()
-	if !m.leader || m.taken {
-		g.mu.Unlock()
-		return nil
-	}
-	if !g.abandon {
-		g.lead(ctx, x)
-		return nil
-	}
-	g.mu.Unlock()
-	return g.leadAside(ctx, x)
+	return nil
 }
 
-// leadAside leads a group in a goroutine, and returns when it has run or ctx ends.
-func (g *grouper[T]) leadAside(ctx context.Context, x T) error {
-	go func() {
-		g.mu.Lock()
-		g.lead(context.WithoutCancel(ctx), x)
-	}()
-	select {
-	case <-x.membership().signal:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// withdraw removes x from the queue, unless a group has taken it.
-func (g *grouper[T]) withdraw(x T) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	m := x.membership()
-	if m.taken {
-		return false
-	}
-	g.waiting = slices.DeleteFunc(g.waiting, func(w T) bool { return w == x })
-	if m.leader {
-		g.promote()
-	}
-	return true
-}
-
-// lead runs one group, with self in it, and then hands on the lead, however run ends. It
-// is called with mu held and returns with mu released.
-func (g *grouper[T]) lead(ctx context.Context, self T) {
-	if g.gather != nil {
-		g.mu.Unlock()
-		g.gather()
-		g.mu.Lock()
-	}
-	group := g.assemble(self)
-	g.mu.Unlock()
-
-	defer func() {
-		g.mu.Lock()
-		g.promote()
-		g.mu.Unlock()
-		for _, x := range group {
-			if x != self || g.abandon {
-				x.membership().signal <- struct{}{}
-			}
-		}
-	}()
-	g.run(ctx, group)
-}
-
-// assemble returns a group with self in it. Leaders of other groups stay queued. It is
-// called with mu held.
-func (g *grouper[T]) assemble(self T) []T {
-	group := make([]T, 0, min(len(g.waiting), g.limit))
-	room := cap(group) - 1 // one is for self
-	g.waiting = slices.DeleteFunc(g.waiting, func(x T) bool {
-		m := x.membership()
-		if x != self {
-			if m.leader || room == 0 {
-				return false
-			}
-			room--
-		}
-		m.taken = true
-		group = append(group, x)
-		return true
-	})
-	return group
-}
-
-// promote makes the first queued call that isn't a leader one. It is called with mu held.
-func (g *grouper[T]) promote() {
-	for _, x := range g.waiting {
-		if m := x.membership(); !m.leader {
-			m.leader = true
-			m.signal <- struct{}{}
-			return
-		}
-	}
-	g.leading--
-	if g.leading == 0 {
+// ended notes that a group has ended. It is called with mu held.
+func (g *grouper) ended() {
+	if g.running--; g.running == 0 {
 		g.idle.Broadcast()
 	}
 }
 
-// close refuses new calls and returns when the queued ones have run.
-func (g *grouper[T]) close() {
+// withdraw removes u from the queue, unless it is in a group.
+func (g *grouper) withdraw(u *Unit) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := slices.Index(g.waiting, u)
+	if at >= 0 {
+		g.waiting = slices.Delete(g.waiting, at, at+1)
+	}
+	return at >= 0
+}
+
+// lead runs a group that begins with u, and hands on the lead, however the group ends.
+func (g *grouper) lead(u *Unit) {
+	if g.gather != nil {
+		g.gather()
+	}
+	g.mu.Lock()
+	n := min(len(g.waiting), g.limit-1)
+	group := append(append(make([]*Unit, 0, n+1), u), g.waiting[:n]...)
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, x := range group[1:] {
+			x.signal <- struct{}{}
+		}
+		if len(g.waiting) == 0 {
+			g.led = false
+			g.ended()
+			return
+		}
+		next := g.waiting[0]
+		g.waiting = slices.Delete(g.waiting, 0, 1)
+		next.leads = true
+		next.signal <- struct{}{}
+	}()
+	g.run(group)
+}
+
+// close refuses new units and returns when the queued ones have run.
+func (g *grouper) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	for g.leading > 0 {
+	for g.running > 0 {
 		g.idle.Wait()
 	}
 }

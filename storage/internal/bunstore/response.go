@@ -9,14 +9,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// responseColumns are the columns of a response except the identifiers that the query
+// ResponseColumns are the columns of a response except the identifiers that the query
 // selects by, in the order of scanResponse.
-const responseColumns = "r.id, r.reference, r.status, r.email, r.first_name, r.last_name, r.answers, r.version, " +
+const ResponseColumns = "r.id, r.reference, r.status, r.email, r.first_name, r.last_name, r.answers, r.version, " +
 	"r.created_at, r.updated_at, r.completed_at"
 
 type scanner interface{ Scan(dest ...any) error }
 
-// scanResponse reads responseColumns into r, and the columns after them into more.
+// scanResponse reads ResponseColumns into r, and the columns after them into more.
 func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 	var (
 		answers                     string
@@ -63,11 +63,19 @@ func (s responses) CreateResponse(
 }
 
 const (
-	selectResponse = "SELECT " + responseColumns + " FROM formsvc_responses AS r" +
+	selectResponse = "SELECT " + ResponseColumns + " FROM formsvc_responses AS r" +
 		" WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
 	updateResponse = "UPDATE formsvc_responses SET status = ?, email = ?, first_name = ?, last_name = ?, answers = ?, " +
 		"version = ?, updated_at = ?, completed_at = ? WHERE campaign_id = ? AND id = ?"
 )
+
+// Response implements formsvc.ResponseStore.
+func (s responses) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
+	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
+		return formsvc.Response{}, err
+	}
+	return s.response(ctx, s.read, key, selectResponse)
+}
 
 func (s *core) response(
 	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string,

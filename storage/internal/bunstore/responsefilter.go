@@ -45,7 +45,7 @@ func (s responses) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql
 		}
 		sel = sel.Where("r.id IN ("+union+")", args...)
 	}
-	sel = sel.ColumnExpr(responseColumns)
+	sel = sel.ColumnExpr(ResponseColumns)
 	if q.NoTotal {
 		sel = sel.ColumnExpr("CAST(0 AS BIGINT)")
 	} else {

@@ -91,12 +91,12 @@ func (s responses) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page
 // The statements of a page without a filter. Each direction has its own text, so that
 // both can be prepared.
 const (
-	pageStart = "SELECT " + responseColumns + ", (SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)" +
+	pageStart = "SELECT " + ResponseColumns + ", (SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)" +
 		" FROM formsvc_counters AS n WHERE n.campaign_id = ?)" +
 		" FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
 
 	// The same without a count, for cursors.
-	bareStart = "SELECT " + responseColumns + ", CAST(0 AS BIGINT)" +
+	bareStart = "SELECT " + ResponseColumns + ", CAST(0 AS BIGINT)" +
 		" FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
 
 	bareDescending      = bareStart + " ORDER BY r.id DESC" + limit

@@ -69,9 +69,6 @@ type core struct {
 	drain      func()
 	rebind     func(string) string
 	queued     func()
-	readers    *grouper[*Read] // nil: each read runs alone
-	bound      bool            // to a transaction of the caller
-	groupLimit time.Duration   // of a group of reads; 0: its connection has one
 	wake       chan struct{}
 	closed     chan struct{}
 	close      *sync.Once
@@ -95,9 +92,6 @@ type Config struct {
 	// Queue runs the reads of the delivery queue, and units of one statement. Defaults to
 	// Read.
 	Queue bun.IConn
-	// ReadTogether reads a group of responses with one query on c, each row with
-	// ScanRead. Nil reads each response alone.
-	ReadTogether func(ctx context.Context, c bun.IConn, group []*Read) error
 	// Keys seal secrets. Nil stores them in plain text.
 	Keys *keyring.Keyring
 	// Queued is called after every commit of this store that left deliveries to send, and
@@ -117,9 +111,6 @@ type Config struct {
 	// UnitTimeout limits how long a unit may take once it is under way. Defaults to no
 	// limit.
 	UnitTimeout time.Duration
-	// ReadTimeout limits a group of reads whose connection has no limit of its own.
-	// Defaults to no limit.
-	ReadTimeout time.Duration
 	// Rebind replaces ? placeholders by the database's own.
 	Rebind func(string) string
 }
@@ -131,15 +122,11 @@ func New(c Config) *Store {
 	}
 	s := &core{
 		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
-		rebind: c.Rebind, queued: c.Queued, groupLimit: c.ReadTimeout,
+		rebind: c.Rebind, queued: c.Queued,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
 	k := newCommitter(&c)
-	s.commit, s.drain = k.commit, k.close
-	if c.ReadTogether != nil {
-		s.readers = newGrouper(readLimit, readLeaders, nil, func(_ context.Context, group []*Read) { responses{s}.readGroup(c.ReadTogether, group) })
-		s.readers.abandon = true
-	}
+	s.commit, s.drain = k.commit, k.groups.close
 	return newStore(s)
 }
 
@@ -147,7 +134,7 @@ func New(c Config) *Store {
 // unit runs in a savepoint, so that one that fails leaves nothing in the transaction.
 func (s *core) Bound(build Builder, c bun.IConn) *Store {
 	bound := *s
-	bound.build, bound.read, bound.queue, bound.readers, bound.bound = build, c, c, nil, true
+	bound.build, bound.read, bound.queue = build, c, c
 	bound.commit = func(ctx context.Context, u *Unit) error { return inSavepoint(ctx, s.backend, c, u) }
 	return newStore(&bound)
 }
