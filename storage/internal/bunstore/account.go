@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -78,7 +79,7 @@ func (r *keyRow) key() formsvc.Key {
 }
 
 // notFound turns "no rows" into formsvc.ErrNotFound and classifies the rest.
-func (s *core) notFound(err error) error {
+func (s *Store) notFound(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return formsvc.ErrNotFound
 	}
@@ -89,12 +90,9 @@ func (s *core) notFound(err error) error {
 }
 
 // CreateAccount implements formsvc.AccountStore.
-func (s accounts) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
+func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
 	row, err := newAccountRow(&account)
-	if err == nil {
-		err = checkChange(&change)
-	}
-	if err != nil {
+	if err := cmp.Or(err, checkChange(&change)); err != nil {
 		return err
 	}
 	for i := range keys {
@@ -128,7 +126,7 @@ func checkKey(k *formsvc.Key) error {
 }
 
 // UpdateAccount implements formsvc.AccountStore.
-func (s accounts) UpdateAccount(
+func (s *Store) UpdateAccount(
 	ctx context.Context, id formsvc.ID, decide func(*formsvc.Account) error,
 ) (formsvc.Account, error) {
 	var account formsvc.Account
@@ -160,54 +158,32 @@ func (s accounts) UpdateAccount(
 }
 
 // Account implements formsvc.AccountStore.
-func (s accounts) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
+func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
 	if err := s.ready(ctx, id); err != nil {
 		return formsvc.Account{}, err
 	}
-	return s.accountWhere(ctx, "id = ?", string(id))
+	return one(ctx, s, (*accountRow).account, "id = ?", string(id))
 }
 
 // AccountByName implements formsvc.AccountStore.
-func (s accounts) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
-	if err := s.ready(ctx); err != nil {
+func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
+	if err := cmp.Or(s.ready(ctx), formsvc.CheckText(name)); err != nil {
 		return formsvc.Account{}, err
 	}
-	if err := formsvc.CheckText(name); err != nil {
-		return formsvc.Account{}, err
-	}
-	return s.accountWhere(ctx, "name = ?", name)
-}
-
-func (s accounts) accountWhere(ctx context.Context, where, arg string) (formsvc.Account, error) {
-	var row accountRow
-	if err := s.build.NewSelect().Conn(s.read).Model(&row).Where(where, arg).Scan(ctx); err != nil {
-		return formsvc.Account{}, s.notFound(err)
-	}
-	return row.account(), nil
+	return one(ctx, s, (*accountRow).account, "name = ?", name)
 }
 
 // Accounts implements formsvc.AccountStore.
-func (s accounts) Accounts(ctx context.Context) ([]formsvc.Account, error) {
+func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	var rows []accountRow
-	if err := s.build.NewSelect().Conn(s.read).Model(&rows).Order("id").Scan(ctx); err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	accounts := make([]formsvc.Account, len(rows))
-	for i := range rows {
-		accounts[i] = rows[i].account()
-	}
-	return accounts, nil
+	return all(ctx, s, (*accountRow).account, "true")
 }
 
 // CreateKey implements formsvc.KeyStore.
-func (s accounts) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
-	if err := s.ready(ctx, key.AccountID); err != nil {
-		return err
-	}
-	if err := errors.Join(checkKey(&key), checkChange(&change)); err != nil {
+func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
+	if err := cmp.Or(s.ready(ctx, key.AccountID), checkKey(&key), checkChange(&change)); err != nil {
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
@@ -220,7 +196,7 @@ func (s accounts) CreateKey(ctx context.Context, key formsvc.Key, change formsvc
 }
 
 // checkKeyLimit locks the account, so that concurrent creations wait for each other.
-func (s accounts) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key, limit int) error {
+func (s *Store) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key, limit int) error {
 	if limit <= 0 {
 		return nil
 	}
@@ -238,41 +214,24 @@ func (s accounts) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.K
 }
 
 // KeyByHash implements formsvc.KeyStore.
-func (s accounts) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
+func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Key{}, err
 	}
-	var row keyRow
-	err := s.build.NewSelect().Conn(s.read).Model(&row).Where("hash = ?", hash[:]).Scan(ctx)
-	if err != nil {
-		return formsvc.Key{}, s.notFound(err)
-	}
-	return row.key(), nil
+	return one(ctx, s, (*keyRow).key, "hash = ?", hash[:])
 }
 
 // Keys implements formsvc.KeyStore.
-func (s accounts) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
+func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
 	}
-	var rows []keyRow
-	err := s.build.NewSelect().Conn(s.read).Model(&rows).Where("account_id = ?", string(account)).Order("id").Scan(ctx)
-	if err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	keys := make([]formsvc.Key, len(rows))
-	for i := range rows {
-		keys[i] = rows[i].key()
-	}
-	return keys, nil
+	return all(ctx, s, (*keyRow).key, "account_id = ?", string(account))
 }
 
 // RevokeKey implements formsvc.KeyStore.
-func (s accounts) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time, change formsvc.Change) error {
-	if err := s.ready(ctx, account, id); err != nil {
-		return err
-	}
-	if err := checkChange(&change); err != nil {
+func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time, change formsvc.Change) error {
+	if err := cmp.Or(s.ready(ctx, account, id), checkChange(&change)); err != nil {
 		return err
 	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
@@ -303,7 +262,7 @@ func changedOne(result sql.Result, err error) error {
 
 // UseKeys implements formsvc.KeyStore. It passes all uses to one statement as an array of
 // arrays, because a statement for each use would cost more than the update itself.
-func (s accounts) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
+func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (r *auditRow) entry() (formsvc.AuditEntry, error) {
 	return a, nil
 }
 
-func (s *core) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEntry) error {
+func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEntry) error {
 	details := []byte("{}")
 	if len(a.Details) > 0 {
 		var err error
@@ -62,7 +62,7 @@ func (s *core) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEnt
 }
 
 // Note implements formsvc.JournalStore.
-func (s journal) Note(ctx context.Context, change formsvc.Change) error {
+func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
 	if a := change.Audit; a != nil && !a.AccountID.Valid() {
 		return cmp.Or(s.Usable(ctx), formsvc.ErrNotFound)
 	}
@@ -79,17 +79,21 @@ func (s journal) Note(ctx context.Context, change formsvc.Change) error {
 }
 
 // Audit implements formsvc.JournalStore.
-func (s journal) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
-	var page formsvc.Page[formsvc.AuditEntry]
+func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	if err := s.ready(ctx, q.AccountID); err != nil {
-		return page, noneWhenNotFound(err)
+		return formsvc.Page[formsvc.AuditEntry]{}, noneWhenNotFound(err)
 	}
 	if err := formsvc.CheckText(string(q.Action), string(q.Target)); err != nil {
-		return page, err
+		return formsvc.Page[formsvc.AuditEntry]{}, err
 	}
-	q.Page = q.Page.Clamped()
-	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
-		sel = sel.Conn(s.read).Where("t.account_id = ?", string(q.AccountID))
+	var damaged error
+	entry := func(r *auditRow) formsvc.AuditEntry {
+		a, err := r.entry()
+		damaged = cmp.Or(damaged, err)
+		return a
+	}
+	page, err := pageOf(ctx, s, "t.id", q.Page, false, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Where("t.account_id = ?", string(q.AccountID))
 		if q.Action != "" {
 			sel = sel.Where("t.action = ?", string(q.Action))
 		}
@@ -102,23 +106,6 @@ func (s journal) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[
 			sel = sel.Where("t.created_at >= ?", micros(q.Since.Add(time.Microsecond-time.Nanosecond)))
 		}
 		return sel
-	}
-	total, err := where(s.build.NewSelect()).Model((*auditRow)(nil)).Count(ctx)
-	if err != nil {
-		return page, s.backend.Classify(err)
-	}
-	page.Total = int64(total)
-	var rows []auditRow
-	if err := paged(where(s.build.NewSelect()).Model(&rows), "t.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q.Page)
-	for i := range rows {
-		entry, err := rows[i].entry()
-		if err != nil {
-			return formsvc.Page[formsvc.AuditEntry]{}, err
-		}
-		page.Items = append(page.Items, entry)
-	}
-	return page, nil
+	}, entry)
+	return page, cmp.Or(err, damaged)
 }

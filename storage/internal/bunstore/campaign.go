@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,21 +108,15 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 // countResponses adds up a campaign's counter rows.
 const countResponses = "(SELECT coalesce(sum(n.responses), 0) FROM formsvc_counters AS n WHERE n.campaign_id = c.id)"
 
-func (s campaigns) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
+func (s *Store) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
 	return s.build.NewSelect().Conn(c).Model(model).ColumnExpr("c.*").
 		ColumnExpr("CAST(" + countResponses + " AS BIGINT) AS responses")
 }
 
 // CreateCampaign implements formsvc.CampaignStore.
-func (s campaigns) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, change formsvc.Change) error {
-	if err := s.ready(ctx, campaign.AccountID); err != nil {
-		return err
-	}
+func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, change formsvc.Change) error {
 	row, err := newCampaignRow(&campaign)
-	if err == nil {
-		err = checkChange(&change)
-	}
-	if err != nil {
+	if err := cmp.Or(s.ready(ctx, campaign.AccountID), err, checkChange(&change)); err != nil {
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
@@ -147,7 +142,7 @@ func (s campaigns) CreateCampaign(ctx context.Context, campaign formsvc.Campaign
 }
 
 // UpdateCampaign implements formsvc.CampaignStore.
-func (s campaigns) UpdateCampaign(
+func (s *Store) UpdateCampaign(
 	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error,
 ) (formsvc.Campaign, error) {
 	var campaign formsvc.Campaign
@@ -191,7 +186,7 @@ func (s campaigns) UpdateCampaign(
 }
 
 // Campaign implements formsvc.CampaignStore.
-func (s campaigns) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
+func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Campaign{}, err
 	}
@@ -205,7 +200,7 @@ func (s campaigns) Campaign(ctx context.Context, key formsvc.CampaignKey) (forms
 }
 
 // Campaigns implements formsvc.CampaignStore.
-func (s campaigns) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
+func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
 	var page formsvc.Page[formsvc.Campaign]
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return page, noneWhenNotFound(err)
@@ -226,7 +221,7 @@ func (s campaigns) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (form
 
 // searchCampaigns reads all titles, matches them in Go, and then reads the campaigns of
 // the page. Databases fold case differently, and some fold only ASCII.
-func (s campaigns) searchCampaigns(
+func (s *Store) searchCampaigns(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (page formsvc.Page[formsvc.Campaign], err error) {
 	var ids []string
@@ -243,7 +238,7 @@ func (s campaigns) searchCampaigns(
 
 // findTitles returns the identifiers of the page, the number of matches on all pages, and
 // whether another page follows.
-func (s campaigns) findTitles(
+func (s *Store) findTitles(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (ids []string, total int64, more bool, err error) {
 	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_campaigns AS c").Column("c.id", "c.title").

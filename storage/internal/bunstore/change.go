@@ -29,7 +29,7 @@ func checkChange(change *formsvc.Change) error {
 
 // apply writes a change in the transaction of c, and reports whether it left deliveries
 // to send.
-func (s *core) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (wake bool, err error) {
+func (s *Store) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (wake bool, err error) {
 	if r := change.Idempotency; r != nil {
 		if err := s.remember(ctx, c, r); err != nil {
 			return false, err
@@ -47,24 +47,21 @@ func (s *core) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (
 }
 
 // changing commits a transaction that runs a function and applies a change.
-func (s *core) changing(
+func (s *Store) changing(
 	ctx context.Context, change *formsvc.Change, do func(ctx context.Context, c bun.IConn) error,
 ) error {
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) (err error) {
+	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
 		if err := do(ctx, c); err != nil {
-			return err
+			return false, err
 		}
-		u.Wake, err = s.apply(ctx, c, change)
-		return err
-	}
-	return s.submit(ctx, u)
+		return s.apply(ctx, c, change)
+	})
 }
 
 // decided runs a decide function, nil for an empty change, and applies the change it
 // returns.
 func decided[T any](
-	ctx context.Context, s *core, c bun.IConn, of T, decide func(T) (formsvc.Change, error),
+	ctx context.Context, s *Store, c bun.IConn, of T, decide func(T) (formsvc.Change, error),
 ) (wake bool, err error) {
 	if decide == nil {
 		return false, nil

@@ -1,8 +1,8 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
-	"errors"
 
 	"github.com/uptrace/bun"
 
@@ -24,39 +24,33 @@ type commentRow struct {
 }
 
 // CreateComment implements formsvc.ReviewStore.
-func (s reviews) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
+func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
 	key := formsvc.ResponseKey{AccountID: comment.AccountID, CampaignID: comment.CampaignID, ID: comment.ResponseID}
-	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
-		return err
-	}
-	err := errors.Join(checkIDs(comment.ID), formsvc.CheckText(comment.Body, comment.Author), checkChange(&change))
-	if err != nil {
+	if err := cmp.Or(s.ready(ctx, key.AccountID, key.CampaignID, key.ID), checkIDs(comment.ID),
+		formsvc.CheckText(comment.Body, comment.Author), checkChange(&change)); err != nil {
 		return err
 	}
 	row := &commentRow{
 		ID: string(comment.ID), AccountID: string(key.AccountID), CampaignID: string(key.CampaignID), ResponseID: string(key.ID),
 		Body: comment.Body, Author: comment.Author, CreatedAt: micros(comment.CreatedAt),
 	}
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) (err error) {
+	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
 		if err := s.holdResponse(ctx, c, key); err != nil {
-			return err
+			return false, err
 		}
 		// Apply the change first: a repeated idempotency key takes precedence over a
 		// taken identifier.
-		if u.Wake, err = s.apply(ctx, c, &change); err != nil {
-			return err
+		if wake, err = s.apply(ctx, c, &change); err == nil {
+			_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		}
-		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
-		return err
-	}
-	return s.submit(ctx, u)
+		return wake, err
+	})
 }
 
 // Comments implements formsvc.ReviewStore.
-func (s reviews) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
+func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s.core, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
+	return pageOfResponse(ctx, s, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
 		return formsvc.Comment{
 			ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 			ResponseID: formsvc.ID(r.ResponseID), Body: r.Body, Author: r.Author, CreatedAt: fromMicros(r.CreatedAt),

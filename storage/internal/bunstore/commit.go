@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,9 @@ import (
 // A Unit is one atomic write.
 type Unit struct {
 	// Exactly one of these is set. Creations are separate because a group writes all of
-	// them with the same few statements.
+	// them with the same few statements. Do reports whether it left deliveries to send.
 	Creation *Creation
-	Do       func(ctx context.Context, c bun.IConn) error
+	Do       func(ctx context.Context, c bun.IConn) (wake bool, err error)
 	// Single says that Do is one statement, or atomic by itself, on a database that runs
 	// each statement as a transaction. Otherwise Do runs in a transaction.
 	Single bool
@@ -168,7 +169,7 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 		}
 		if len(group) == 1 {
 			// A unit alone in its transaction needs no savepoint.
-			return attempt(func() error { return u.Do(ctx, c) })
+			return u.run(ctx, c)
 		}
 		if err := savepoint(ctx, c, u); err != nil {
 			return err
@@ -177,12 +178,19 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 	return nil
 }
 
+func (u *Unit) run(ctx context.Context, c bun.IConn) error {
+	return attempt(func() (err error) {
+		u.Wake, err = u.Do(ctx, c)
+		return err
+	})
+}
+
 // savepoint runs one unit so that its failure undoes only its own writes.
 func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 	if err := exec(ctx, c, "SAVEPOINT formsvc_unit"); err != nil {
 		return err
 	}
-	u.Err = attempt(func() error { return u.Do(ctx, c) })
+	u.Err = u.run(ctx, c)
 	if u.Err != nil {
 		u.Wake = false
 		if err := exec(ctx, c, "ROLLBACK TO SAVEPOINT formsvc_unit"); err != nil {
@@ -195,7 +203,7 @@ func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 // inSavepoint runs a unit of a bound store.
 func inSavepoint(ctx context.Context, b Backend, c bun.IConn, u *Unit) error {
 	if creation := u.Creation; creation != nil {
-		u.Do = func(ctx context.Context, c bun.IConn) error { return createAlone(ctx, b, c, creation) }
+		u.Do = func(ctx context.Context, c bun.IConn) (bool, error) { return createAlone(ctx, b, c, creation) }
 	}
 	if err := savepoint(ctx, c, u); err != nil {
 		return err
@@ -204,10 +212,8 @@ func inSavepoint(ctx context.Context, b Backend, c bun.IConn, u *Unit) error {
 }
 
 // createAlone writes a response in the transaction of c.
-func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation) error {
+func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation) (wake bool, err error) {
 	u := &Unit{Creation: creation}
-	if err := b.CreateResponses(ctx, c, []*Unit{u}); err != nil {
-		return err
-	}
-	return u.Err
+	err = b.CreateResponses(ctx, c, []*Unit{u})
+	return u.Wake, cmp.Or(err, u.Err)
 }

@@ -43,7 +43,7 @@ func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 		},
 		Begin: "BEGIN", Commit: "COMMIT", Undone: func(error) bool { return false },
 	}})
-	s := &core{backend: classifies{}, commit: k.commit, closed: make(chan struct{})}
+	s := &Store{backend: classifies{}, commit: k.commit, closed: make(chan struct{})}
 	errs, panics = make([]error, len(units)), make([]any, len(units))
 	first, hold := make(chan struct{}), make(chan struct{})
 	k.groups.run = func(group []*Unit) {
@@ -77,7 +77,7 @@ type classifies struct{ Backend }
 func (classifies) Classify(err error) error { return err }
 
 func counted(n *int) *Unit {
-	return &Unit{Do: func(context.Context, bun.IConn) error { *n++; return nil }}
+	return &Unit{Do: func(context.Context, bun.IConn) (bool, error) { *n++; return false, nil }}
 }
 
 // After a failed commit, whose outcome is unknown, no unit is retried and each caller
@@ -126,7 +126,7 @@ func TestPanickingUnitIsUndoneAlone(t *testing.T) {
 		value := &struct{ int }{1}
 		d := &disk{commit: func() error { return nil }}
 		ran := 0
-		bad := &Unit{Do: func(context.Context, bun.IConn) error { panic(value) }}
+		bad := &Unit{Do: func(context.Context, bun.IConn) (bool, error) { panic(value) }}
 		errs, panics := d.commitTogether(counted(&ran), bad, counted(&ran))
 		if errs[0] != nil || errs[2] != nil || ran != 2 || panics[0] != nil || panics[2] != nil {
 			t.Errorf("the neighbours got %v and the panics %v", errs, panics)
@@ -148,7 +148,7 @@ func TestGoexitInUnitReturnsToEveryCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{commit: func() error { return nil }}
 		ran := 0
-		exits := &Unit{Do: func(context.Context, bun.IConn) error { runtime.Goexit(); return nil }}
+		exits := &Unit{Do: func(context.Context, bun.IConn) (bool, error) { runtime.Goexit(); return false, nil }}
 		errs, _ := d.commitTogether(counted(&ran), exits, counted(&ran))
 		for i, err := range errs {
 			if err == nil {

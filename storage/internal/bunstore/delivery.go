@@ -75,7 +75,7 @@ func (r *attemptRow) attempt() formsvc.Attempt {
 }
 
 // withLog adds their attempts to the deliveries.
-func (s deliveries) withLog(ctx context.Context, c bun.IConn, list []formsvc.Delivery) error {
+func (s *Store) withLog(ctx context.Context, c bun.IConn, list []formsvc.Delivery) error {
 	ids := make([]string, 0, len(list))
 	index := make(map[string]int, len(list))
 	for i := range list {
@@ -98,19 +98,17 @@ func (s deliveries) withLog(ctx context.Context, c bun.IConn, list []formsvc.Del
 }
 
 // Deliveries implements formsvc.DeliveryStore.
-func (s deliveries) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
-	var page formsvc.Page[formsvc.Delivery]
+func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
 	if err := s.ready(ctx, q.AccountID, q.WebhookID); err != nil {
-		return page, noneWhenNotFound(err)
+		return formsvc.Page[formsvc.Delivery]{}, noneWhenNotFound(err)
 	}
-	q.Page = q.Page.Clamped()
 	pending, err := s.whichPending(ctx, &q)
 	if err != nil {
-		return page, err
+		return formsvc.Page[formsvc.Delivery]{}, err
 	}
 	// Rows of a deleted webhook may still be there; they must not be listed.
-	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
-		sel = sel.Conn(s.read).Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
+	page, err := pageOf(ctx, s, "d.id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
 			string(q.AccountID), string(q.WebhookID))
 		for i, state := range deliveryStates() {
 			switch {
@@ -122,24 +120,11 @@ func (s deliveries) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (fo
 			}
 		}
 		return sel
+	}, func(r *deliveryRow) formsvc.Delivery { return r.delivery(q.AccountID) })
+	if err != nil {
+		return page, err
 	}
-	if !q.NoTotal {
-		if page.Total, err = where(s.build.NewSelect()).Model((*deliveryRow)(nil)).Count(ctx); err != nil {
-			return page, s.backend.Classify(err)
-		}
-	}
-	var rows []deliveryRow
-	if err := paged(where(s.build.NewSelect()).Model(&rows), "d.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q.Page)
-	for i := range rows {
-		page.Items = append(page.Items, rows[i].delivery(q.AccountID))
-	}
-	if err := s.withLog(ctx, s.read, page.Items); err != nil {
-		return formsvc.Page[formsvc.Delivery]{}, s.backend.Classify(err)
-	}
-	return page, nil
+	return page, s.backend.Classify(s.withLog(ctx, s.read, page.Items))
 }
 
 // fewPending is up to how many pending deliveries are sorted to find one page of them.
@@ -149,7 +134,7 @@ const fewPending = 1000
 // order. Few pending deliveries are found by that index and sorted. If there are many,
 // walking the list soon fills a page, so the condition is written so that no index
 // matches it. For counting them all, the index is always right.
-func (s deliveries) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (string, error) {
+func (s *Store) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (string, error) {
 	if q.State != formsvc.DeliveryPending || !q.NoTotal {
 		return "d.state = 0", nil
 	}
@@ -164,7 +149,7 @@ func (s deliveries) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) 
 }
 
 // Delivery implements formsvc.DeliveryStore.
-func (s deliveries) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
+func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Delivery{}, err
 	}
@@ -177,13 +162,13 @@ func (s deliveries) Delivery(ctx context.Context, key formsvc.DeliveryKey) (form
 
 // selectDelivery finds a delivery by its identifier alone, searching each of the
 // account's webhooks.
-func (s deliveries) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.DeliveryKey) *bun.SelectQuery {
+func (s *Store) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.DeliveryKey) *bun.SelectQuery {
 	return s.build.NewSelect().Conn(c).Model(row).
 		Where("d.webhook_id IN (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ?)", string(key.AccountID)).
 		Where("d.id = ?", string(key.ID))
 }
 
-func (s deliveries) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
+func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
 	one := []formsvc.Delivery{d}
 	if err := s.withLog(ctx, c, one); err != nil {
 		return formsvc.Delivery{}, s.backend.Classify(err)
@@ -192,7 +177,7 @@ func (s deliveries) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Deliv
 }
 
 // Redeliver implements formsvc.DeliveryStore.
-func (s deliveries) Redeliver(
+func (s *Store) Redeliver(
 	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
 	var d formsvc.Delivery
@@ -200,35 +185,33 @@ func (s deliveries) Redeliver(
 		return d, err
 	}
 	due := micros(at)
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
 		var row deliveryRow
 		q := s.selectDelivery(c, &row, key).Where("EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = d.event_id)")
 		if lock := s.backend.ForUpdate(); lock != "" {
 			q = q.For(lock + " OF d")
 		}
 		if err := s.notFound(q.Scan(ctx)); err != nil {
-			return err
+			return false, err
 		}
 		switch {
 		case row.State != statePending:
 			row.State, row.Kind = statePending, int(delivery.Replay)
 		case row.Lease&1 == 1 && row.DueAt > due:
-			return formsvc.ErrConflict // a lease is still held
+			return false, formsvc.ErrConflict // a lease is still held
 		}
 		row.DueAt = due
 		_, err := s.build.NewUpdate().Conn(c).Model(&row).Column("state", "kind", "due_at").WherePK().Exec(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
-		u.Wake = true
 		if d, err = s.oneWithLog(ctx, c, row.delivery(key.AccountID)); err != nil {
-			return err
+			return false, err
 		}
-		_, err = decided(ctx, s.core, c, &d, decide)
-		return err
-	}
-	if err := s.submit(ctx, u); err != nil {
+		_, err = decided(ctx, s, c, &d, decide)
+		return true, err
+	})
+	if err != nil {
 		return formsvc.Delivery{}, err
 	}
 	return d, nil
@@ -248,40 +231,34 @@ FROM (
 WHERE d.webhook_id = ? AND d.id = p.id AND d.state = 2`
 
 // RedeliverFailed implements formsvc.DeliveryStore.
-func (s deliveries) RedeliverFailed(
+func (s *Store) RedeliverFailed(
 	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
 ) (int, error) {
 	if err := s.ready(ctx, q.Key.AccountID, q.Key.ID); err != nil {
 		return 0, err
 	}
 	n := 0
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
 		if err := s.checkWebhook(ctx, c, q.Key); err != nil {
-			return err
+			return false, err
 		}
 		hook := string(q.Key.ID)
-		result, err := s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
-			micros(q.Since), micros(q.Until), max(q.Limit, 0), hook).Conn(c).Exec(ctx)
-		if err != nil {
-			return err
+		var err error
+		if n, err = affected(s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
+			micros(q.Since), micros(q.Until), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
+			return false, err
 		}
-		affected, err := result.RowsAffected()
-		n, u.Wake = int(affected), affected > 0
-		if err != nil {
-			return err
-		}
-		_, err = decided(ctx, s.core, c, n, decide)
-		return err
-	}
-	if err := s.submit(ctx, u); err != nil {
+		_, err = decided(ctx, s, c, n, decide)
+		return n > 0, err
+	})
+	if err != nil {
 		return 0, err
 	}
 	return n, nil
 }
 
 // CreateTest implements formsvc.DeliveryStore.
-func (s deliveries) CreateTest(
+func (s *Store) CreateTest(
 	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
@@ -296,22 +273,20 @@ func (s deliveries) CreateTest(
 		EventType: TypeOf(&event), Size: len(event.Payload), Kind: int(delivery.Replay),
 		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
 	}
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
 		if err := s.checkWebhook(ctx, c, key); err != nil {
-			return err
+			return false, err
 		}
 		if err := s.backend.InsertEvent(ctx, c, &event); err != nil {
-			return err
+			return false, err
 		}
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return err
+			return false, err
 		}
-		u.Wake = true
-		_, err := decided(ctx, s.core, c, new(row.delivery(key.AccountID)), decide)
-		return err
-	}
-	if err := s.submit(ctx, u); err != nil {
+		_, err := decided(ctx, s, c, new(row.delivery(key.AccountID)), decide)
+		return true, err
+	})
+	if err != nil {
 		return formsvc.Delivery{}, err
 	}
 	return row.delivery(key.AccountID), nil
@@ -348,7 +323,7 @@ const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS 
 	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?) LIMIT ?) AS waiting"
 
 // waiting counts the pending deliveries of a webhook, up to limit.
-func (s deliveries) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
+func (s *Store) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)
 	}
@@ -360,7 +335,7 @@ func (s deliveries) waiting(ctx context.Context, key formsvc.WebhookKey, limit i
 }
 
 // QueueStats implements formsvc.DeliveryStore.
-func (s deliveries) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
+func (s *Store) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
 	var stats formsvc.QueueStats
 	if q.Webhook != nil {
 		var err error

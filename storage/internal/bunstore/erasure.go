@@ -13,13 +13,13 @@ import (
 )
 
 // Erase implements formsvc.MaintenanceStore.
-func (s maintenance) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
+func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
 	if err := s.ready(ctx); err != nil || !q.AccountID.Valid() {
 		return formsvc.Erased{}, err
 	}
 	var out formsvc.Erased
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		r := erasure{core: s.core, c: c, account: string(q.AccountID)}
+		r := erasure{Store: s, c: c, account: string(q.AccountID)}
 		err := r.run(ctx, &q)
 		out = r.out
 		return err
@@ -38,7 +38,7 @@ func (s maintenance) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.E
 // identifier. This order prevents deadlocks, and rows added before a lock was acquired
 // are found after it.
 type erasure struct {
-	*core
+	*Store
 
 	c       bun.IConn
 	account string
@@ -112,7 +112,7 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) (co
 // files. It locks the responses first: it waits for a CreateFile that has locked one, and a later one
 // finds no response. Foreign keys don't do this, because a host's connection to SQLite may not
 // enforce them.
-func (s *core) dropResponses(
+func (s *Store) dropResponses(
 	ctx context.Context, c bun.IConn, account, campaign string, ids []string,
 ) (gone, events []string, files []formsvc.ID, err error) {
 	var rows []struct{ ID, AccountID, Events string }

@@ -11,7 +11,7 @@ import (
 )
 
 // Event implements formsvc.EventStore.
-func (s events) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Event, error) {
+func (s *Store) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Event, error) {
 	if err := s.ready(ctx, account, id); err != nil {
 		return formsvc.Event{}, err
 	}
@@ -27,7 +27,7 @@ func (s events) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Even
 
 // RecentEvents implements formsvc.EventStore. It first looks at the newest events without
 // their payloads, and then reads as many as fit.
-func (s events) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]formsvc.Event, error) {
+func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]formsvc.Event, error) {
 	if err := s.ready(ctx, q.AccountID); err != nil || q.Limit <= 0 {
 		return nil, noneWhenNotFound(err)
 	}
@@ -56,7 +56,7 @@ const selectMadeWith = "SELECT r.events FROM formsvc_responses AS r WHERE r.camp
 
 // EventsAbout implements formsvc.EventStore. The response names the events it was created
 // with; all later events name the response.
-func (s events) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit int) ([]formsvc.Event, error) {
+func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit int) ([]formsvc.Event, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ type picked struct {
 // pick looks at the events that a statement returns (identifier, position, type, campaign
 // and size of each) and picks the wanted ones until there is no room. It returns how many
 // events the statement returned.
-func (s events) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
+func (s *Store) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
 	rows, err := s.read.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return 0, err
@@ -116,7 +116,7 @@ func (s events) pick(ctx context.Context, p *picked, statement string, args ...a
 }
 
 // pickedEvents reads the picked events. Events deleted meanwhile are left out.
-func (s events) pickedEvents(ctx context.Context, account formsvc.ID, p *picked) ([]formsvc.Event, error) {
+func (s *Store) pickedEvents(ctx context.Context, account formsvc.ID, p *picked) ([]formsvc.Event, error) {
 	events, err := s.eventsByID(ctx, account, p.ids)
 	if err != nil {
 		return nil, s.backend.Classify(err)
@@ -127,7 +127,7 @@ func (s events) pickedEvents(ctx context.Context, account formsvc.ID, p *picked)
 // eventsByID returns the account's events with those identifiers, in the order of the
 // list. Neither the account nor the order is part of the query, so that the database
 // doesn't choose an index for them.
-func (s events) eventsByID(ctx context.Context, account formsvc.ID, ids []string) ([]formsvc.Event, error) {
+func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string) ([]formsvc.Event, error) {
 	events := make([]formsvc.Event, 0, len(ids))
 	for some := range slices.Chunk(ids, eventBatch) {
 		var rows []struct {

@@ -20,7 +20,7 @@ const LostPositions = 1_000_000_000_000
 
 // Events implements formsvc.EventStore. It first looks at the positions, types and sizes
 // of events and then reads those that fit on the page.
-func (s events) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
 	if q.AllAccounts {
 		q.AccountID = ""
 		if err := s.ready(ctx); err != nil {
@@ -34,7 +34,7 @@ func (s events) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	return s.pageOfEvents(ctx, q, s.statements.feed(q.Early))
 }
 
-func (s events) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed) (formsvc.EventPage, error) {
+func (s *Store) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed) (formsvc.EventPage, error) {
 	page := formsvc.EventPage{Next: q.After}
 	q = q.Clamped()
 	if err := checkTypes(q.Types...); err != nil {
@@ -106,7 +106,7 @@ func (w *wanted) has(stored int64, campaign string) bool {
 
 // look continues through up to limit events, until the page is full, and returns how many
 // the statement returned.
-func (s events) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
+func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
 	rows, err := c.QueryContext(ctx, l.in.look,
 		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s events) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n 
 
 // readEvents returns the events up to the position looked at. No event can have appeared
 // between them since.
-func (s events) readEvents(ctx context.Context, c bun.IConn, l *looked) (items []formsvc.Event, err error) {
+func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items []formsvc.Event, err error) {
 	bits := l.bits
 	if bits == 0 {
 		bits = TestBit - 1

@@ -62,7 +62,7 @@ func (r *fileRow) file() formsvc.File {
 }
 
 // CreateFile implements formsvc.FileStore.
-func (s files) CreateFile(
+func (s *Store) CreateFile(
 	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
 ) error {
 	if err := s.ready(ctx, f.AccountID, f.CampaignID, f.ResponseID); err != nil {
@@ -73,70 +73,45 @@ func (s files) CreateFile(
 		return err
 	}
 	key := formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID}
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
 		// The lock also keeps the response from being deleted before this commits.
 		r, err := s.touchedResponse(ctx, c, key)
-		if err != nil {
-			return err
+		if err == nil {
+			wake, err = decided(ctx, s, c, &r, decide)
 		}
-		change, err := decide(&r)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		}
-		if err := checkChange(&change); err != nil {
-			return err
-		}
-		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return err
-		}
-		u.Wake, err = s.apply(ctx, c, &change)
-		return err
-	}
-	return s.submit(ctx, u)
+		return wake, err
+	})
 }
 
 // File implements formsvc.FileStore.
-func (s files) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
+func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.File{}, err
 	}
-	var row fileRow
-	err := s.build.NewSelect().Conn(s.read).Model(&row).
-		Where("f.account_id = ? AND f.id = ?", string(key.AccountID), string(key.ID)).Scan(ctx)
-	if err != nil {
-		return formsvc.File{}, s.notFound(err)
-	}
-	return row.file(), nil
+	return one(ctx, s, (*fileRow).file, "f.account_id = ? AND f.id = ?", string(key.AccountID), string(key.ID))
 }
 
 // Files implements formsvc.FileStore.
-func (s files) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
+func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
 	if q.AllAccounts {
 		return s.allFiles(ctx, q.Page)
 	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s.core, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total },
+	return pageOfResponse(ctx, s, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total },
 		sizeless, "blocks")
 }
 
 // allFiles returns a page of the files of all accounts.
-func (s files) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
-	var page formsvc.Page[formsvc.File]
+func (s *Store) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
 	if err := s.ready(ctx); err != nil {
-		return page, err
+		return formsvc.Page[formsvc.File]{}, err
 	}
-	q = q.Clamped()
-	var rows []fileRow
-	sel := s.build.NewSelect().Conn(s.read).Model(&rows).Where("f.account_id IS NOT NULL")
-	if err := paged(sel, "f.id", q).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q)
-	for i := range rows {
-		page.Items = append(page.Items, rows[i].file())
-	}
-	return page, nil
+	return pageOf(ctx, s, "f.id", q, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		return sel.Where("f.account_id IS NOT NULL")
+	}, (*fileRow).file)
 }
 
 // fileBatch is up to how many identifiers of files one statement names: enough to share
@@ -144,7 +119,7 @@ func (s files) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[
 const fileBatch = 500
 
 // UnknownFiles implements formsvc.FileStore.
-func (s files) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -163,7 +138,7 @@ func (s files) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID
 // A file and a bar are rows of one table, and its unique index admits only the first of
 // them. The insert of the bars waits for a CreateFile that has inserted its file and not
 // yet committed. The statement after it sees the outcome.
-func (s files) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -207,7 +182,7 @@ func sortedIDs(ids []formsvc.ID) []string {
 }
 
 // findFiles adds to found the identifiers that have a row of that kind.
-func (s files) findFiles(
+func (s *Store) findFiles(
 	ctx context.Context, c bun.IConn, ids []string, kind string, found map[formsvc.ID]bool,
 ) error {
 	var rows []string

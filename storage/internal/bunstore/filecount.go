@@ -3,7 +3,7 @@ package bunstore
 import "context"
 
 // CountFiles implements storage.Database.
-func (s files) CountFiles(ctx context.Context) (files int, bytes int64, err error) {
+func (s *Store) CountFiles(ctx context.Context) (files int, bytes int64, err error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, 0, err
 	}

@@ -56,7 +56,7 @@ func RecordArgs(r *formsvc.IdempotencyRecord) []any {
 }
 
 // remember adds a record in the transaction of c.
-func (s *core) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
+func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
 	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r)...)
 	if err := changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) {
 		return formsvc.ErrRepeated
@@ -72,7 +72,7 @@ const (
 )
 
 // Recall implements formsvc.JournalStore.
-func (s journal) Recall(
+func (s *Store) Recall(
 	ctx context.Context, account formsvc.ID, key string, since time.Time,
 ) (formsvc.IdempotencyRecord, error) {
 	var none formsvc.IdempotencyRecord

@@ -23,7 +23,7 @@ func MakeIdentity(ctx context.Context, c bun.IConn) error {
 }
 
 // Identity implements formsvc.MaintenanceStore.
-func (s maintenance) Identity(ctx context.Context) (formsvc.ID, error) {
+func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return "", err
 	}

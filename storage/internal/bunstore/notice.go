@@ -33,38 +33,21 @@ func (r *noticeRow) notice() formsvc.Notice {
 }
 
 // Notices implements formsvc.EventStore.
-func (s events) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
-	var page formsvc.Page[formsvc.Notice]
+func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
 	named := []formsvc.ID{q.AccountID}
 	if q.WebhookID != "" {
 		named = append(named, q.WebhookID)
 	}
 	if err := s.ready(ctx, named...); err != nil {
-		return page, noneWhenNotFound(err)
+		return formsvc.Page[formsvc.Notice]{}, noneWhenNotFound(err)
 	}
-	q.Page = q.Page.Clamped()
-	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
-		sel = sel.Conn(s.read).Where("n.account_id = ?", string(q.AccountID))
+	return pageOf(ctx, s, "n.delivery_id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Where("n.account_id = ?", string(q.AccountID))
 		if q.WebhookID != "" {
 			sel = sel.Where("n.webhook_id = ?", string(q.WebhookID))
 		}
 		return sel
-	}
-	if !q.NoTotal {
-		var err error
-		if page.Total, err = where(s.build.NewSelect()).Model((*noticeRow)(nil)).Count(ctx); err != nil {
-			return page, s.backend.Classify(err)
-		}
-	}
-	var rows []noticeRow
-	if err := paged(where(s.build.NewSelect()).Model(&rows), "n.delivery_id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q.Page)
-	for i := range rows {
-		page.Items = append(page.Items, rows[i].notice())
-	}
-	return page, nil
+	}, (*noticeRow).notice)
 }
 
 type failingRow struct {
@@ -83,7 +66,7 @@ type failingRow struct {
 }
 
 // ClaimDigests implements formsvc.EventStore.
-func (s events) ClaimDigests(
+func (s *Store) ClaimDigests(
 	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
 ) ([]formsvc.Digest, error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
@@ -133,7 +116,7 @@ func (r *failingRow) digest() formsvc.Digest {
 
 // FinishDigest implements formsvc.EventStore. If the webhook was deleted, its lease was
 // deleted with it.
-func (s events) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
+func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func ofResponse(q *bun.SelectQuery, alias string, key formsvc.ResponseKey) *bun.
 // that alias, and the model a scan-only column total. Columns named in without aren't
 // read.
 func pageOfResponse[R, T any](
-	ctx context.Context, s *core, alias string, key formsvc.ResponseKey, q formsvc.PageQuery,
+	ctx context.Context, s *Store, alias string, key formsvc.ResponseKey, q formsvc.PageQuery,
 	out func(*R) (item T, total int64), size func(*T) int, without ...string,
 ) (formsvc.Page[T], error) {
 	var page formsvc.Page[T]
@@ -53,7 +53,7 @@ func sizeless[T any](*T) int { return 0 }
 
 // holdResponse keeps a response from being deleted until the transaction of c has ended,
 // without reading it.
-func (s *core) holdResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) error {
+func (s *Store) holdResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) error {
 	var id string
 	err := s.locked(s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id").
 		Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",

@@ -28,11 +28,11 @@ SELECT x.webhook_id, x.gone FROM (
 ) AS x WHERE x.gone OR x.first < ? ORDER BY x.webhook_id LIMIT ?`
 
 // Prune implements formsvc.MaintenanceStore.
-func (s maintenance) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
+func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return 0, err
 	}
-	p := &pruning{core: s.core, before: micros(before), limit: limit}
+	p := &pruning{Store: s, before: micros(before), limit: limit}
 	// Identifiers have the time to the millisecond, so they limit the index range only
 	// roughly. The exact time is in a column.
 	p.below = string(formsvc.FloorID(before.Add(time.Millisecond)))
@@ -55,7 +55,7 @@ func (s maintenance) Prune(ctx context.Context, what formsvc.Prunable, before ti
 }
 
 type pruning struct {
-	*core
+	*Store
 
 	before int64  // delete what was created, began or ended before this
 	below  string // and whose identifier is lower than this

@@ -40,7 +40,7 @@ func claimedAt(lease int64) time.Time {
 }
 
 // Ready implements delivery.Queue.
-func (s queue) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, error) {
+func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s queue) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, e
 	return ready, nil
 }
 
-func (s queue) endpoints(ctx context.Context, now time.Time) (ready []delivery.Endpoint, err error) {
+func (s *Store) endpoints(ctx context.Context, now time.Time) (ready []delivery.Endpoint, err error) {
 	rows, err := s.queue.QueryContext(ctx, s.statements.Ready, micros(now))
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s queue) endpoints(ctx context.Context, now time.Time) (ready []delivery.E
 
 // open fills in the sealed values. If one can't be opened, the error becomes the reason
 // that nothing can be sent.
-func (s queue) open(e *delivery.Endpoint, v *secrets) {
+func (s *Store) open(e *delivery.Endpoint, v *secrets) {
 	secret, secretErr := s.openSecret(v)
 	previous, previousErr := s.openPrevious(v)
 	headers, headersErr := s.openHeaders(v)
@@ -127,7 +127,7 @@ func ScanPayloads(rows *sql.Rows, n int) (_ map[string]delivery.Payload, err err
 }
 
 // Claim implements delivery.Queue.
-func (s queue) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
+func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
 }
 
 // Payloads implements delivery.Queue.
-func (s queue) Payloads(ctx context.Context, events []string) (map[string]delivery.Payload, error) {
+func (s *Store) Payloads(ctx context.Context, events []string) (map[string]delivery.Payload, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ type Done struct {
 func (d *Done) Logged() bool { return d.Counted > 0 }
 
 // Finish implements delivery.Queue.
-func (s queue) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool, error) {
+func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func doneOf(outcomes []delivery.Outcome) []Done {
 }
 
 // Wait implements delivery.Queue.
-func (s queue) Wait(ctx context.Context, d time.Duration) error {
+func (s *Store) Wait(ctx context.Context, d time.Duration) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (s queue) Wait(ctx context.Context, d time.Duration) error {
 }
 
 // Failures implements delivery.Queue.
-func (s queue) Failures(ctx context.Context, now, until time.Time, limit int) ([]delivery.Failure, error) {
+func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) ([]delivery.Failure, error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return nil, err
 	}
@@ -348,7 +348,7 @@ func hostOf(address string) string {
 }
 
 // Noted implements delivery.Queue.
-func (s queue) Noted(ctx context.Context, deliveries []string) error {
+func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

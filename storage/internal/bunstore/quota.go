@@ -13,7 +13,7 @@ import (
 )
 
 // AddQuota implements formsvc.QuotaStore.
-func (s quotas) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
+func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
 	type row struct {
 		bun.BaseModel `bun:"table:formsvc_quota,alias:q"`
 
@@ -58,7 +58,7 @@ func (s quotas) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 }
 
 // QuotaUse implements formsvc.QuotaStore.
-func (s quotas) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
+func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
 	if err := s.ready(ctx); err != nil || checkIDs(subject) != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -39,13 +40,10 @@ func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 }
 
 // CreateResponse implements formsvc.ResponseStore.
-func (s responses) CreateResponse(
+func (s *Store) CreateResponse(
 	ctx context.Context, r formsvc.Response, campaignVersion int64, change formsvc.Change,
 ) error {
-	if err := s.ready(ctx, r.AccountID, r.CampaignID); err != nil {
-		return err
-	}
-	if err := errors.Join(checkIDs(r.ID), checkResponse(&r, &change)); err != nil {
+	if err := cmp.Or(s.ready(ctx, r.AccountID, r.CampaignID), checkIDs(r.ID), checkResponse(&r, &change)); err != nil {
 		return err
 	}
 	creation := &Creation{Response: r, CampaignVersion: campaignVersion, Change: change}
@@ -54,12 +52,13 @@ func (s responses) CreateResponse(
 	}
 	// Groups have no statement for audit entries, which creating a response normally
 	// doesn't write.
-	return s.submit(ctx, &Unit{Do: func(ctx context.Context, c bun.IConn) error {
-		if err := createAlone(ctx, s.backend, c, creation); err != nil {
-			return err
+	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+		wake, err := createAlone(ctx, s.backend, c, creation)
+		if err == nil {
+			err = s.appendAudit(ctx, c, change.Audit)
 		}
-		return s.appendAudit(ctx, c, change.Audit)
-	}})
+		return wake, err
+	})
 }
 
 const (
@@ -70,14 +69,14 @@ const (
 )
 
 // Response implements formsvc.ResponseStore.
-func (s responses) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
+func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return formsvc.Response{}, err
 	}
 	return s.response(ctx, s.read, key, selectResponse)
 }
 
-func (s *core) response(
+func (s *Store) response(
 	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string,
 ) (formsvc.Response, error) {
 	r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.CampaignID}
@@ -88,7 +87,7 @@ func (s *core) response(
 
 // lockedResponse returns a response and locks it against changes and deletion until the
 // transaction of c ends.
-func (s *core) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
+func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
 	lock := s.backend.ForUpdate()
 	if lock != "" {
 		lock = " FOR " + lock
@@ -99,7 +98,7 @@ func (s *core) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.Resp
 // touchedResponse is lockedResponse for a transaction that raises events about the
 // response and leaves it unchanged. It counts as a change for transactions that see an
 // older state.
-func (s *core) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
+func (s *Store) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
 	if touch := s.statements.TouchResponse; touch != "" {
 		return s.response(ctx, c, key, touch)
 	}
@@ -107,37 +106,35 @@ func (s *core) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.Res
 }
 
 // UpdateResponse implements formsvc.ResponseStore.
-func (s responses) UpdateResponse(
+func (s *Store) UpdateResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) (formsvc.Response, error) {
 	var r formsvc.Response
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return r, err
 	}
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
 		var err error
 		if r, err = s.lockedResponse(ctx, c, key); err != nil {
-			return err
+			return false, err
 		}
 		before := r
 		change, err := decide(&r)
 		if err != nil || r.Version == before.Version {
 			r = before
-			return err
+			return false, err
 		}
 		if err := checkResponse(&r, &change); err != nil {
-			return err
+			return false, err
 		}
 		if _, err := c.ExecContext(ctx, s.rebind(updateResponse),
 			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
 			micros(r.UpdatedAt), micros(r.CompletedAt), string(key.CampaignID), string(key.ID)); err != nil {
-			return err
+			return false, err
 		}
-		u.Wake, err = s.apply(ctx, c, &change)
-		return err
-	}
-	if err := s.submit(ctx, u); err != nil {
+		return s.apply(ctx, c, &change)
+	})
+	if err != nil {
 		return formsvc.Response{}, err
 	}
 	r.UpdatedAt, r.CompletedAt = fromMicros(micros(r.UpdatedAt)), fromMicros(micros(r.CompletedAt))
@@ -145,28 +142,27 @@ func (s responses) UpdateResponse(
 }
 
 // DeleteResponse implements formsvc.ResponseStore.
-func (s responses) DeleteResponse(
+func (s *Store) DeleteResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) ([]formsvc.ID, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return nil, err
 	}
 	var files []formsvc.ID
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
 		r, err := s.lockedResponse(ctx, c, key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if _, _, files, err = s.dropResponses(ctx, c, string(key.AccountID), string(key.CampaignID), []string{string(key.ID)}); err != nil {
-			return err
+			return false, err
 		}
-		if u.Wake, err = decided(ctx, s.core, c, &r, decide); err != nil {
-			return err
+		if wake, err = decided(ctx, s, c, &r, decide); err == nil {
+			err = s.backend.AddCount(ctx, c, key.CampaignID, -1)
 		}
-		return s.backend.AddCount(ctx, c, key.CampaignID, -1)
-	}
-	if err := s.submit(ctx, u); err != nil {
+		return wake, err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return files, nil

@@ -27,7 +27,7 @@ const (
 	lastID  = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 )
 
-func (s responses) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
 	walks, err := s.walks(ctx, q)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s responses) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql
 
 // walks returns queries that together find the identifiers of the page; none if the
 // database's own plan is best.
-func (s responses) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.SelectQuery, error) {
+func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.SelectQuery, error) {
 	f := &q.Filter
 	if f.Reference != "" {
 		return nil, nil
@@ -95,7 +95,7 @@ func distinct(list []string) []string {
 // walkStatus finds responses of a status. It compares status and identifier as a pair. If
 // it compared the status alone, the index of identifiers would have the right order, too,
 // and the database would read through it even if the status is rare.
-func (s responses) walkStatus(q *formsvc.ResponseQuery, status string) *bun.SelectQuery {
+func (s *Store) walkStatus(q *formsvc.ResponseQuery, status string) *bun.SelectQuery {
 	rest := *q
 	rest.Filter.Status = nil
 	above, below, order := firstID, lastID, " DESC"
@@ -123,7 +123,7 @@ const countChanges = "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r
 
 // fewChanges reports whether few responses have changed recently and after their
 // creation.
-func (s responses) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
+func (s *Store) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
 	var n int
 	err := s.read.QueryRowContext(ctx, s.rebind(countChanges), string(q.CampaignID), string(q.AccountID),
 		micros(q.Filter.UpdatedAfter), fewChange).Scan(&n)
@@ -131,7 +131,7 @@ func (s responses) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bo
 }
 
 // fewMails reports whether few responses have the email address, in any letter case.
-func (s responses) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
+func (s *Store) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
 	query := "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ? AND " +
 		s.statements.FoldedEmail + " = ? LIMIT CAST(? AS BIGINT)) AS found"
 	var n int
@@ -141,19 +141,19 @@ func (s responses) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool
 }
 
 // ofPerson is like where, in a form that can use the index of addresses.
-func (s responses) ofPerson(q *formsvc.ResponseQuery) *bun.SelectQuery {
+func (s *Store) ofPerson(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	return s.where(q).Where(s.statements.FoldedEmail+" = ?", formsvc.FoldEmail(q.Filter.Email))
 }
 
 // walkChanged finds responses created recently, and the few older ones that have changed.
-func (s responses) walkChanged(q *formsvc.ResponseQuery) []*bun.SelectQuery {
+func (s *Store) walkChanged(q *formsvc.ResponseQuery) []*bun.SelectQuery {
 	made, changed := s.since(q)
 	return []*bun.SelectQuery{paged(made.ColumnExpr("r.id"), "r.id", reachPage(q)), s.sorted(changed, fewChange, q)}
 }
 
 // sorted finds up to most responses before it sorts them, so that the database doesn't
 // read through the index of identifiers for its order.
-func (s responses) sorted(sel *bun.SelectQuery, most int64, q *formsvc.ResponseQuery) *bun.SelectQuery {
+func (s *Store) sorted(sel *bun.SelectQuery, most int64, q *formsvc.ResponseQuery) *bun.SelectQuery {
 	found := s.build.NewSelect().TableExpr("(?) AS r", sel.ColumnExpr("r.id").Limit(most)).ColumnExpr("r.id")
 	return paged(found, "r.id", reachPage(q))
 }
@@ -165,14 +165,14 @@ func reachPage(q *formsvc.ResponseQuery) formsvc.PageQuery {
 
 // since returns the responses of q in two parts: those created since UpdatedAfter, or
 // shortly before, and older ones that have changed.
-func (s responses) since(q *formsvc.ResponseQuery) (made, changed *bun.SelectQuery) {
+func (s *Store) since(q *formsvc.ResponseQuery) (made, changed *bun.SelectQuery) {
 	id := string(formsvc.FloorID(q.Filter.UpdatedAfter))
 	return s.where(q).Where("r.id >= ?", id),
 		s.whereBy(q, "formsvc_responses_changed").Where("r.updated_at <> r.created_at AND r.id < ?", id)
 }
 
 // total counts the matches. If the filter is only a status, it sums counters.
-func (s responses) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
+func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	campaign := string(q.CampaignID)
 	rest := q.Filter
 	rest.Status = nil
@@ -197,7 +197,7 @@ func (s responses) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 }
 
 // indexed returns the clause after the name of a table that must be read by an index.
-func (s responses) indexed(index string) string {
+func (s *Store) indexed(index string) string {
 	if index == "" || s.statements.IndexedBy == "" {
 		return ""
 	}

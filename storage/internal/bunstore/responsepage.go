@@ -12,7 +12,7 @@ import (
 )
 
 // Responses implements formsvc.ResponseStore.
-func (s responses) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
+func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
 	var page formsvc.Page[formsvc.Response]
 	if err := s.ready(ctx, q.AccountID, q.CampaignID); err != nil {
 		return page, err
@@ -80,7 +80,7 @@ const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_
 
 // emptyPage queries what a page without rows can't tell: the total, and whether the
 // campaign exists.
-func (s responses) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
+func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
 	row := s.read.QueryRowContext(ctx, s.rebind(selectTotal), string(q.CampaignID), string(q.AccountID))
 	if err := row.Scan(&page.Total); err != nil || q.NoTotal || q.Filter.IsZero() {
 		return err
@@ -119,7 +119,7 @@ const (
 	pageAscendingOffset  = pageStart + skip + offset + " ORDER BY r.id"
 )
 
-func (s responses) cursorPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+func (s *Store) cursorPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
 	campaign, account, n := string(q.CampaignID), string(q.AccountID), q.Page.Limit+1
 	if q.Page.After == "" {
 		query := pageDescending
@@ -141,7 +141,7 @@ func BarePages() []string {
 	return []string{bareDescending, bareAscending, bareDescendingAfter, bareAscendingAfter}
 }
 
-func (s responses) barePage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+func (s *Store) barePage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
 	campaign, account, n := string(q.CampaignID), string(q.AccountID), q.Page.Limit+1
 	if q.Page.After == "" {
 		query := bareDescending
@@ -157,7 +157,7 @@ func (s responses) barePage(ctx context.Context, q *formsvc.ResponseQuery) (*sql
 	return s.read.QueryContext(ctx, s.rebind(query), campaign, account, string(q.Page.After), n)
 }
 
-func (s responses) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+func (s *Store) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
 	query := pageDescendingOffset
 	if q.Page.Ascending {
 		query = pageAscendingOffset
@@ -167,10 +167,10 @@ func (s responses) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*s
 		q.Page.Limit+1, q.Page.Offset)
 }
 
-func (s responses) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.whereBy(q, "") }
+func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.whereBy(q, "") }
 
 // whereBy is like where, and names the index if the database allows it.
-func (s responses) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
+func (s *Store) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
 	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r"+s.indexed(index)).
 		Where("r.campaign_id = ? AND r.account_id = ?", string(q.CampaignID), string(q.AccountID))
 	f := &q.Filter

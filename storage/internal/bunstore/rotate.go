@@ -23,7 +23,7 @@ const (
 var errNotRotated = errors.New("values were sealed under other keys meanwhile; put the same key first in every process")
 
 // RotateSecrets implements storage.Database.
-func (s sealing) RotateSecrets(ctx context.Context) (changed int, err error) {
+func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func (s sealing) RotateSecrets(ctx context.Context) (changed int, err error) {
 }
 
 // sealAnew seals the values of all webhooks once.
-func (s sealing) sealAnew(ctx context.Context) (changed int, err error) {
+func (s *Store) sealAnew(ctx context.Context) (changed int, err error) {
 	var unread error
 	for after := ""; ; {
 		rows, err := s.sealedRows(ctx, s.read, after)
@@ -72,7 +72,7 @@ func (s sealing) sealAnew(ctx context.Context) (changed int, err error) {
 
 // sealedRows returns the next webhooks by their identifiers, with the columns
 // that say what is sealed.
-func (s sealing) sealedRows(ctx context.Context, c bun.IConn, after string) (rows []webhookRow, err error) {
+func (s *Store) sealedRows(ctx context.Context, c bun.IConn, after string) (rows []webhookRow, err error) {
 	q := s.build.NewSelect().Conn(c).Model(&rows).Column("id", "secret", "previous_secret", "headers").
 		Order("id").Limit(rotateBatch)
 	if after != "" {
@@ -83,7 +83,7 @@ func (s sealing) sealedRows(ctx context.Context, c bun.IConn, after string) (row
 
 // sealBatch seals those values again that need it. unread is the error of a value that
 // couldn't be opened, if any.
-func (s sealing) sealBatch(ctx context.Context, rows []webhookRow) (changed int, unread, err error) {
+func (s *Store) sealBatch(ctx context.Context, rows []webhookRow) (changed int, unread, err error) {
 	fresh := make(map[int]*secrets)
 	for i := range rows {
 		v, closed := s.resealed(rows[i].secrets())
@@ -128,7 +128,7 @@ func (s sealing) sealBatch(ctx context.Context, rows []webhookRow) (changed int,
 
 // resealed returns the values sealed under the first key. Those that can't be opened stay
 // as they are, and unread says why.
-func (s sealing) resealed(v *secrets) (_ *secrets, unread error) {
+func (s *Store) resealed(v *secrets) (_ *secrets, unread error) {
 	fresh := *v
 	for column, text := range map[string]*string{
 		secretColumn: &fresh.secret, previousColumn: &fresh.previous, headersColumn: &fresh.headers,
@@ -146,14 +146,14 @@ func (s sealing) resealed(v *secrets) (_ *secrets, unread error) {
 	return &fresh, unread
 }
 
-func (s sealing) underPrimary(text string) bool {
+func (s *Store) underPrimary(text string) bool {
 	id, err := keyring.KeyID(text)
 	return text == "" || err == nil && id == s.keys.Primary()
 }
 
 // forgetKeys makes the first key the only registered one, unless values under others
 // exist.
-func (s sealing) forgetKeys(ctx context.Context, c bun.IConn) error {
+func (s *Store) forgetKeys(ctx context.Context, c bun.IConn) error {
 	// Delete first: this waits for transactions that are about to use one of the keys,
 	// and the query below sees what they wrote. Later ones wait for this transaction and
 	// register again.

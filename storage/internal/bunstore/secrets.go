@@ -38,7 +38,7 @@ type sealedHeader struct {
 	Value string `json:"value"`
 }
 
-func (s *core) seal(w *formsvc.Webhook) (*secrets, error) {
+func (s *Store) seal(w *formsvc.Webhook) (*secrets, error) {
 	headers := ""
 	if len(w.Headers) > 0 {
 		list := make([]sealedHeader, len(w.Headers))
@@ -58,14 +58,14 @@ func (s *core) seal(w *formsvc.Webhook) (*secrets, error) {
 	}, nil
 }
 
-func (s *core) sealOne(plain, column, webhook string) string {
+func (s *Store) sealOne(plain, column, webhook string) string {
 	if plain == "" {
 		return ""
 	}
 	return s.keys.Seal(plain, "formsvc_webhooks", column, webhook)
 }
 
-func (s *core) openOne(sealed, column, webhook string) (string, error) {
+func (s *Store) openOne(sealed, column, webhook string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
@@ -76,15 +76,15 @@ func (s *core) openOne(sealed, column, webhook string) (string, error) {
 	return plain, nil
 }
 
-func (s *core) openSecret(v *secrets) (string, error) {
+func (s *Store) openSecret(v *secrets) (string, error) {
 	return s.openOne(v.secret, secretColumn, v.webhook)
 }
 
-func (s *core) openPrevious(v *secrets) (string, error) {
+func (s *Store) openPrevious(v *secrets) (string, error) {
 	return s.openOne(v.previous, previousColumn, v.webhook)
 }
 
-func (s *core) openHeaders(v *secrets) ([]formsvc.Header, error) {
+func (s *Store) openHeaders(v *secrets) ([]formsvc.Header, error) {
 	text, err := s.openOne(v.headers, headersColumn, v.webhook)
 	if text == "" || err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ type secretKeyRow struct {
 
 // register records, in the same transaction as the values, which keys they are sealed
 // under. The lock on a key makes RotateSecrets wait before it forgets the key.
-func (s *core) register(ctx context.Context, c bun.IConn, v *secrets) error {
+func (s *Store) register(ctx context.Context, c bun.IConn, v *secrets) error {
 	known := make(map[string]bool, 1)
 	for _, text := range v.texts() {
 		id, err := keyring.KeyID(text)
@@ -145,21 +145,21 @@ func (s *core) register(ctx context.Context, c bun.IConn, v *secrets) error {
 	return nil
 }
 
-func (s *core) registerKey(ctx context.Context, c bun.IConn, id string) error {
+func (s *Store) registerKey(ctx context.Context, c bun.IConn, id string) error {
 	_, err := s.build.NewInsert().Conn(c).Model(&secretKeyRow{ID: id, CreatedAt: micros(time.Now())}).
 		On("CONFLICT (id) DO NOTHING").Exec(ctx)
 	return err
 }
 
 // MissingKeys implements storage.Database.
-func (s sealing) MissingKeys(ctx context.Context) ([]string, error) {
+func (s *Store) MissingKeys(ctx context.Context) ([]string, error) {
 	missing, _, err := s.compareKeys(ctx)
 	return missing, err
 }
 
 // compareKeys returns the missing keys, and whether the key that the keyring seals with
 // must still be recorded.
-func (s sealing) compareKeys(ctx context.Context) (missing []string, unnoted bool, err error) {
+func (s *Store) compareKeys(ctx context.Context) (missing []string, unnoted bool, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, false, err
 	}
@@ -174,7 +174,7 @@ func (s sealing) compareKeys(ctx context.Context) (missing []string, unnoted boo
 }
 
 // CheckKeys implements storage.Database.
-func (s sealing) CheckKeys(ctx context.Context) error {
+func (s *Store) CheckKeys(ctx context.Context) error {
 	missing, unnoted, err := s.compareKeys(ctx)
 	if err != nil {
 		return err

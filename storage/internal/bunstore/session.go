@@ -1,9 +1,9 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 
 	"github.com/uptrace/bun"
 
@@ -50,11 +50,8 @@ func (r *signRow) link() formsvc.Link {
 func (r *signRow) session() formsvc.Session { return formsvc.Session(r.link()) }
 
 // CreateLink implements formsvc.SessionStore.
-func (s sessions) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
-	if err := s.ready(ctx, link.AccountID); err != nil {
-		return err
-	}
-	if err := errors.Join(checkIDs(link.ID), checkChange(&change)); err != nil {
+func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
+	if err := cmp.Or(s.ready(ctx, link.AccountID), checkIDs(link.ID), checkChange(&change)); err != nil {
 		return err
 	}
 	row := &linkRow{signRow: newSignRow(&link)}
@@ -66,54 +63,45 @@ func (s sessions) CreateLink(ctx context.Context, link formsvc.Link, change form
 
 // RedeemLink implements formsvc.SessionStore. A second call with the same link waits for
 // the row's lock and then doesn't find the row.
-func (s sessions) RedeemLink(
+func (s *Store) RedeemLink(
 	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
 ) (formsvc.Session, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Session{}, err
 	}
 	row := &sessionRow{}
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
 		var used linkRow
 		q := s.build.NewSelect().Conn(c).Model(&used).Where("hash = ?", hash[:])
 		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
-			return err
+			return false, err
 		}
 		session, change, err := decide(new(used.link()))
-		if err == nil {
-			err = errors.Join(checkIDs(session.ID), checkChange(&change))
-		}
-		if err != nil {
-			return err
+		if err := cmp.Or(err, checkIDs(session.ID), checkChange(&change)); err != nil {
+			return false, err
 		}
 		if _, err := s.build.NewDelete().Conn(c).Model(&used).WherePK().Exec(ctx); err != nil {
-			return err
+			return false, err
 		}
 		session.AccountID = formsvc.ID(used.AccountID)
 		row.signRow = newSignRow((*formsvc.Link)(&session))
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return err
+			return false, err
 		}
-		u.Wake, err = s.apply(ctx, c, &change)
-		return err
-	}
-	if err := s.submit(ctx, u); err != nil {
+		return s.apply(ctx, c, &change)
+	})
+	if err != nil {
 		return formsvc.Session{}, err
 	}
 	return row.session(), nil
 }
 
 // SessionByHash implements formsvc.SessionStore.
-func (s sessions) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
+func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Session{}, err
 	}
-	var row sessionRow
-	if err := s.build.NewSelect().Conn(s.read).Model(&row).Where("hash = ?", hash[:]).Scan(ctx); err != nil {
-		return formsvc.Session{}, s.notFound(err)
-	}
-	return row.session(), nil
+	return one(ctx, s, func(r *sessionRow) formsvc.Session { return r.session() }, "hash = ?", hash[:])
 }
 
 const (
@@ -124,12 +112,9 @@ const (
 
 // EndSessions implements formsvc.SessionStore. It deletes links first: this waits for a
 // link that is being redeemed, and the next statement finds its session.
-func (s sessions) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
+func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
 	account := string(q.AccountID)
-	if err := s.ready(ctx, q.AccountID); err != nil {
-		return err
-	}
-	if err := checkChange(&change); err != nil {
+	if err := cmp.Or(s.ready(ctx, q.AccountID), checkChange(&change)); err != nil {
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {

@@ -61,7 +61,7 @@ func (r *signatureRow) signature() formsvc.Signature {
 }
 
 // CreateSignature implements formsvc.ReviewStore.
-func (s reviews) CreateSignature(
+func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
 	key := formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID}
@@ -72,65 +72,47 @@ func (s reviews) CreateSignature(
 	if err != nil {
 		return formsvc.Signature{}, err
 	}
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
+	err = s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
 		// The lock keeps the answers from changing until the signature is written.
 		r, err := s.touchedResponse(ctx, c, key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		given := sig
-		change, err := decide(&r, &given)
-		if err != nil {
-			return err
-		}
-		if err := checkChange(&change); err != nil {
-			return err
-		}
 		// Apply the change first, as in CreateComment.
-		if u.Wake, err = s.apply(ctx, c, &change); err != nil {
-			return err
+		wake, err = decided(ctx, s, c, &r, func(r *formsvc.Response) (formsvc.Change, error) { return decide(r, &given) })
+		if err == nil {
+			row.SHA256 = given.DocumentSHA256[:]
+			_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		}
-		row.SHA256 = given.DocumentSHA256[:]
-		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
-		return err
-	}
-	if err := s.submit(ctx, u); err != nil {
+		return wake, err
+	})
+	if err != nil {
 		return formsvc.Signature{}, err
 	}
 	return row.signature(), nil
 }
 
 // Signatures implements formsvc.ReviewStore.
-func (s reviews) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
 	if q.Email != "" {
 		return s.signaturesBy(ctx, q)
 	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s.core, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
+	return pageOfResponse(ctx, s, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
 		return r.signature(), r.Total
 	}, sizeless)
 }
 
 // signaturesBy returns a page of the account's signatures of a signer.
-func (s reviews) signaturesBy(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	var page formsvc.Page[formsvc.Signature]
+func (s *Store) signaturesBy(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
 	if err := s.ready(ctx, q.AccountID); err != nil {
-		return page, noneWhenNotFound(err)
+		return formsvc.Page[formsvc.Signature]{}, noneWhenNotFound(err)
 	}
 	if err := formsvc.CheckText(q.Email); err != nil {
-		return page, err
+		return formsvc.Page[formsvc.Signature]{}, err
 	}
-	q.Page = q.Page.Clamped()
-	var rows []signatureRow
-	sel := s.build.NewSelect().Conn(s.read).Model(&rows).
-		Where("g.account_id = ? AND g.folded = ?", string(q.AccountID), formsvc.FoldEmail(q.Email))
-	if err := paged(sel, "g.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q.Page)
-	for i := range rows {
-		page.Items = append(page.Items, rows[i].signature())
-	}
-	return page, nil
+	return pageOf(ctx, s, "g.id", q.Page, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		return sel.Where("g.account_id = ? AND g.folded = ?", string(q.AccountID), formsvc.FoldEmail(q.Email))
+	}, (*signatureRow).signature)
 }

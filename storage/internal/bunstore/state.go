@@ -34,7 +34,7 @@ func ReadState(ctx context.Context, c bun.IConn) (s State, err error) {
 
 // CheckActive fails with formsvc.ErrMoved if the data was copied to another database. The
 // error says where it is. Open calls it.
-func (s *core) CheckActive(ctx context.Context) error {
+func (s *Store) CheckActive(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

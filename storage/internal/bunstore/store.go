@@ -13,52 +13,9 @@ import (
 )
 
 // A Store implements formsvc.Store, delivery.Queue and storage.Database on an SQL
-// database. Packages sqlite and postgres wrap it. It has a type for each role.
+// database. Packages sqlite and postgres wrap it. The methods of each role are in the file
+// named after what it stores.
 type Store struct {
-	*core
-	accounts
-	campaigns
-	responses
-	reviews
-	files
-	webhooks
-	deliveries
-	events
-	journal
-	quotas
-	sessions
-	maintenance
-	queue
-	sealing
-}
-
-// Each role is in the file named after what it stores.
-type (
-	accounts    struct{ *core }
-	campaigns   struct{ *core }
-	responses   struct{ *core }
-	reviews     struct{ *core }
-	files       struct{ *core }
-	webhooks    struct{ *core }
-	deliveries  struct{ *core }
-	events      struct{ *core }
-	journal     struct{ *core }
-	quotas      struct{ *core }
-	sessions    struct{ *core }
-	maintenance struct{ *core }
-	queue       struct{ *core }
-	sealing     struct{ *core }
-)
-
-func newStore(c *core) *Store {
-	return &Store{
-		c, accounts{c}, campaigns{c}, responses{c}, reviews{c}, files{c}, webhooks{c}, deliveries{c}, events{c}, journal{c}, quotas{c},
-		sessions{c}, maintenance{c}, queue{c}, sealing{c},
-	}
-}
-
-// A core is what all roles share.
-type core struct {
 	backend    Backend
 	statements *Statements
 	keys       *keyring.Keyring
@@ -120,40 +77,40 @@ func New(c Config) *Store {
 	if c.Queue == nil {
 		c.Queue = c.Read
 	}
-	s := &core{
+	s := &Store{
 		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
 		rebind: c.Rebind, queued: c.Queued,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
 	k := newCommitter(&c)
 	s.commit, s.drain = k.commit, k.groups.close
-	return newStore(s)
+	return s
 }
 
 // Bound returns a store that works in the caller's transaction c, built by build. Each
 // unit runs in a savepoint, so that one that fails leaves nothing in the transaction.
-func (s *core) Bound(build Builder, c bun.IConn) *Store {
+func (s *Store) Bound(build Builder, c bun.IConn) *Store {
 	bound := *s
 	bound.build, bound.read, bound.queue = build, c, c
 	bound.commit = func(ctx context.Context, u *Unit) error { return inSavepoint(ctx, s.backend, c, u) }
-	return newStore(&bound)
+	return &bound
 }
 
 // SetClosed makes every later call, and a Wait under way, fail with
 // formsvc.ErrStoreClosed. It returns when the writes under way have ended.
-func (s *core) SetClosed() {
+func (s *Store) SetClosed() {
 	s.close.Do(func() { close(s.closed) })
 	s.drain()
 }
 
 // Closed returns a channel that SetClosed closes.
-func (s *core) Closed() <-chan struct{} { return s.closed }
+func (s *Store) Closed() <-chan struct{} { return s.closed }
 
 // Woken returns the channel that wakes Wait.
-func (s *core) Woken() <-chan struct{} { return s.wake }
+func (s *Store) Woken() <-chan struct{} { return s.wake }
 
 // Notify implements formsvc.MaintenanceStore.
-func (s *core) Notify() {
+func (s *Store) Notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -165,12 +122,12 @@ func (s *core) Notify() {
 
 // Scrub implements formsvc.MaintenanceStore for databases whose log can't be scrubbed
 // from here.
-func (s *core) Scrub(ctx context.Context) error { return s.Usable(ctx) }
+func (s *Store) Scrub(ctx context.Context) error { return s.Usable(ctx) }
 
 // ready returns why a call that names these records can't be served, or nil. Text that
 // isn't a canonical identifier names no record. This check decides that for all
 // databases, which would otherwise reject it, normalise it or find nothing.
-func (s *core) ready(ctx context.Context, named ...formsvc.ID) error {
+func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
 	if err := s.Usable(ctx); err != nil {
 		return err
 	}
@@ -183,7 +140,7 @@ func (s *core) ready(ctx context.Context, named ...formsvc.ID) error {
 }
 
 // Usable returns why no call can be served, or nil.
-func (s *core) Usable(ctx context.Context) error {
+func (s *Store) Usable(ctx context.Context) error {
 	select {
 	case <-s.closed:
 		return formsvc.ErrStoreClosed
@@ -203,28 +160,33 @@ func checkIDs(ids ...formsvc.ID) error {
 }
 
 // Ping implements storage.Database.
-func (s *core) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
+func (s *Store) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
 
 // unit commits a function as one transaction.
-func (s *core) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
+func (s *Store) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
+	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) { return false, do(ctx, c) })
+}
+
+// write is unit for a function that reports whether it left deliveries to send.
+func (s *Store) write(ctx context.Context, do func(ctx context.Context, c bun.IConn) (wake bool, err error)) error {
 	return s.submit(ctx, &Unit{Do: do})
 }
 
 // single commits a function that runs one statement, without a transaction around it if
 // the database allows that.
-func (s *core) single(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
-	return s.submit(ctx, &Unit{Do: do, Single: true})
+func (s *Store) single(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
+	return s.submit(ctx, &Unit{Single: true, Do: func(ctx context.Context, c bun.IConn) (bool, error) { return false, do(ctx, c) }})
 }
 
 // locked makes a query lock the rows that it finds.
-func (s *core) locked(q *bun.SelectQuery) *bun.SelectQuery {
+func (s *Store) locked(q *bun.SelectQuery) *bun.SelectQuery {
 	if lock := s.backend.ForUpdate(); lock != "" {
 		return q.For(lock)
 	}
 	return q
 }
 
-func (s *core) submit(ctx context.Context, u *Unit) error {
+func (s *Store) submit(ctx context.Context, u *Unit) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -31,7 +32,7 @@ type webhookRow struct {
 }
 
 // newWebhookRow checks a webhook and returns its row.
-func (s webhooks) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
+func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 	texts := []string{w.URL, w.Secret, w.Previous}
 	for _, h := range w.Headers {
 		texts = append(texts, h.Name, h.Value)
@@ -62,7 +63,7 @@ func (r *webhookRow) secrets() *secrets {
 
 // webhook returns the webhook of a row. Values that can't be opened are left empty, so
 // that the webhook can be shown, deleted and given a new secret.
-func (s webhooks) webhook(r *webhookRow) formsvc.Webhook {
+func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 	w := formsvc.Webhook{
 		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), URL: r.URL, CampaignID: formsvc.ID(r.CampaignID.String),
 		PreviousUntil: fromMicros(r.PreviousUntil), Disabled: r.Disabled, Version: r.Version,
@@ -81,7 +82,7 @@ func (s webhooks) webhook(r *webhookRow) formsvc.Webhook {
 }
 
 // CreateWebhook implements formsvc.WebhookStore.
-func (s webhooks) CreateWebhook(
+func (s *Store) CreateWebhook(
 	ctx context.Context, hook formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
 ) (stored formsvc.Webhook, created bool, err error) {
 	if err := s.ready(ctx, hook.AccountID); err != nil {
@@ -96,7 +97,7 @@ func (s webhooks) CreateWebhook(
 			return nil
 		}
 		given := stored
-		_, err := decided(ctx, s.core, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
+		_, err := decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
 		return err
 	}
 	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
@@ -107,8 +108,8 @@ func (s webhooks) CreateWebhook(
 		if err := s.notFound(s.locked(q).Scan(ctx, &account)); err != nil {
 			return err
 		}
-		rows, err := s.webhookRows(ctx, c, row.AccountID)
-		if err != nil {
+		var rows []webhookRow
+		if err := s.build.NewSelect().Conn(c).Model(&rows).Where("account_id = ?", row.AccountID).Order("id").Scan(ctx); err != nil {
 			return err
 		}
 		same := func(r webhookRow) bool {
@@ -136,14 +137,8 @@ func (s webhooks) CreateWebhook(
 	return stored, created, nil
 }
 
-// webhookRows returns the webhooks of an account by their identifiers.
-func (s webhooks) webhookRows(ctx context.Context, c bun.IConn, account string) (rows []webhookRow, err error) {
-	err = s.build.NewSelect().Conn(c).Model(&rows).Where("account_id = ?", account).Order("id").Scan(ctx)
-	return rows, err
-}
-
 // UpdateWebhook implements formsvc.WebhookStore.
-func (s webhooks) UpdateWebhook(
+func (s *Store) UpdateWebhook(
 	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	var hook formsvc.Webhook
@@ -158,10 +153,7 @@ func (s webhooks) UpdateWebhook(
 			return err
 		}
 		changed, change, err := s.decideWebhook(&row, decide)
-		if err == nil {
-			err = checkChange(&change)
-		}
-		if err != nil {
+		if err := cmp.Or(err, checkChange(&change)); err != nil {
 			return err
 		}
 		if _, err := s.apply(ctx, c, &change); err != nil {
@@ -185,7 +177,7 @@ func (s webhooks) UpdateWebhook(
 
 // decideWebhook returns the row after decide has changed the webhook. It keeps sealed
 // values that decide left unchanged, even if they can't be opened.
-func (s webhooks) decideWebhook(
+func (s *Store) decideWebhook(
 	row *webhookRow, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (*webhookRow, formsvc.Change, error) {
 	before := s.webhook(row)
@@ -216,42 +208,25 @@ func (s webhooks) decideWebhook(
 }
 
 // Webhook implements formsvc.WebhookStore.
-func (s webhooks) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
+func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Webhook{}, err
 	}
-	var row webhookRow
-	err := s.build.NewSelect().Conn(s.read).Model(&row).
-		Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Scan(ctx)
-	if err != nil {
-		return formsvc.Webhook{}, s.notFound(err)
-	}
-	return s.webhook(&row), nil
+	return one(ctx, s, s.webhook, "account_id = ? AND id = ?", string(key.AccountID), string(key.ID))
 }
 
 // Webhooks implements formsvc.WebhookStore.
-func (s webhooks) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Webhook, error) {
+func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Webhook, error) {
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
 	}
-	rows, err := s.webhookRows(ctx, s.read, string(account))
-	if err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	hooks := make([]formsvc.Webhook, len(rows))
-	for i := range rows {
-		hooks[i] = s.webhook(&rows[i])
-	}
-	return hooks, nil
+	return all(ctx, s, s.webhook, "account_id = ?", string(account))
 }
 
 // DeleteWebhook implements formsvc.WebhookStore. It leaves the deliveries to Prune, so
 // that its cost doesn't depend on their number.
-func (s webhooks) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return err
-	}
-	if err := checkChange(&change); err != nil {
+func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
+	if err := cmp.Or(s.ready(ctx, key.AccountID, key.ID), checkChange(&change)); err != nil {
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
@@ -266,7 +241,7 @@ func (s webhooks) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, cha
 }
 
 // checkWebhook returns formsvc.ErrNotFound unless the account has the webhook.
-func (s *core) checkWebhook(ctx context.Context, c bun.IConn, key formsvc.WebhookKey) error {
+func (s *Store) checkWebhook(ctx context.Context, c bun.IConn, key formsvc.WebhookKey) error {
 	var id string
 	return s.notFound(s.build.NewSelect().Conn(c).Model((*webhookRow)(nil)).Column("id").
 		Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Scan(ctx, &id))
