@@ -19,35 +19,29 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 			return err
 		}
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
 	a.CreatedAt = kept(a.CreatedAt)
 	row := &account{Account: a, references: make(map[string]bool)}
-	for i := range keys {
-		if s.keys[keys[i].Hash] != nil {
+	return s.write(ctx, &change, func() error {
+		for i := range keys {
+			if s.keys[keys[i].Hash] != nil {
+				return formsvc.ErrConflict
+			}
+			if err := row.keys.add(keys[i].ID, new(copyKey(&keys[i]))); err != nil {
+				return err
+			}
+		}
+		if s.names[a.Name] != nil {
 			return formsvc.ErrConflict
 		}
-		if err := row.keys.add(keys[i].ID, new(copyKey(&keys[i]))); err != nil {
+		if err := s.accounts.add(a.ID, row); err != nil {
 			return err
 		}
-	}
-	if s.names[a.Name] != nil {
-		return formsvc.ErrConflict
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	if err := s.accounts.add(a.ID, row); err != nil {
-		return err
-	}
-	s.names[a.Name] = row
-	for _, key := range row.keys.rows {
-		s.keys[key.Hash] = key
-	}
-	s.apply(&change)
-	return nil
+		s.names[a.Name] = row
+		for _, key := range row.keys.rows {
+			s.keys[key.Hash] = key
+		}
+		return nil
+	})
 }
 
 // UpdateAccount implements [formsvc.AccountStore].
@@ -131,30 +125,23 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 	if err := checkKey(&key); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(key.AccountID)
-	if err != nil {
-		return err
-	}
-	if s.keys[key.Hash] != nil {
-		return formsvc.ErrConflict
-	}
-	if change.Limit > 0 && a.usableKeys(key.CreatedAt) >= change.Limit {
-		return formsvc.ErrLimit
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	row := new(copyKey(&key))
-	if err := a.keys.add(key.ID, row); err != nil {
-		return err
-	}
-	s.keys[key.Hash] = row
-	s.apply(&change)
-	return nil
+	return s.write(ctx, &change, func() error {
+		a, err := s.account(key.AccountID)
+		switch {
+		case err != nil:
+			return err
+		case s.keys[key.Hash] != nil:
+			return formsvc.ErrConflict
+		case change.Limit > 0 && a.usableKeys(key.CreatedAt) >= change.Limit:
+			return formsvc.ErrLimit
+		}
+		row := new(copyKey(&key))
+		if err := a.keys.add(key.ID, row); err != nil {
+			return err
+		}
+		s.keys[key.Hash] = row
+		return nil
+	})
 }
 
 // KeyByHash implements [formsvc.KeyStore].

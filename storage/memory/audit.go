@@ -17,23 +17,17 @@ func (s *Store) append(a *formsvc.AuditEntry) {
 
 // Note implements [formsvc.JournalStore].
 func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	if a := change.Audit; a != nil {
-		if _, err := s.account(a.AccountID); err != nil {
-			return err
+	return s.write(ctx, &change, func() error {
+		if a := change.Audit; a != nil {
+			if _, err := s.account(a.AccountID); err != nil {
+				return err
+			}
 		}
-	}
-	if len(change.Events) > 0 {
-		return fmt.Errorf("memory: the events belong to no record: %w", formsvc.ErrInvalid)
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	s.apply(&change)
-	return nil
+		if len(change.Events) > 0 {
+			return fmt.Errorf("memory: the events belong to no record: %w", formsvc.ErrInvalid)
+		}
+		return nil
+	})
 }
 
 // Audit implements [formsvc.JournalStore].
@@ -50,7 +44,7 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 		return (q.Action == "" || e.Action == q.Action) && (q.Target == "" || e.Target == q.Target) &&
 			!e.CreatedAt.Before(q.Since)
 	}
-	return page(&a.audit, q.Page, match, copyAudit), nil
+	return page(&a.audit, q.Page, false, match, copyAudit), nil
 }
 
 func checkAudit(a *formsvc.AuditEntry) error {

@@ -13,25 +13,16 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 	if err := checkCampaign(&c); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(c.AccountID)
-	if err != nil {
-		return err
-	}
-	if change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
-		return formsvc.ErrLimit
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	if err := a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)}); err != nil {
-		return err
-	}
-	s.apply(&change)
-	return nil
+	return s.write(ctx, &change, func() error {
+		a, err := s.account(c.AccountID)
+		if err != nil {
+			return err
+		}
+		if change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
+			return formsvc.ErrLimit
+		}
+		return a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)})
+	})
 }
 
 // UpdateCampaign implements [formsvc.CampaignStore].
@@ -87,7 +78,7 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 	if finds := q.Finds(); finds != nil {
 		match = func(row *campaign) bool { return finds(row.Title) }
 	}
-	list := page(&a.campaigns, q.Page, match, func(row *campaign) formsvc.Campaign {
+	list := page(&a.campaigns, q.Page, false, match, func(row *campaign) formsvc.Campaign {
 		return copyCampaign(&row.Campaign)
 	})
 	return cutAt(list, q.Page, (*formsvc.Campaign).Size), nil

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"context"
+
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -35,6 +37,22 @@ func (s *Store) apply(change *formsvc.Change) {
 		s.append(a)
 	}
 	s.raise(change.Events)
+}
+
+// write runs a function, which changes nothing if it fails, with a change.
+func (s *Store) write(ctx context.Context, change *formsvc.Change, do func() error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if err := s.admit(change); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	s.apply(change)
+	return nil
 }
 
 // decided runs a decide function; nil returns an empty change.

@@ -12,26 +12,17 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 		string(c.ID), string(c.AccountID), string(c.CampaignID), string(c.ResponseID), c.Body, c.Author); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	row, err := s.response(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.CampaignID, ID: c.ResponseID})
-	if err != nil {
-		return err
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	comment := new(copyComment(&c))
-	if err := s.comments.add(c.ID, comment); err != nil {
-		return err
-	}
-	if err := row.comments.add(c.ID, comment); err != nil {
-		return err
-	}
-	s.apply(&change)
-	return nil
+	return s.write(ctx, &change, func() error {
+		row, err := s.response(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.CampaignID, ID: c.ResponseID})
+		if err != nil {
+			return err
+		}
+		comment := new(copyComment(&c))
+		if err := s.comments.add(c.ID, comment); err != nil {
+			return err
+		}
+		return row.comments.add(c.ID, comment)
+	})
 }
 
 // Comments implements [formsvc.ReviewStore].
@@ -44,7 +35,7 @@ func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.P
 	if err != nil {
 		return formsvc.Page[formsvc.Comment]{}, err
 	}
-	return cutAt(page(&r.comments, q.Page, nil, copyComment), q.Page, (*formsvc.Comment).Size), nil
+	return cutAt(page(&r.comments, q.Page, false, nil, copyComment), q.Page, (*formsvc.Comment).Size), nil
 }
 
 func copyComment(comment *formsvc.Comment) formsvc.Comment {

@@ -22,10 +22,7 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 		return formsvc.Page[formsvc.Delivery]{}, nil // an unknown webhook has none
 	}
 	match := func(d *queued) bool { return q.State == "" || d.State == q.State }
-	if q.NoTotal {
-		return walk(&e.deliveries, q.Page, match, copyDelivery), nil
-	}
-	return page(&e.deliveries, q.Page, match, copyDelivery), nil
+	return page(&e.deliveries, q.Page, q.NoTotal, match, copyDelivery), nil
 }
 
 // Delivery implements [formsvc.DeliveryStore].

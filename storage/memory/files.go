@@ -64,13 +64,13 @@ func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[fo
 	}
 	defer s.mu.Unlock()
 	if q.AllAccounts {
-		return walk(&s.files, q.Page, nil, copyFile), nil
+		return page(&s.files, q.Page, true, nil, copyFile), nil
 	}
 	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
 	if err != nil {
 		return formsvc.Page[formsvc.File]{}, err
 	}
-	return page(&r.files, q.Page, nil, func(row *formsvc.File) formsvc.File {
+	return page(&r.files, q.Page, false, nil, func(row *formsvc.File) formsvc.File {
 		f := *row
 		f.Blocks = nil
 		return f

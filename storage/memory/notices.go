@@ -34,10 +34,7 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 	}
 	match := func(n *notice) bool { return q.WebhookID == "" || n.WebhookID == q.WebhookID }
 	show := func(n *notice) formsvc.Notice { return n.Notice }
-	if q.NoTotal {
-		return walk(&a.notices, q.Page, match, show), nil
-	}
-	return page(&a.notices, q.Page, match, show), nil
+	return page(&a.notices, q.Page, q.NoTotal, match, show), nil
 }
 
 // Failures implements [delivery.Queue].

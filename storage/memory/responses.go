@@ -13,31 +13,25 @@ func (s *Store) CreateResponse(
 	if err := checkResponse(&r); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	c, err := s.campaign(formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
-	if err != nil {
-		return err
-	}
-	a := s.accounts.rows[r.AccountID]
-	switch {
-	case c.Version != campaignVersion:
-		return formsvc.ErrStale
-	case a.references[r.Reference]:
-		return formsvc.ErrConflict
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	if err := c.responses.add(r.ID, &response{Response: copyResponse(&r)}); err != nil {
-		return err
-	}
-	a.references[r.Reference] = true
-	c.ResponseCount++
-	s.apply(&change)
-	return nil
+	return s.write(ctx, &change, func() error {
+		c, err := s.campaign(formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
+		if err != nil {
+			return err
+		}
+		a := s.accounts.rows[r.AccountID]
+		switch {
+		case c.Version != campaignVersion:
+			return formsvc.ErrStale
+		case a.references[r.Reference]:
+			return formsvc.ErrConflict
+		}
+		if err := c.responses.add(r.ID, &response{Response: copyResponse(&r)}); err != nil {
+			return err
+		}
+		a.references[r.Reference] = true
+		c.ResponseCount++
+		return nil
+	})
 }
 
 // UpdateResponse implements [formsvc.ResponseStore].
@@ -103,13 +97,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		match = func(row *response) bool { return q.Filter.Match(&row.Response) }
 	}
 	out := func(row *response) formsvc.Response { return copyResponse(&row.Response) }
-	var list formsvc.Page[formsvc.Response]
-	if q.NoTotal {
-		list = walk(&c.responses, q.Page, match, out)
-	} else {
-		list = page(&c.responses, q.Page, match, out)
-	}
-	return cutAt(list, q.Page, (*formsvc.Response).Size), nil
+	return cutAt(page(&c.responses, q.Page, q.NoTotal, match, out), q.Page, (*formsvc.Response).Size), nil
 }
 
 // DeleteResponse implements [formsvc.ResponseStore].

@@ -12,25 +12,16 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 	if err := formsvc.CheckText(string(link.ID), string(link.AccountID)); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	if _, err := s.account(link.AccountID); err != nil {
-		return err
-	}
-	if s.link(link.Hash) != nil {
-		return formsvc.ErrConflict
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	link.CreatedAt, link.ExpiresAt = kept(link.CreatedAt), kept(link.ExpiresAt)
-	if err := s.links.add(link.ID, &link); err != nil {
-		return err
-	}
-	s.apply(&change)
-	return nil
+	return s.write(ctx, &change, func() error {
+		if _, err := s.account(link.AccountID); err != nil {
+			return err
+		}
+		if s.link(link.Hash) != nil {
+			return formsvc.ErrConflict
+		}
+		link.CreatedAt, link.ExpiresAt = kept(link.CreatedAt), kept(link.ExpiresAt)
+		return s.links.add(link.ID, &link)
+	})
 }
 
 // RedeemLink implements [formsvc.SessionStore].
@@ -83,26 +74,20 @@ func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (form
 
 // EndSessions implements [formsvc.SessionStore].
 func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	if _, err := s.account(q.AccountID); err != nil {
-		return err
-	}
-	all := q.Hash == [sha256.Size]byte{}
-	if session := s.session(q.Hash); !all && (session == nil || session.AccountID != q.AccountID) {
-		return formsvc.ErrNotFound
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return all && l.AccountID == q.AccountID })
-	pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool {
-		return x.AccountID == q.AccountID && (all || x.Hash == q.Hash)
+	return s.write(ctx, &change, func() error {
+		if _, err := s.account(q.AccountID); err != nil {
+			return err
+		}
+		all := q.Hash == [sha256.Size]byte{}
+		if session := s.session(q.Hash); !all && (session == nil || session.AccountID != q.AccountID) {
+			return formsvc.ErrNotFound
+		}
+		pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return all && l.AccountID == q.AccountID })
+		pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool {
+			return x.AccountID == q.AccountID && (all || x.Hash == q.Hash)
+		})
+		return nil
 	})
-	s.apply(&change)
-	return nil
 }
 
 // link returns the link with that hash, or nil. The caller holds s.mu.

@@ -52,7 +52,7 @@ func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (forms
 	}
 	defer s.mu.Unlock()
 	if q.Email != "" {
-		return walk(&s.signed, q.Page, func(sig *formsvc.Signature) bool {
+		return page(&s.signed, q.Page, true, func(sig *formsvc.Signature) bool {
 			return sig.AccountID == q.AccountID && formsvc.SameEmail(sig.Signer.Email, q.Email)
 		}, copySignature), nil
 	}
@@ -60,7 +60,7 @@ func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (forms
 	if err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
-	return page(&r.signatures, q.Page, nil, copySignature), nil
+	return page(&r.signatures, q.Page, false, nil, copySignature), nil
 }
 
 func checkSignature(sig *formsvc.Signature) error {

@@ -48,8 +48,8 @@ func list[R, T any](t *table[R], out func(R) T) []T {
 }
 
 // page returns copies of the rows on the page of q, made by out. Only rows that match are
-// counted; a nil match accepts all.
-func page[R, T any](t *table[R], q formsvc.PageQuery, match func(R) bool, out func(R) T) formsvc.Page[T] {
+// counted, unless noTotal is set; a nil match accepts all.
+func page[R, T any](t *table[R], q formsvc.PageQuery, noTotal bool, match func(R) bool, out func(R) T) formsvc.Page[T] {
 	q = q.Clamped()
 	ids := t.ids
 	if match != nil {
@@ -81,7 +81,11 @@ func page[R, T any](t *table[R], q formsvc.PageQuery, match func(R) bool, out fu
 		}
 		items = append(items, out(t.rows[id]))
 	}
-	return formsvc.Page[T]{Items: items, Total: int64(len(ids)), More: end < len(ids)}
+	total := int64(len(ids))
+	if noTotal {
+		total = 0
+	}
+	return formsvc.Page[T]{Items: items, Total: total, More: end < len(ids)}
 }
 
 // cutAt ends the page with the item that brings the sum of the sizes to q.MaxBytes.

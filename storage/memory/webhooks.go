@@ -31,32 +31,28 @@ func (s *Store) CreateWebhook(
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
+	row, created := &endpoint{Webhook: copyWebhook(&w)}, true
 	for _, id := range a.webhooks.ids { // oldest first
 		if e := a.webhooks.rows[id]; sameSubscription(&e.Webhook, &w) {
-			also, err := change(copyWebhook(&e.Webhook), false)
-			if err != nil {
-				return formsvc.Webhook{}, false, err
-			}
-			s.apply(&also)
-			return copyWebhook(&e.Webhook), false, nil
+			row, created = e, false
+			break
 		}
 	}
-	if len(a.webhooks.ids) >= limit {
+	if created && len(a.webhooks.ids) >= limit {
 		return formsvc.Webhook{}, false, formsvc.ErrLimit
 	}
-	row := &endpoint{Webhook: copyWebhook(&w)}
-	also, err := change(copyWebhook(&w), true)
+	also, err := change(copyWebhook(&row.Webhook), created)
+	if err == nil && created {
+		err = s.endpoints.add(w.ID, row)
+	}
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	if err := s.endpoints.add(w.ID, row); err != nil {
-		return formsvc.Webhook{}, false, err
-	}
-	if err := a.webhooks.add(w.ID, row); err != nil {
-		return formsvc.Webhook{}, false, err
+	if created {
+		_ = a.webhooks.add(w.ID, row) // the identifier is new
 	}
 	s.apply(&also)
-	return copyWebhook(&row.Webhook), true, nil
+	return copyWebhook(&row.Webhook), created, nil
 }
 
 // sameSubscription reports whether two webhooks of an account have the same address and
@@ -124,20 +120,14 @@ func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook,
 
 // DeleteWebhook implements [formsvc.WebhookStore].
 func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	if _, err := s.endpoint(key); err != nil {
-		return err
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	s.apply(&change)
-	s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
-	s.endpoints.remove(key.ID) // deliveries and the digest are deleted with it, its notices with their events
-	return nil
+	return s.write(ctx, &change, func() error {
+		if _, err := s.endpoint(key); err != nil {
+			return err
+		}
+		s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
+		s.endpoints.remove(key.ID) // deliveries and the digest are deleted with it, its notices with their events
+		return nil
+	})
 }
 
 // endpoint returns a webhook of an account. The caller holds s.mu.
