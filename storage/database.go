@@ -18,20 +18,19 @@ type Database interface {
 	// Ping returns nil if the database can be reached, has a schema and may be used. It
 	// fails with formsvc.ErrMoved once a copy of the data to another database has begun.
 	Ping(ctx context.Context) error
-	// CheckKeys checks that the keyring has every key that values in this database may be
-	// sealed under, and records the key that it seals with. It fails with
-	// keyring.ErrUnknownKey, naming the missing keys. Open calls it after migrating.
+	// CheckKeys checks that the keyring has every key that values in this database are
+	// sealed under. It fails with keyring.ErrUnknownKey, naming the missing keys. Open calls
+	// it after migrating.
 	CheckKeys(ctx context.Context) error
-	// MissingKeys returns the keys that values in this database may be sealed under and
-	// that the keyring doesn't have.
+	// MissingKeys returns the ids of the keys that values in this database are sealed under
+	// and that the keyring doesn't have.
 	MissingKeys(ctx context.Context) ([]string, error)
 	// RotateSecrets seals all secrets and headers of webhooks again that aren't sealed
 	// under the first key of the keyring, including those stored in plain text. It returns
-	// how many webhooks it changed. When no other value is left, it records that only the
-	// first key is in use. The other keys can then be removed from the keyring, if every
-	// process that uses the database seals with the first one. Webhooks may be used and
-	// changed meanwhile. It fails if there is no key or if a value can't be opened; all
-	// other values are still sealed again.
+	// how many webhooks it changed. When it returns nil, the other keys can be removed from
+	// the keyring, if every process that uses the database seals with the first one. Webhooks
+	// may be used and changed meanwhile. It fails if there is no key or if a value can't be
+	// opened; all other values are still sealed again.
 	RotateSecrets(ctx context.Context) (changed int, err error)
 	// CountFiles returns the number of files in all accounts and their total size in
 	// bytes. It reads the record of each file.

@@ -33,6 +33,8 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 		if s.names[a.Name] != nil {
 			return formsvc.ErrConflict
 		}
+		return nil
+	}, func() error {
 		if err := s.accounts.add(a.ID, row); err != nil {
 			return err
 		}
@@ -125,8 +127,9 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 	if err := checkKey(&key); err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func() error {
-		a, err := s.account(key.AccountID)
+	var a *account
+	return s.write(ctx, &change, func() (err error) {
+		a, err = s.account(key.AccountID)
 		switch {
 		case err != nil:
 			return err
@@ -135,6 +138,8 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 		case change.Limit > 0 && a.usableKeys(key.CreatedAt) >= change.Limit:
 			return formsvc.ErrLimit
 		}
+		return nil
+	}, func() error {
 		row := new(copyKey(&key))
 		if err := a.keys.add(key.ID, row); err != nil {
 			return err

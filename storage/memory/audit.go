@@ -27,7 +27,7 @@ func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
 			return fmt.Errorf("memory: the events belong to no record: %w", formsvc.ErrInvalid)
 		}
 		return nil
-	})
+	}, func() error { return nil })
 }
 
 // Audit implements [formsvc.JournalStore].

@@ -13,14 +13,13 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 	if err := checkCampaign(&c); err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func() error {
-		a, err := s.account(c.AccountID)
-		if err != nil {
-			return err
+	var a *account
+	return s.write(ctx, &change, func() (err error) {
+		if a, err = s.account(c.AccountID); err == nil && change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
+			err = formsvc.ErrLimit
 		}
-		if change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
-			return formsvc.ErrLimit
-		}
+		return err
+	}, func() error {
 		return a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)})
 	})
 }

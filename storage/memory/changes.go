@@ -39,12 +39,16 @@ func (s *Store) apply(change *formsvc.Change) {
 	s.raise(change.Events)
 }
 
-// write runs a function, which changes nothing if it fails, with a change.
-func (s *Store) write(ctx context.Context, change *formsvc.Change, do func() error) error {
+// write makes a change with what do does, if check and admit allow it. If do fails, it
+// changes nothing.
+func (s *Store) write(ctx context.Context, change *formsvc.Change, check, do func() error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
+	if err := check(); err != nil {
+		return err
+	}
 	if err := s.admit(change); err != nil {
 		return err
 	}

@@ -12,11 +12,11 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 		string(c.ID), string(c.AccountID), string(c.CampaignID), string(c.ResponseID), c.Body, c.Author); err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func() error {
-		row, err := s.response(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.CampaignID, ID: c.ResponseID})
-		if err != nil {
-			return err
-		}
+	var row *response
+	return s.write(ctx, &change, func() (err error) {
+		row, err = s.response(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.CampaignID, ID: c.ResponseID})
+		return err
+	}, func() error {
 		comment := new(copyComment(&c))
 		if err := s.comments.add(c.ID, comment); err != nil {
 			return err

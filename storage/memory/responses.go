@@ -13,22 +13,23 @@ func (s *Store) CreateResponse(
 	if err := checkResponse(&r); err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func() error {
-		c, err := s.campaign(formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
-		if err != nil {
-			return err
-		}
-		a := s.accounts.rows[r.AccountID]
+	var c *campaign
+	return s.write(ctx, &change, func() (err error) {
+		c, err = s.campaign(formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
 		switch {
+		case err != nil:
+			return err
 		case c.Version != campaignVersion:
 			return formsvc.ErrStale
-		case a.references[r.Reference]:
+		case s.accounts.rows[r.AccountID].references[r.Reference]:
 			return formsvc.ErrConflict
 		}
+		return nil
+	}, func() error {
 		if err := c.responses.add(r.ID, &response{Response: copyResponse(&r)}); err != nil {
 			return err
 		}
-		a.references[r.Reference] = true
+		s.accounts.rows[r.AccountID].references[r.Reference] = true
 		c.ResponseCount++
 		return nil
 	})

@@ -19,6 +19,8 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 		if s.link(link.Hash) != nil {
 			return formsvc.ErrConflict
 		}
+		return nil
+	}, func() error {
 		link.CreatedAt, link.ExpiresAt = kept(link.CreatedAt), kept(link.ExpiresAt)
 		return s.links.add(link.ID, &link)
 	})
@@ -74,14 +76,16 @@ func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (form
 
 // EndSessions implements [formsvc.SessionStore].
 func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
+	all := q.Hash == [sha256.Size]byte{}
 	return s.write(ctx, &change, func() error {
 		if _, err := s.account(q.AccountID); err != nil {
 			return err
 		}
-		all := q.Hash == [sha256.Size]byte{}
 		if session := s.session(q.Hash); !all && (session == nil || session.AccountID != q.AccountID) {
 			return formsvc.ErrNotFound
 		}
+		return nil
+	}, func() error {
 		pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return all && l.AccountID == q.AccountID })
 		pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool {
 			return x.AccountID == q.AccountID && (all || x.Hash == q.Hash)

@@ -121,9 +121,9 @@ func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook,
 // DeleteWebhook implements [formsvc.WebhookStore].
 func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
 	return s.write(ctx, &change, func() error {
-		if _, err := s.endpoint(key); err != nil {
-			return err
-		}
+		_, err := s.endpoint(key)
+		return err
+	}, func() error {
 		s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
 		s.endpoints.remove(key.ID) // deliveries and the digest are deleted with it, its notices with their events
 		return nil

@@ -43,8 +43,8 @@
 //
 // # Secrets
 //
-// With [Options.Keyring] the secrets of webhooks and the values of their headers are encrypted. The
-// database records which keys it needs, and [Open] and CheckKeys fail without them. To rotate keys,
+// With [Options.Keyring] the secrets of webhooks and the values of their headers are encrypted. [Open]
+// and CheckKeys fail without a key that a value is encrypted under. To rotate keys,
 // put a new one first in the keyring of every process that uses the database, and call RotateSecrets.
 // Then you can remove the others. If a value can't be opened, because its key was lost or the value
 // is damaged, it is shown as empty. Nothing is sent to the webhook until it gets another value.

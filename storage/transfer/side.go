@@ -1,14 +1,11 @@
 package transfer
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -94,11 +91,7 @@ func (s *side) checkSource(ctx context.Context) error {
 			return fmt.Errorf("%s doesn't have the schema of this release: start a server on it once, or run \"formsvc migrate up\"", s.place)
 		}
 	}
-	missing, err := s.store.MissingKeys(ctx)
-	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(missing, ", "))
-	}
-	return err
+	return s.store.CheckKeys(ctx)
 }
 
 // lockTables locks every table of formsvc against writes. It waits for transactions under way.
@@ -221,7 +214,14 @@ func (s *side) insert(ctx context.Context, t *table, rows [][]any) error {
 			if !ok {
 				return fmt.Errorf("the driver is a %T", driver)
 			}
-			_, err := pg.Conn().PgConn().CopyFrom(ctx, copied(t, rows), "COPY "+t.name+" ("+strings.Join(t.names, ", ")+") FROM STDIN")
+			for _, row := range rows {
+				for i, v := range row {
+					if n, ok := v.(int64); ok && t.bools[i] {
+						row[i] = n != 0
+					}
+				}
+			}
+			_, err := pg.Conn().CopyFrom(ctx, pgx.Identifier{t.name}, t.names, pgx.CopyFromRows(rows))
 			return err
 		})
 	}
@@ -275,35 +275,6 @@ func (s *side) numbered(ctx context.Context, t *table, rows [][]any) (names []st
 		events = append(events, event)
 	}
 	return names, events, nil
-}
-
-// copied returns rows in the text format of COPY.
-func copied(t *table, rows [][]any) *bytes.Reader {
-	var data []byte
-	escape := strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
-	for _, row := range rows {
-		for i, v := range row {
-			if i > 0 {
-				data = append(data, '\t')
-			}
-			switch v := v.(type) {
-			case nil:
-				data = append(data, `\N`...)
-			case int64:
-				if t.bools[i] {
-					data = strconv.AppendBool(data, v != 0)
-				} else {
-					data = strconv.AppendInt(data, v, 10)
-				}
-			case []byte:
-				data = hex.AppendEncode(append(data, `\\x`...), v)
-			case string:
-				data = append(data, escape.Replace(v)...)
-			}
-		}
-		data = append(data, '\n')
-	}
-	return bytes.NewReader(data)
 }
 
 // lastPosition returns a position of the feed that no event is after.

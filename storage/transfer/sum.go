@@ -3,6 +3,7 @@ package transfer
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"math/bits"
 )
 
@@ -13,22 +14,13 @@ type sum struct {
 }
 
 func (s *sum) add(t *table, row []any) {
-	var b []byte
+	kept := make([]any, len(row))
 	for i, v := range row {
-		if !t.kept(i) {
-			continue
-		}
-		switch v := v.(type) {
-		case nil:
-			b = append(b, 'n')
-		case int64:
-			b = binary.BigEndian.AppendUint64(append(b, 'i'), uint64(v)) //nolint:gosec // keeps all 64 bits
-		case string:
-			b = append(binary.BigEndian.AppendUint64(append(b, 's'), uint64(len(v))), v...)
-		case []byte:
-			b = append(binary.BigEndian.AppendUint64(append(b, 'b'), uint64(len(v))), v...)
+		if t.kept(i) {
+			kept[i] = v
 		}
 	}
+	b, _ := json.Marshal(kept) // a column is a number, a text or bytes in each database
 	digest := sha256.Sum256(b)
 	s.rows++
 	var carry uint64

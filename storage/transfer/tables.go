@@ -24,7 +24,6 @@ func tables() (list []table) {
 		"accounts id name contact campaigns created_at",
 		"keys id account_id name prefix hash permissions created_at expires_at revoked_at used_at",
 		"campaigns id account_id title description status opens_at closes_at modules metadata version created_at updated_at email_optional?",
-		"secret_keys id created_at",
 		"webhooks id account_id url events campaign_id secret previous_secret previous_until headers disabled? version created_at updated_at",
 		"responses id account_id campaign_id reference status email first_name last_name answers version created_at updated_at completed_at events",
 		"files id account_id campaign_id response_id name content_type module size sha256 created_at blocks",

@@ -26,15 +26,10 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		rows *sql.Rows
 		err  error
 	)
-	switch {
-	case !q.Filter.IsZero():
+	if q.Filter.IsZero() {
+		rows, err = s.unfiltered(ctx, &q)
+	} else {
 		rows, err = s.filtered(ctx, &q)
-	case q.Page.Offset > 0:
-		rows, err = s.offsetPage(ctx, &q)
-	case q.NoTotal:
-		rows, err = s.barePage(ctx, &q)
-	default:
-		rows, err = s.cursorPage(ctx, &q)
 	}
 	if err == nil {
 		err = collect(rows, &q, &page)
@@ -88,83 +83,61 @@ func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *f
 	return s.total(q).Conn(s.read).Scan(ctx, &page.Total)
 }
 
-// The statements of a page without a filter. Each direction has its own text, so that
-// both can be prepared.
-const (
-	pageStart = "SELECT " + ResponseColumns + ", (SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)" +
-		" FROM formsvc_counters AS n WHERE n.campaign_id = ?)" +
-		" FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
+// limit is cast to keep SQLite from planning again for each value.
+const limit = " LIMIT CAST(? AS BIGINT)"
 
-	// The same without a count, for cursors.
-	bareStart = "SELECT " + ResponseColumns + ", CAST(0 AS BIGINT)" +
-		" FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
-
-	bareDescending      = bareStart + " ORDER BY r.id DESC" + limit
-	bareAscending       = bareStart + " ORDER BY r.id" + limit
-	bareDescendingAfter = bareStart + " AND r.id < ? ORDER BY r.id DESC" + limit
-	bareAscendingAfter  = bareStart + " AND r.id > ? ORDER BY r.id" + limit
-
-	// The cast keeps SQLite from planning again for each value of the limit.
-	limit = " LIMIT CAST(? AS BIGINT)"
-
-	pageDescending      = pageStart + " ORDER BY r.id DESC" + limit
-	pageAscending       = pageStart + " ORDER BY r.id" + limit
-	pageDescendingAfter = pageStart + " AND r.id < ? ORDER BY r.id DESC" + limit
-	pageAscendingAfter  = pageStart + " AND r.id > ? ORDER BY r.id" + limit
-
-	// The inner query skips rows by reading the index alone.
-	skip                 = " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = ? ORDER BY s.id"
-	offset               = limit + " OFFSET CAST(? AS BIGINT))"
-	pageDescendingOffset = pageStart + skip + " DESC" + offset + " ORDER BY r.id DESC"
-	pageAscendingOffset  = pageStart + skip + offset + " ORDER BY r.id"
-)
-
-func (s *Store) cursorPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
-	campaign, account, n := string(q.CampaignID), string(q.AccountID), q.Page.Limit+1
-	if q.Page.After == "" {
-		query := pageDescending
-		if q.Page.Ascending {
-			query = pageAscending
-		}
-		return s.read.QueryContext(ctx, s.rebind(query), campaign, campaign, account, n)
+// pageStatement returns the statement of a page without a filter. Its arguments are the
+// campaign, if there is a total, the campaign and the account; then the position, if it is
+// after one, and the limit; or, with an offset, the campaign, the limit and the offset.
+// There are few such statements, so that each can be prepared.
+func pageStatement(p formsvc.PageQuery, noTotal bool) string {
+	order, compare, total := " DESC", "<", "(SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)"+
+		" FROM formsvc_counters AS n WHERE n.campaign_id = ?)"
+	if p.Ascending {
+		order, compare = "", ">"
 	}
-	query := pageDescendingAfter
-	if q.Page.Ascending {
-		query = pageAscendingAfter
+	if noTotal {
+		total = "CAST(0 AS BIGINT)"
 	}
-	return s.read.QueryContext(ctx, s.rebind(query), campaign, campaign, account, string(q.Page.After), n)
+	start := "SELECT " + ResponseColumns + ", " + total + " FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
+	if p.Offset > 0 { // the inner query skips rows by reading the index alone
+		return start + " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = ? ORDER BY s.id" + order +
+			limit + " OFFSET CAST(? AS BIGINT)) ORDER BY r.id" + order
+	}
+	if p.After != "" {
+		start += " AND r.id " + compare + " ?"
+	}
+	return start + " ORDER BY r.id" + order + limit
+}
+
+// unfiltered returns the rows of a page without a filter.
+func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+	campaign := string(q.CampaignID)
+	var args []any
+	if !q.NoTotal {
+		args = append(args, campaign)
+	}
+	args = append(args, campaign, string(q.AccountID))
+	switch {
+	case q.Page.Offset > 0:
+		args = append(args, campaign, q.Page.Limit+1, q.Page.Offset)
+	case q.Page.After != "":
+		args = append(args, string(q.Page.After), q.Page.Limit+1)
+	default:
+		args = append(args, q.Page.Limit+1)
+	}
+	return s.read.QueryContext(ctx, s.rebind(pageStatement(q.Page, q.NoTotal)), args...)
 }
 
 // BarePages returns the statements of pages without a filter and a total, for tests of
 // their plans. Their arguments are a campaign, its account, the position and the limit.
-func BarePages() []string {
-	return []string{bareDescending, bareAscending, bareDescendingAfter, bareAscendingAfter}
-}
-
-func (s *Store) barePage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
-	campaign, account, n := string(q.CampaignID), string(q.AccountID), q.Page.Limit+1
-	if q.Page.After == "" {
-		query := bareDescending
-		if q.Page.Ascending {
-			query = bareAscending
+func BarePages() (list []string) {
+	for _, after := range []formsvc.ID{"", firstID} {
+		for _, ascending := range []bool{false, true} {
+			list = append(list, pageStatement(formsvc.PageQuery{After: after, Ascending: ascending}, true))
 		}
-		return s.read.QueryContext(ctx, s.rebind(query), campaign, account, n)
 	}
-	query := bareDescendingAfter
-	if q.Page.Ascending {
-		query = bareAscendingAfter
-	}
-	return s.read.QueryContext(ctx, s.rebind(query), campaign, account, string(q.Page.After), n)
-}
-
-func (s *Store) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
-	query := pageDescendingOffset
-	if q.Page.Ascending {
-		query = pageAscendingOffset
-	}
-	campaign := string(q.CampaignID)
-	return s.read.QueryContext(ctx, s.rebind(query), campaign, campaign, string(q.AccountID), campaign,
-		q.Page.Limit+1, q.Page.Offset)
+	return list
 }
 
 func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.whereBy(q, "") }

@@ -36,7 +36,7 @@ func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 		if err != nil {
 			return changed, fmt.Errorf("rotate secrets: %w", err)
 		}
-		err = s.unit(ctx, s.forgetKeys)
+		err = s.unit(ctx, s.checkRotated)
 		if err == nil {
 			return changed, nil
 		}
@@ -100,9 +100,6 @@ func (s *Store) sealBatch(ctx context.Context, rows []webhookRow) (changed int, 
 	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		changed = 0
 		for i, v := range fresh {
-			if err := s.register(ctx, c, v); err != nil {
-				return err
-			}
 			old := rows[i].secrets()
 			// If a value has changed since it was read, keep the new one.
 			result, err := s.build.NewUpdate().Conn(c).Table("formsvc_webhooks").
@@ -151,18 +148,13 @@ func (s *Store) underPrimary(text string) bool {
 	return text == "" || err == nil && id == s.keys.Primary()
 }
 
-// forgetKeys makes the first key the only registered one, unless values under others
-// exist.
-func (s *Store) forgetKeys(ctx context.Context, c bun.IConn) error {
-	// Delete first: this waits for transactions that are about to use one of the keys,
-	// and the query below sees what they wrote. Later ones wait for this transaction and
-	// register again.
-	primary := s.keys.Primary()
-	if _, err := s.build.NewDelete().Conn(c).Model((*secretKeyRow)(nil)).Where("id <> ?", primary).Exec(ctx); err != nil {
-		return err
-	}
-	if err := s.registerKey(ctx, c, primary); err != nil {
-		return err
+// checkRotated fails with errNotRotated if a value is sealed under another key.
+func (s *Store) checkRotated(ctx context.Context, c bun.IConn) error {
+	if s.backend.ForUpdate() != "" {
+		// The lock waits for open transactions, perhaps of hosts, that have sealed values.
+		if _, err := c.ExecContext(ctx, "LOCK TABLE formsvc_webhooks IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
 	}
 	for after := ""; ; {
 		rows, err := s.sealedRows(ctx, c, after)

@@ -3,14 +3,10 @@ package bunstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
@@ -112,79 +108,35 @@ func httpHeaders(list []formsvc.Header) http.Header {
 	return headers
 }
 
-type secretKeyRow struct {
-	bun.BaseModel `bun:"table:formsvc_secret_keys"`
-
-	ID        string `bun:",pk"`
-	CreatedAt int64
-}
-
-// register records, in the same transaction as the values, which keys they are sealed
-// under. The lock on a key makes RotateSecrets wait before it forgets the key.
-func (s *Store) register(ctx context.Context, c bun.IConn, v *secrets) error {
-	known := make(map[string]bool, 1)
-	for _, text := range v.texts() {
-		id, err := keyring.KeyID(text)
-		if err != nil || id == "" || known[id] { // a corrupt value stays as it is
-			continue
-		}
-		known[id] = true
-		q := s.build.NewSelect().Conn(c).Model((*secretKeyRow)(nil)).Column("id").Where("id = ?", id)
-		if s.backend.ForUpdate() != "" {
-			q = q.For("KEY SHARE")
-		}
-		var found string
-		err = s.notFound(q.Scan(ctx, &found))
-		if errors.Is(err, formsvc.ErrNotFound) {
-			err = s.registerKey(ctx, c, id)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) registerKey(ctx context.Context, c bun.IConn, id string) error {
-	_, err := s.build.NewInsert().Conn(c).Model(&secretKeyRow{ID: id, CreatedAt: micros(time.Now())}).
-		On("CONFLICT (id) DO NOTHING").Exec(ctx)
-	return err
-}
+// usedKeys returns the ids of the keys that values are sealed under.
+const usedKeys = "SELECT DISTINCT substr(x.value, 1, 12) FROM (SELECT secret AS value FROM formsvc_webhooks" +
+	" UNION ALL SELECT previous_secret FROM formsvc_webhooks UNION ALL SELECT headers FROM formsvc_webhooks) AS x" +
+	" WHERE x.value LIKE 's1.%'"
 
 // MissingKeys implements storage.Database.
-func (s *Store) MissingKeys(ctx context.Context) ([]string, error) {
-	missing, _, err := s.compareKeys(ctx)
-	return missing, err
-}
-
-// compareKeys returns the missing keys, and whether the key that the keyring seals with
-// must still be recorded.
-func (s *Store) compareKeys(ctx context.Context) (missing []string, unnoted bool, err error) {
+func (s *Store) MissingKeys(ctx context.Context) (missing []string, err error) {
 	if err := s.ready(ctx); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	var registered []string
-	err = s.build.NewSelect().Conn(s.read).Model((*secretKeyRow)(nil)).Column("id").Order("id").Scan(ctx, &registered)
+	values, err := Strings(ctx, s.read, usedKeys)
 	if err != nil {
-		return nil, false, s.backend.Classify(err)
+		return nil, s.backend.Classify(err)
 	}
-	known, primary := s.keys.IDs(), s.keys.Primary()
-	unnoted = primary != "" && !slices.Contains(registered, primary)
-	return slices.DeleteFunc(registered, func(id string) bool { return slices.Contains(known, id) }), unnoted, nil
+	known := s.keys.IDs()
+	for _, value := range values {
+		if id, err := keyring.KeyID(value); err == nil && !slices.Contains(known, id) {
+			missing = append(missing, id)
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
 }
 
 // CheckKeys implements storage.Database.
 func (s *Store) CheckKeys(ctx context.Context) error {
-	missing, unnoted, err := s.compareKeys(ctx)
-	if err != nil {
-		return err
+	missing, err := s.MissingKeys(ctx)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(missing, ", "))
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(missing, ", "))
-	}
-	if !unnoted {
-		return nil
-	}
-	primary := s.keys.Primary()
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error { return s.registerKey(ctx, c, primary) })
+	return err
 }

@@ -122,9 +122,6 @@ func (s *Store) CreateWebhook(
 		if len(rows) >= limit {
 			return formsvc.ErrLimit
 		}
-		if err := s.register(ctx, c, row.secrets()); err != nil {
-			return err
-		}
 		stored, created = s.webhook(row), true
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
 			return err
@@ -161,9 +158,6 @@ func (s *Store) UpdateWebhook(
 		}
 		if hook = s.webhook(changed); changed.Version == row.Version {
 			return nil
-		}
-		if err := s.register(ctx, c, changed.secrets()); err != nil {
-			return err
 		}
 		_, err = s.build.NewUpdate().Conn(c).Model(changed).Column("url", "events", "campaign_id", "secret",
 			"previous_secret", "previous_until", "headers", "disabled", "version", "updated_at").WherePK().Exec(ctx)

@@ -141,12 +141,6 @@ CREATE TABLE formsvc_webhooks (
 );
 CREATE INDEX formsvc_webhooks_account ON formsvc_webhooks (account_id, id);
 
--- The keys that values above may be sealed under, by their identifiers.
-CREATE TABLE formsvc_secret_keys (
-  id         text PRIMARY KEY,
-  created_at bigint NOT NULL
-);
-
 -- kind: 0 first attempt, 1 retry, 2 replay. state: 0 pending, 1 delivered,
 -- 2 failed. A claim sets due_at to the end of its lease and makes lease, the
 -- fencing token, the next odd number; finishing makes it even. size is that of
