@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"time"
+
+	"github.com/uptrace/bun"
 )
 
 // A Migration is a step of the schema of a SQL store.
@@ -10,6 +12,14 @@ type Migration struct {
 	Version   int // 1 for the first step
 	Name      string
 	AppliedAt time.Time // zero: not applied
+}
+
+// A Tx is a transaction of an embedding program: a *sql.Tx, a bun.Tx or a wrapper, such as
+// the ConnPool of a transaction of gorm.
+type Tx interface {
+	bun.IConn
+	Commit() error
+	Rollback() error
 }
 
 // A Database has what the SQL stores offer beyond the contract, for programs that run a

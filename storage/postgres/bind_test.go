@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/postgres"
 )
 
@@ -56,7 +57,7 @@ func TestBindWithPgx(t *testing.T) {
 
 // doEverything makes calls with every type of column in a transaction, and compares what
 // it reads there with what it reads after the commit.
-func (f *feed) doEverything(tx postgres.Tx) {
+func (f *feed) doEverything(tx storage.Tx) {
 	f.Helper()
 	ctx, must := f.Context(), func(err error) {
 		f.Helper()
@@ -158,7 +159,7 @@ func TestBindAcceptsWrappedTransactions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pool postgres.Tx = preparedTx{tx}
+	var pool storage.Tx = preparedTx{tx}
 	bound, err := postgres.Bind(pool, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +175,7 @@ func TestBindAcceptsWrappedTransactions(t *testing.T) {
 		t.Error("a store is bound to no transaction")
 	}
 	for _, none := range []any{db, f.db} {
-		if _, ok := none.(postgres.Tx); ok {
+		if _, ok := none.(storage.Tx); ok {
 			t.Errorf("a %T can be taken for a transaction", none)
 		}
 	}

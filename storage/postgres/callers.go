@@ -11,6 +11,7 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
@@ -55,21 +56,14 @@ func New(db *bun.DB, opts *Options) *Store {
 	return s
 }
 
-// A Tx is a transaction: a *sql.Tx, a bun.Tx or a wrapper, such as the ConnPool of a
-// transaction of gorm.
-type Tx interface {
-	bun.IConn
-	Commit() error
-	Rollback() error
-}
-
 // Bind returns a store that works inside tx, a transaction of the caller. With a pool of
-// pgx, begin it on a connection of stdlib.OpenDBFromPool, as the example does. The store's writes commit or roll back with tx, which the store never
-// commits. Like tx, the store must not be used by two goroutines at once. After the
-// commit, call [formsvc.Service.Notify]; otherwise deliveries and followers wait for
-// their next poll. Of opts it uses only the keyring, which must be the same as that of
-// other stores on the database.
-func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
+// pgx, begin it on a connection of stdlib.OpenDBFromPool, as the example does. The store's
+// writes commit or roll back with tx, which the store never commits. Like tx, the store
+// must not be used by two goroutines at once. After the commit, call
+// [formsvc.Service.Notify]; otherwise deliveries and followers wait for their next poll. Of
+// opts it uses only the keyring, which must be the same as that of other stores on the
+// database.
+func Bind(tx storage.Tx, opts *Options) (formsvc.Store, error) {
 	build, c, err := bunstore.CallersTx(tx, pgdialect.New())
 	if err != nil {
 		return nil, fmt.Errorf("postgres: bind: %w", err)

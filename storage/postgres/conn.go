@@ -6,9 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"net"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/stdlib"
@@ -20,8 +18,6 @@ import (
 const (
 	// connectLimit limits connecting to a host of a data source name without connect_timeout.
 	connectLimit = 5 * time.Second
-	// ackLimit is how long sent bytes may be unacknowledged before the system closes the connection.
-	ackLimit = 5 * time.Second
 	// silenceMargin is how much later than the server the client ends a statement, so that a server that works is first: its error
 	// leaves the connection open.
 	silenceMargin = 2 * time.Second
@@ -31,12 +27,6 @@ const (
 func newDialer() *net.Dialer {
 	return &net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
-		Control: func(network, _ string, c syscall.RawConn) error {
-			if strings.HasPrefix(network, "tcp") {
-				_ = c.Control(limitUnacknowledged) // not all systems can
-			}
-			return nil
-		},
 	}
 }
 

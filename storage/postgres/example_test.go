@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/postgres"
 )
 
@@ -93,12 +94,12 @@ func ExampleBind_pgx() {
 // Do the same with gorm, with or without PrepareStmt:
 //
 //	db.Transaction(func(tx *gorm.DB) error {
-//		err := order(ctx, tx.Statement.ConnPool.(postgres.Tx), svc)
+//		err := order(ctx, tx.Statement.ConnPool.(storage.Tx), svc)
 //		…
 //
 // Its ConnPool has the methods of a *sql.Tx.
 func ExampleBind() {
-	order := func(ctx context.Context, tx postgres.Tx, svc *formsvc.Service, account, campaign formsvc.ID) error {
+	order := func(ctx context.Context, tx storage.Tx, svc *formsvc.Service, account, campaign formsvc.ID) error {
 		bound, err := postgres.Bind(tx, nil)
 		if err != nil {
 			return err

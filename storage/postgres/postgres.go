@@ -244,10 +244,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = bunstore.Steps(ctx, list, schemaExists, s.inTx)
-	if err == nil {
-		err = s.inTx(ctx, bunstore.MakeIdentity)
-	}
+	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error { return bunstore.Migrate(ctx, list, c, schemaExists) })
 	if err == nil {
 		err = s.moveFeed(ctx)
 	}

@@ -131,7 +131,7 @@ const settled = `(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint +
 // every new response.
 const (
 	lookAtAllEvents = `
-SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM (
+SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM (
   SELECT n.* FROM formsvc_accounts AS a CROSS JOIN LATERAL (
     SELECT i.account_id, i.xact, i.seq FROM formsvc_events AS i
     WHERE i.account_id = a.id AND (i.xact, i.seq) > ($2::bigint, $3::bigint)`
@@ -142,17 +142,6 @@ SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM (
   SELECT * FROM formsvc_events AS m WHERE m.account_id = n.account_id AND m.xact = n.xact AND m.seq = n.seq LIMIT 1
 ) AS e ORDER BY e.xact, e.seq`
 )
-
-// readAllEvents has OFFSET so that it runs once for each account.
-const readAllEvents = `
-SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '')
-FROM formsvc_accounts AS a CROSS JOIN LATERAL (
-  SELECT i.* FROM formsvc_events AS i
-  WHERE i.account_id = a.id AND (i.xact, i.seq) > ($2::bigint, $3::bigint) AND (i.xact, i.seq) <= ($4::bigint, $5::bigint)
-  OFFSET 0
-) AS e
-WHERE $1::text IS NOT NULL AND e.type & $6 <> 0 AND e.type & 65536 = 0 AND ($7::text = '' OR e.campaign_id::text = $7::text)
-ORDER BY e.xact, e.seq`
 
 // Statements implements bunstore.Backend.
 func (*backend) Statements() *bunstore.Statements {
@@ -165,21 +154,14 @@ UPDATE formsvc_notices AS n SET due_at = $1 WHERE n.delivery_id = ANY (ARRAY (
 RETURNING n.delivery_id, n.account_id, n.webhook_id, n.event_id, n.event_type, n.attempts, n.status, n.error, n.at,
   coalesce((SELECT w.url FROM formsvc_webhooks AS w WHERE w.id = n.webhook_id), '')`,
 		LookAtEvents: `
-SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
+SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
   AND e.xact < ` + settled + ` ORDER BY e.xact, e.seq LIMIT $4`,
 		LookAtEarlyEvents: `
-SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
+SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint) ORDER BY e.xact, e.seq LIMIT $4`,
-		ReadEvents: `
-SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '') FROM formsvc_events AS e
-WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
-  AND (e.xact, e.seq) <= ($4::bigint, $5::bigint) AND e.type & $6 <> 0 AND e.type & 65536 = 0
-  AND ($7::text = '' OR e.campaign_id::text = $7::text)
-ORDER BY e.xact, e.seq`,
 		LookAtAllEvents:      lookAtAllEvents + ` AND i.xact < ` + settled + inOrder,
 		LookAtAllEarlyEvents: lookAtAllEvents + inOrder,
-		ReadAllEvents:        readAllEvents,
 		LookBackAtEvents: `
 SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) < ($2::bigint, $3::bigint) ORDER BY e.xact DESC, e.seq DESC LIMIT $4`,

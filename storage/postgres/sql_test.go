@@ -13,7 +13,7 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
@@ -37,7 +37,7 @@ func TestSQL(t *testing.T) {
 				}
 				return s, err
 			},
-			Bind: func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
+			Bind: func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
 				return postgres.Bind(tx, &postgres.Options{Keyring: ring})
 			},
 			Waiting: func(t testing.TB) (waiting bool) {

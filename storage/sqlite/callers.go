@@ -14,6 +14,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
@@ -67,13 +68,6 @@ func New(db *bun.DB, opts *Options) *Store {
 	return s
 }
 
-// A Tx is a transaction: a *sql.Tx, a bun.Tx or a wrapper.
-type Tx interface {
-	bun.IConn
-	Commit() error
-	Rollback() error
-}
-
 // Bind returns a store that works inside tx, a transaction of the caller: the store's
 // writes commit or roll back with it. The store never commits tx. Like tx, the store must
 // not be used by two goroutines at once. After the commit, call [formsvc.Service.Notify];
@@ -83,7 +77,7 @@ type Tx interface {
 // While tx is open, no other transaction can write, so keep it short. On a connection
 // without _txlock=immediate ([DSN]), a transaction that has read can fail at its first
 // write with [formsvc.ErrUnavailable], because another one has written meanwhile.
-func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
+func Bind(tx storage.Tx, opts *Options) (formsvc.Store, error) {
 	build, c, err := bunstore.CallersTx(tx, sqlitedialect.New())
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: bind: %w", err)
@@ -103,7 +97,7 @@ func checkPool(ctx context.Context, db *sql.DB) error {
 	if err := checkDriver(ctx, db, one); err != nil {
 		return err
 	}
-	if err := checkCallers(ctx, one); err != nil || db.Stats().MaxOpenConnections == 1 {
+	if err := checkPragmas(ctx, one); err != nil || db.Stats().MaxOpenConnections == 1 {
 		return err
 	}
 	other, err := db.Conn(ctx)
@@ -111,7 +105,7 @@ func checkPool(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	defer func() { _ = other.Close() }()
-	return checkCallers(ctx, other)
+	return checkPragmas(ctx, other)
 }
 
 // checkDriver checks that the driver returns the errors that Classify knows.
@@ -124,8 +118,9 @@ func checkDriver(ctx context.Context, db *sql.DB, c *sql.Conn) error {
 	return ctx.Err()
 }
 
-// checkCallers checks that the pragmas of DSN, or equally strong values, are in effect.
-func checkCallers(ctx context.Context, c *sql.Conn) error {
+// checkPragmas checks that the pragmas of DSN, or equally strong values, are in effect.
+// SQLite reports no error for a pragma without effect.
+func checkPragmas(ctx context.Context, c *sql.Conn) error {
 	for _, p := range []struct {
 		name, set string
 		good      []string
@@ -140,9 +135,8 @@ func checkCallers(ctx context.Context, c *sql.Conn) error {
 			return err
 		}
 		if !slices.Contains(p.good, got) {
-			return fmt.Errorf("pragma %s is %s on a connection of the program's: "+
-				"open the database with sqlite.DSN, or add _pragma=%s(%s) to the data source name, which is for every connection",
-				p.name, got, p.name, p.set)
+			return fmt.Errorf("pragma %s is %s: open the database with sqlite.DSN, or add _pragma=%s(%s) to the data source name, "+
+				"which is for every connection (is the file on a network file system?)", p.name, got, p.name, p.set)
 		}
 	}
 	return nil

@@ -132,15 +132,11 @@ func newFinish() string {
 
 // FinishDeliveries implements bunstore.Backend.
 func (b *backend) FinishDeliveries(ctx context.Context, c bun.IConn, done []bunstore.Done) ([]bool, error) {
-	index := make(map[claimKey]int, len(done)) // the first outcome of each claim
+	index := make(map[claimKey]int, len(done))
 	args := make([]any, 0, (len(done)+finishRows)*finishColumns)
 	for i := range done {
 		d := &done[i]
-		k := claimKey{d.Endpoint, d.ID, d.Lease}
-		if _, again := index[k]; again {
-			continue
-		}
-		index[k] = i
+		index[claimKey{d.Endpoint, d.ID, d.Lease}] = i
 		args = append(args, d.Endpoint, d.ID, d.Lease, d.State, d.Counted, d.DueAt, d.EndedAt)
 	}
 	for len(args)%(finishRows*finishColumns) != 0 {
@@ -248,10 +244,10 @@ func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[st
 // Statements implements bunstore.Backend.
 func (*backend) Statements() *bunstore.Statements {
 	const lookAtEvents = `
-SELECT e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
+SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`
 	const lookAtAllEvents = `
-SELECT e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e
+SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e
 WHERE e.seq > ?2 AND ?1 IS NOT NULL AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`
 	return &bunstore.Statements{
 		Ready: ready,
@@ -263,19 +259,10 @@ RETURNING delivery_id, account_id, webhook_id, event_id, event_type, attempts, s
   coalesce((SELECT w.url FROM formsvc_webhooks AS w WHERE w.id = formsvc_notices.webhook_id), '')`,
 		// With one writer, events commit in the order of their numbers, so the second
 		// part of a position isn't used.
-		LookAtEvents:      lookAtEvents,
-		LookAtEarlyEvents: lookAtEvents,
-		ReadEvents: `
-SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '')
-FROM formsvc_events AS e INDEXED BY formsvc_events_account
-WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
-  AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,
+		LookAtEvents:         lookAtEvents,
+		LookAtEarlyEvents:    lookAtEvents,
 		LookAtAllEvents:      lookAtAllEvents,
 		LookAtAllEarlyEvents: lookAtAllEvents,
-		ReadAllEvents: `
-SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '') FROM formsvc_events AS e
-WHERE e.seq > ?2 AND ?1 IS NOT NULL AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
-  AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,
 		LookBackAtEvents: `
 SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq < ?2 AND ?3 IS NOT NULL ORDER BY e.seq DESC LIMIT CAST(?4 AS BIGINT)`,

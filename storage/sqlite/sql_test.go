@@ -13,7 +13,7 @@ import (
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite"
@@ -35,7 +35,7 @@ func TestSQL(t *testing.T) {
 				}
 				return s, err
 			},
-			Bind: func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
+			Bind: func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
 				return sqlite.Bind(tx, &sqlite.Options{Keyring: ring})
 			},
 			Poison: `CREATE TRIGGER poison BEFORE INSERT ON formsvc_responses WHEN NEW.reference = 'POISON'

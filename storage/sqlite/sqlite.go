@@ -232,10 +232,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := bunstore.Steps(ctx, list, schemaExists, s.tx.Run); err != nil {
-		return err
-	}
-	return s.tx.Run(ctx, bunstore.MakeIdentity)
+	return s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error { return bunstore.Migrate(ctx, list, c, schemaExists) })
 }
 
 // Migrations returns every step of the schema and when it was applied.
@@ -264,19 +261,4 @@ func dsn(path string, o *Options, pragmas ...string) string {
 	}
 	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
 	return u.String()
-}
-
-// checkPragmas checks that the pragmas for durability are in effect: SQLite reports no
-// error for a pragma without effect.
-func checkPragmas(ctx context.Context, c *sql.Conn) error {
-	for _, p := range []struct{ name, want string }{{"journal_mode", "wal"}, {"synchronous", "2"}, {"foreign_keys", "1"}, {"secure_delete", "1"}} {
-		var got string
-		if err := c.QueryRowContext(ctx, "PRAGMA "+p.name).Scan(&got); err != nil {
-			return err
-		}
-		if got != p.want {
-			return fmt.Errorf("pragma %s is %s, want %s (is the file on a network file system?)", p.name, got, p.want)
-		}
-	}
-	return nil
 }

@@ -55,23 +55,15 @@ type Statements struct {
 	// delivery, account, webhook, event, event type, attempts, status, error, time, and
 	// the webhook's url or "".
 	LeaseNotices string
-	// LookAtEvents returns position, type, campaign and size of up to $4 events of the
-	// account $1 after the position $2, $3.
+	// LookAtEvents returns identifier, position, type, campaign and size of up to $4 events of
+	// the account $1 after the position $2, $3.
 	LookAtEvents string
 	// LookAtEarlyEvents also returns events that others may still precede.
 	LookAtEarlyEvents string
-	// ReadEvents returns events of the account $1 after the position $2, $3 up to $4, $5,
-	// without tests. They are of the types $6 and of the campaign $7; "" means all
-	// campaigns. It returns identifier, account, campaign, response, type, time, payload and
-	// trace.
-	ReadEvents string
-	// LookAtAllEvents, LookAtAllEarlyEvents and ReadAllEvents do the same for all
-	// accounts. They ignore $1.
+	// LookAtAllEvents and LookAtAllEarlyEvents do the same for all accounts. They ignore $1.
 	LookAtAllEvents      string
 	LookAtAllEarlyEvents string
-	ReadAllEvents        string
-	// LookBackAtEvents returns identifier, position, type, campaign and size of up to $4
-	// events of the account $1 before the position $2, $3, newest first.
+	// LookBackAtEvents returns the same of events before the position, newest first.
 	LookBackAtEvents string
 	// LookAtEventsAbout returns the same of the first $5 events about the response $3 of
 	// the campaign $2 and account $1, without tests. $4 has the identifiers of the events

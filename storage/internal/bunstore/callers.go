@@ -3,19 +3,13 @@ package bunstore
 import (
 	"errors"
 
+	"github.com/formsvc/toolkit/storage"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
 )
 
-// A Tx is a transaction of the caller.
-type Tx interface {
-	bun.IConn
-	Commit() error
-	Rollback() error
-}
-
 // CallersTx returns how to build and run queries in a transaction of the caller.
-func CallersTx(tx Tx, dialect schema.Dialect) (Builder, bun.IConn, error) {
+func CallersTx(tx storage.Tx, dialect schema.Dialect) (Builder, bun.IConn, error) {
 	switch t := tx.(type) {
 	case nil:
 		return nil, nil, errors.New("a transaction is required")

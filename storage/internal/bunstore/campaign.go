@@ -219,57 +219,44 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 	return page, s.backend.Classify(err)
 }
 
-// searchCampaigns reads all titles, matches them in Go, and then reads the campaigns of
-// the page. Databases fold case differently, and some fold only ASCII.
+// searchCampaigns reads all campaigns and matches their titles in Go: databases fold case
+// differently, and some fold only ASCII.
 func (s *Store) searchCampaigns(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (page formsvc.Page[formsvc.Campaign], err error) {
-	var ids []string
-	if ids, page.Total, page.More, err = s.findTitles(ctx, q, finds); err != nil || len(ids) == 0 {
-		return page, s.backend.Classify(err)
-	}
-	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).
-		Where("c.account_id = ?", string(q.AccountID)).Where("c.id IN (?)", bun.List(ids))
-	var cut bool
-	page.Items, cut, err = scanPage(ctx, ordered(sel, "c.id", q.Page), q.Page, (*campaignRow).campaign, (*formsvc.Campaign).Size)
-	page.More = page.More || cut
-	return page, s.backend.Classify(err)
-}
-
-// findTitles returns the identifiers of the page, the number of matches on all pages, and
-// whether another page follows.
-func (s *Store) findTitles(
-	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
-) (ids []string, total int64, more bool, err error) {
-	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_campaigns AS c").Column("c.id", "c.title").
-		Where("c.account_id = ?", string(q.AccountID))
+	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.account_id = ?", string(q.AccountID))
 	rows, err := ordered(sel, "c.id", q.Page).Rows(ctx)
 	if err != nil {
-		return nil, 0, false, err
+		return page, s.backend.Classify(err)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	skip := q.Page.Offset
+	defer func() { err = s.backend.Classify(errors.Join(err, rows.Close())) }()
+	skip, size := q.Page.Offset, 0
 	for rows.Next() {
-		var id, title string
-		if err := rows.Scan(&id, &title); err != nil {
-			return nil, 0, false, err
+		var row campaignRow
+		if err := sel.DB().ScanRow(ctx, rows, &row); err != nil {
+			return page, err
 		}
-		if !finds(title) {
+		if !finds(row.Title) {
 			continue
 		}
-		total++
-		after := q.Page.After == "" || id != string(q.Page.After) && (id > string(q.Page.After)) == q.Page.Ascending
+		page.Total++
+		after := string(q.Page.After)
 		switch {
-		case !after:
+		case after != "" && (row.ID == after || row.ID > after != q.Page.Ascending):
 		case skip > 0:
 			skip--
-		case len(ids) == q.Page.Limit:
-			more = true
+		case len(page.Items) == q.Page.Limit || q.Page.MaxBytes > 0 && size >= q.Page.MaxBytes:
+			page.More = true
 		default:
-			ids = append(ids, id)
+			campaign, err := row.campaign()
+			if err != nil {
+				return page, err
+			}
+			page.Items = append(page.Items, campaign)
+			size += campaign.Size()
 		}
 	}
-	return ids, total, more, rows.Err()
+	return page, rows.Err()
 }
 
 // paged orders and limits a query. It asks for one row more than the page holds, to learn

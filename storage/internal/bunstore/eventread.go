@@ -2,7 +2,6 @@ package bunstore
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/uptrace/bun"
@@ -35,21 +34,16 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 		return nil, err
 	}
 	const last = 1<<63 - 1
-	p := picked{limit: q.Limit, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}}
-	before := formsvc.EventPosition{Commit: last, Row: last}
-	// The first step asks for some more than the limit, as a few may be tests.
-	for seen, step := 0, q.Limit+10; !p.full && seen < feedLook; step *= 4 {
-		n := min(step, feedLook-seen)
-		got, err := s.pick(ctx, &p, s.statements.LookBackAtEvents, string(q.AccountID), before.Commit, before.Row, n)
-		if err != nil {
-			return nil, s.backend.Classify(err)
-		}
-		if seen += got; got < n {
-			break
-		}
-		before = p.last
+	p := picked{
+		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)},
+		last: formsvc.EventPosition{Commit: last, Row: last},
 	}
-	return s.pickedEvents(ctx, q.AccountID, &p)
+	// The first step asks for some more than the limit, as a few may be tests.
+	if _, err := s.pickAll(ctx, &p, q.Limit+10, s.statements.LookBackAtEvents, string(q.AccountID)); err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	events, err := s.eventsByID(ctx, q.AccountID, p.ids)
+	return events, s.backend.Classify(err)
 }
 
 const selectMadeWith = "SELECT r.events FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
@@ -66,66 +60,17 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 	if err := row.Scan(&made); err != nil {
 		return nil, s.notFound(err)
 	}
-	p := picked{limit: limit}
+	p := picked{limit: limit, maxBytes: formsvc.DefaultEventBytes}
 	_, err := s.pick(ctx, &p, s.statements.LookAtEventsAbout, account, campaign, response, made, max(limit, 0))
 	if err != nil {
 		return nil, s.backend.Classify(err)
 	}
-	return s.pickedEvents(ctx, key.AccountID, &p)
+	events, err := s.eventsByID(ctx, key.AccountID, p.ids)
+	return events, s.backend.Classify(err)
 }
 
-// picked are the events that fit.
-type picked struct {
-	wanted
-	limit int
-	bytes int // size of their payloads
-	ids   []string
-	last  formsvc.EventPosition // position of the last event looked at
-	full  bool
-}
-
-// pick looks at the events that a statement returns (identifier, position, type, campaign
-// and size of each) and picks the wanted ones until there is no room. It returns how many
-// events the statement returned.
-func (s *Store) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
-	rows, err := s.read.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		n++
-		var (
-			id, campaign string
-			stored       int64
-			size         int
-		)
-		if err := rows.Scan(&id, &p.last.Commit, &p.last.Row, &stored, &campaign, &size); err != nil {
-			return 0, err
-		}
-		if !p.has(stored, campaign) {
-			continue
-		}
-		if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+size > formsvc.DefaultEventBytes {
-			p.full = true
-			return n, nil
-		}
-		p.ids, p.bytes = append(p.ids, id), p.bytes+size
-	}
-	return n, rows.Err()
-}
-
-// pickedEvents reads the picked events. Events deleted meanwhile are left out.
-func (s *Store) pickedEvents(ctx context.Context, account formsvc.ID, p *picked) ([]formsvc.Event, error) {
-	events, err := s.eventsByID(ctx, account, p.ids)
-	if err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	return events, nil
-}
-
-// eventsByID returns the account's events with those identifiers, in the order of the
-// list. Neither the account nor the order is part of the query, so that the database
+// eventsByID returns the account's events with those identifiers, those of all accounts if
+// account is "", in the order of the list. Events deleted meanwhile are left out. Neither the account nor the order is part of the query, so that the database
 // doesn't choose an index for them.
 func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string) ([]formsvc.Event, error) {
 	events := make([]formsvc.Event, 0, len(ids))
@@ -144,11 +89,11 @@ func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string
 		}
 		for i := range rows {
 			r := &rows[i]
-			if r.AccountID != string(account) {
+			if account != "" && r.AccountID != string(account) {
 				continue
 			}
 			e := formsvc.Event{
-				ID: formsvc.ID(r.ID), AccountID: account, CampaignID: formsvc.ID(r.CampaignID),
+				ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 				ResponseID: formsvc.ID(r.ResponseID), Payload: r.Payload, CreatedAt: fromMicros(r.CreatedAt),
 				TraceParent: r.Traceparent,
 			}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/uptrace/bun"
-
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -21,77 +19,36 @@ const LostPositions = 1_000_000_000_000
 // Events implements formsvc.EventStore. It first looks at the positions, types and sizes
 // of events and then reads those that fit on the page.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	page := formsvc.EventPage{Next: q.After}
+	var err error
 	if q.AllAccounts {
 		q.AccountID = ""
-		if err := s.ready(ctx); err != nil {
-			return formsvc.EventPage{Next: q.After}, err
-		}
-		return s.pageOfEvents(ctx, q, s.statements.wholeFeed(q.Early))
+		err = s.ready(ctx)
+	} else {
+		err = s.ready(ctx, q.AccountID)
 	}
-	if err := s.ready(ctx, q.AccountID); err != nil {
-		return formsvc.EventPage{Next: q.After}, noneWhenNotFound(err)
+	if err != nil {
+		return page, noneWhenNotFound(err)
 	}
-	return s.pageOfEvents(ctx, q, s.statements.feed(q.Early))
-}
-
-func (s *Store) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed) (formsvc.EventPage, error) {
-	page := formsvc.EventPage{Next: q.After}
-	q = q.Clamped()
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
-	l := looked{query: &q, in: in, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
-	// The first step asks for one more than the page holds, to learn whether others
-	// follow.
-	for seen, step := 0, max(q.Limit+1, 100); seen < feedLook; step *= 4 {
-		limit := min(step, feedLook-seen)
-		n, err := s.look(ctx, s.read, &l, limit)
-		if err != nil {
-			return page, s.backend.Classify(err)
-		}
-		seen += n
-		if l.more = l.full || n == limit; l.full || !l.more {
-			break
-		}
+	statement := map[[2]bool]string{
+		{false, false}: s.statements.LookAtEvents, {false, true}: s.statements.LookAtEarlyEvents,
+		{true, false}: s.statements.LookAtAllEvents, {true, true}: s.statements.LookAtAllEarlyEvents,
+	}[[2]bool{q.AllAccounts, q.Early}]
+	q = q.Clamped()
+	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, last: q.After}
+	// The first step asks for one more than the page holds, to learn whether others follow.
+	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), statement, string(q.AccountID))
+	if err == nil {
+		page.Items, err = s.eventsByID(ctx, q.AccountID, p.ids)
 	}
-	if l.items > 0 {
-		items, err := s.readEvents(ctx, s.read, &l)
-		if err != nil {
-			return page, s.backend.Classify(err)
-		}
-		page.Items = items
+	if err != nil {
+		return formsvc.EventPage{Next: q.After}, s.backend.Classify(err)
 	}
-	page.Next, page.More = l.next, l.more
+	page.Next, page.More = p.last, more
 	return page, nil
-}
-
-// A feed has the statements that look at events and read them.
-type feed struct{ look, read string }
-
-func (s *Statements) feed(early bool) feed {
-	if early {
-		return feed{s.LookAtEarlyEvents, s.ReadEvents}
-	}
-	return feed{s.LookAtEvents, s.ReadEvents}
-}
-
-func (s *Statements) wholeFeed(early bool) feed {
-	if early {
-		return feed{s.LookAtAllEarlyEvents, s.ReadAllEvents}
-	}
-	return feed{s.LookAtAllEvents, s.ReadAllEvents}
-}
-
-// looked is what is known of a page so far.
-type looked struct {
-	query *formsvc.EventQuery
-	in    feed
-	wanted
-	next  formsvc.EventPosition // position of the last event looked at
-	items int
-	bytes int
-	full  bool // the event after next belongs to another page
-	more  bool // there are events beyond those looked at
 }
 
 // wanted says which events are asked for. Tests never are.
@@ -104,11 +61,38 @@ func (w *wanted) has(stored int64, campaign string) bool {
 	return stored&TestBit == 0 && (w.bits == 0 || stored&w.bits != 0) && (w.campaign == "" || w.campaign == campaign)
 }
 
-// look continues through up to limit events, until the page is full, and returns how many
-// the statement returned.
-func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
-	rows, err := c.QueryContext(ctx, l.in.look,
-		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
+// picked are the events that fit.
+type picked struct {
+	wanted
+	limit, maxBytes int
+	bytes           int // size of their payloads
+	ids             []string
+	last            formsvc.EventPosition // where to continue
+	full            bool
+}
+
+// pickAll calls pick with a statement that begins at a position, until there is no room or
+// it has looked at feedLook events, the first time at step of them. It reports whether
+// others may follow.
+func (s *Store) pickAll(ctx context.Context, p *picked, step int, statement, account string) (more bool, err error) {
+	for seen := 0; !p.full && seen < feedLook; step *= 4 {
+		n := min(step, feedLook-seen)
+		got, err := s.pick(ctx, p, statement, account, p.last.Commit, p.last.Row, n)
+		if err != nil {
+			return false, err
+		}
+		if seen += got; got < n {
+			return p.full, nil
+		}
+	}
+	return true, nil
+}
+
+// pick looks at the events that a statement returns (identifier, position, type, campaign
+// and size of each) and picks the wanted ones until there is no room. It returns how many
+// events the statement returned.
+func (s *Store) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
+	rows, err := s.read.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -116,54 +100,22 @@ func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n 
 	for rows.Next() {
 		n++
 		var (
-			at       formsvc.EventPosition
-			stored   int64
-			campaign string
-			size     int
+			id, campaign string
+			at           formsvc.EventPosition
+			stored       int64
+			size         int
 		)
-		if err := rows.Scan(&at.Commit, &at.Row, &stored, &campaign, &size); err != nil {
+		if err := rows.Scan(&id, &at.Commit, &at.Row, &stored, &campaign, &size); err != nil {
 			return 0, err
 		}
-		if l.has(stored, campaign) {
-			if l.items == l.query.Limit || l.items > 0 && l.bytes+size > l.query.MaxBytes {
-				l.full = true
+		if p.has(stored, campaign) {
+			if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+size > p.maxBytes {
+				p.full = true
 				return n, nil
 			}
-			l.items++
-			l.bytes += size
+			p.ids, p.bytes = append(p.ids, id), p.bytes+size
 		}
-		l.next = at
+		p.last = at
 	}
 	return n, rows.Err()
-}
-
-// readEvents returns the events up to the position looked at. No event can have appeared
-// between them since.
-func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items []formsvc.Event, err error) {
-	bits := l.bits
-	if bits == 0 {
-		bits = TestBit - 1
-	}
-	from, to := l.query.After, l.next
-	rows, err := c.QueryContext(ctx, l.in.read,
-		string(l.query.AccountID), from.Commit, from.Row, to.Commit, to.Row, bits, l.campaign)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	items = make([]formsvc.Event, 0, l.items)
-	for rows.Next() {
-		var (
-			e               formsvc.Event
-			stored, created int64
-		)
-		if err := rows.Scan((*string)(&e.ID), (*string)(&e.AccountID), (*string)(&e.CampaignID), (*string)(&e.ResponseID), &stored, &created,
-			&e.Payload, &e.TraceParent); err != nil {
-			return nil, err
-		}
-		e.Type, e.Test = eventOf(stored)
-		e.CreatedAt = fromMicros(created)
-		items = append(items, e)
-	}
-	return items, rows.Err()
 }

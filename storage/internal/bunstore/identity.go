@@ -10,9 +10,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// MakeIdentity gives a database an identity unless it has one. If several nodes start at
+// makeIdentity gives a database an identity unless it has one. If several nodes start at
 // once, the first one's identity is kept.
-func MakeIdentity(ctx context.Context, c bun.IConn) error {
+func makeIdentity(ctx context.Context, c bun.IConn) error {
 	now := time.Now()
 	_, err := c.ExecContext(ctx, fmt.Sprintf("INSERT INTO formsvc_identity (id, identity, state, peer, since) "+
 		"VALUES (1, '%s', 'active', '', %d) ON CONFLICT (id) DO NOTHING", formsvc.NewID(now), micros(now)))

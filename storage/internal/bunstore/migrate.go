@@ -48,38 +48,31 @@ func Migrations(files fs.FS, dir string) ([]Migration, error) {
 	return list, nil
 }
 
-// Steps migrates the schema to this release. exists is the query that reports whether the
-// table formsvc_schema exists. inTx runs a function in a transaction that excludes all other
-// migrating processes. Each migration and its record commit together, so an interrupted one
-// leaves no trace.
-func Steps(
-	ctx context.Context, list []Migration, exists string,
-	inTx func(context.Context, func(context.Context, bun.IConn) error) error,
-) error {
-	for done := false; !done; {
-		err := inTx(ctx, func(ctx context.Context, c bun.IConn) error {
-			applied, err := applied(ctx, c, exists)
-			if err != nil {
-				return err
-			}
-			switch n := len(applied); {
-			case n > len(list):
-				return fmt.Errorf("%w: it has version %d, this release knows %d", ErrSchemaNewer, n, len(list))
-			case n == len(list):
-				done = true
-				return nil
-			case applied == nil:
-				if _, err := c.ExecContext(ctx, "CREATE TABLE formsvc_schema (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)"); err != nil {
-					return err
-				}
-			}
-			return list[len(applied)].apply(ctx, c)
-		})
-		if err != nil {
-			return fmt.Errorf("migrate: %w", err)
-		}
+// Steps migrates the schema to this release, in a transaction that excludes other migrating
+// processes. exists is the query that reports whether the table formsvc_schema exists.
+func Steps(ctx context.Context, list []Migration, c bun.IConn, exists string) error {
+	times, err := applied(ctx, c, exists)
+	if err == nil && len(times) > len(list) {
+		err = fmt.Errorf("%w: it has version %d, this release knows %d", ErrSchemaNewer, len(times), len(list))
+	}
+	if err == nil && times == nil {
+		_, err = c.ExecContext(ctx, "CREATE TABLE formsvc_schema (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)")
+	}
+	for n := len(times); err == nil && n < len(list); n++ {
+		err = list[n].apply(ctx, c)
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// Migrate runs Steps, and gives a new database its identity.
+func Migrate(ctx context.Context, list []Migration, c bun.IConn, exists string) error {
+	if err := Steps(ctx, list, c, exists); err != nil {
+		return err
+	}
+	return makeIdentity(ctx, c)
 }
 
 func (m *Migration) apply(ctx context.Context, c bun.IConn) error {

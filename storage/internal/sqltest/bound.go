@@ -11,7 +11,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
@@ -68,7 +68,7 @@ func boundWrites(t *testing.T, d Database) {
 			t.Errorf("Recall: %v", err)
 		}
 	}
-	if _, ok := any(d.DB).(bunstore.Tx); ok {
+	if _, ok := any(d.DB).(storage.Tx); ok {
 		t.Error("a *bun.DB can be taken for a transaction")
 	}
 	if _, err := d.Bind(nil, nil); err == nil {

@@ -77,8 +77,8 @@ func steps(t *testing.T, d Database, texts ...string) error {
 	}
 	list, err := bunstore.Migrations(files, ".")
 	must(t, err)
-	return bunstore.Steps(t.Context(), list, exists, func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
-		return d.DB.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error { return do(ctx, tx.Tx) })
+	return d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
+		return bunstore.Steps(ctx, list, tx.Tx, exists)
 	})
 }
 

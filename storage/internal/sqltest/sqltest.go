@@ -13,7 +13,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage"
-	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/storagetest"
 	"github.com/formsvc/toolkit/webhook"
@@ -39,7 +38,7 @@ type Database struct {
 	// cleanup.
 	OpenWith func(t testing.TB, ring *keyring.Keyring) (Store, error)
 	// Bind is the package's Bind.
-	Bind func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error)
+	Bind func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error)
 	// Waiting reports whether a connection waits for a lock. If it is nil, a call that has to
 	// wait is watched for a while.
 	Waiting func(t testing.TB) bool
@@ -79,7 +78,7 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 			t.Parallel()
 			d := make(t)
 			bind := d.Bind
-			d.Bind = func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
+			d.Bind = func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
 				if t, ok := tx.(bun.Tx); ok {
 					tx = t.Tx
 				}
