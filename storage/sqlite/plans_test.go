@@ -60,8 +60,7 @@ func queueStatements(b *backend) map[string]string {
 	return map[string]string{
 		"Ready": b.Statements().Ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
 		"Finish": b.finish, "Payloads": selectPayloads, "notice": insertNotice, "failing": addFailing, "Failures": b.Statements().LeaseNotices,
-		"Events": b.Statements().LookAtEvents, "the payloads of Events": b.Statements().ReadEvents,
-		"AllEvents": b.Statements().LookAtAllEvents, "the payloads of AllEvents": b.Statements().ReadAllEvents,
+		"Events": b.Statements().LookAtEvents, "AllEvents": b.Statements().LookAtAllEvents,
 		"RecentEvents": b.Statements().LookBackAtEvents, "EventsAbout": b.Statements().LookAtEventsAbout, "UseKeys": b.Statements().UseKeys,
 	}
 }
