@@ -182,8 +182,11 @@ func (s *side) each(ctx context.Context, t *table, do func(row []any) error) (er
 			return err
 		}
 		for i, v := range row {
-			if b, ok := v.(bool); ok {
-				row[i] = map[bool]int64{true: 1}[b]
+			switch v := v.(type) {
+			case bool:
+				row[i] = map[bool]int64{true: 1}[v]
+			case []byte:
+				row[i] = append([]byte{}, v...) // a driver may return nil for an empty value
 			}
 		}
 		if err := do(row); err != nil {
@@ -238,11 +241,6 @@ func (s *side) insert(ctx context.Context, t *table, rows [][]any) error {
 	}
 	defer func() { _ = insert.Close() }()
 	for _, row := range rows {
-		for i, v := range row {
-			if b, ok := v.([]byte); ok && b == nil {
-				row[i] = []byte{} // which the driver would store as NULL
-			}
-		}
 		if _, err := insert.ExecContext(ctx, row...); err != nil {
 			return err
 		}
