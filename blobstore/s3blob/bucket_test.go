@@ -122,22 +122,14 @@ func TestNewRefuses(t *testing.T) {
 		"an unknown style":     {s3blob.Bucket{Name: "bucket", Addressing: 7}, secret, nil},
 		"an endpoint's path":   {s3blob.Bucket{Name: "bucket", Endpoint: "http://host/path"}, secret, nil},
 		"no credentials":       {good, s3blob.Credentials{}, nil},
-		"small parts":          {good, secret, &s3blob.Options{PartSize: 1 << 20}},
-		"too large parts":      {good, secret, &s3blob.Options{PartSize: 6 << 30}},
 		"too little memory":    {good, secret, &s3blob.Options{Memory: 1 << 20}},
-		"memory for no part":   {good, secret, &s3blob.Options{Memory: 8 * mib, PartSize: 16 * mib}},
 		"a negative timeout":   {good, secret, &s3blob.Options{Timeout: -time.Second}},
-		"a negative part":      {good, secret, &s3blob.Options{PartSize: -1}},
 		"negative memory":      {good, secret, &s3blob.Options{Memory: -1}},
 		"a prefix that climbs": {s3blob.Bucket{Name: "bucket", Prefix: "../other"}, secret, nil},
 	} {
 		if _, err := s3blob.New(c.bucket, c.credentials, c.opts); err == nil {
 			t.Errorf("New with %s: no error", name)
 		}
-	}
-	// A part may be larger than the default memory.
-	if _, err := s3blob.New(good, secret, &s3blob.Options{PartSize: 128 * mib}); err != nil {
-		t.Error(err)
 	}
 }
 
