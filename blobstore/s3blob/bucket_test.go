@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/s3blob"
 )
 
@@ -90,23 +89,6 @@ func TestParseBadURL(t *testing.T) {
 			t.Errorf("ParseURL(%q) repeats what may be secret: %v", url, err)
 		}
 	}
-}
-
-func FuzzParseURL(f *testing.F) {
-	f.Add("s3://bucket/prefix?endpoint=http://127.0.0.1:9000&region=us-east-1&pathStyle=true")
-	f.Add("s3://bucket?endpoint=s3.example.org")
-	f.Fuzz(func(t *testing.T, url string) {
-		bucket, err := s3blob.ParseURL(url, nil)
-		if err != nil {
-			return
-		}
-		if bucket.Name == "" || bucket.Region == "" || bucket.Endpoint == "" {
-			t.Errorf("ParseURL(%q) = %+v", url, bucket)
-		}
-		if bucket.Prefix != "" && blobstore.CheckKey(strings.ToLower(bucket.Prefix)) != nil {
-			t.Errorf("ParseURL(%q) has the prefix %q", url, bucket.Prefix)
-		}
-	})
 }
 
 func TestNewRefuses(t *testing.T) {
