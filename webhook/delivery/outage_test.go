@@ -83,28 +83,6 @@ func TestFinishOutage(t *testing.T) {
 	})
 }
 
-// An outage longer than the lease causes a duplicate and nothing else.
-func TestFinishOutageLongerThanLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		start := time.Now()
-		q.onFinish = func([]delivery.Outcome) error {
-			if time.Since(start) < 90*time.Second {
-				return errOutage
-			}
-			return nil
-		}
-		rec := &recorder{next: ok}
-		run(t, q, delivery.Options{Transport: rec})
-		q.add("d1", endpoint("a"), "body")
-		time.Sleep(5 * time.Minute)
-		r := q.get("d1")
-		if r.result != delivery.Delivered || len(r.attempts) != 1 || r.claim.Lease != 2 || len(rec.seen()) != 2 {
-			t.Errorf("%d requests, %+v", len(rec.seen()), r)
-		}
-	})
-}
-
 // An outcome that the queue refuses doesn't delay other endpoints, and other outcomes only briefly:
 // they are recorded during their lease, so nothing is sent again. The duration is random, 20 to 40
 // seconds.
