@@ -2,11 +2,12 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // retryAfter is the Retry-After of a duplicate that comes too early, in seconds: the service's
@@ -29,20 +30,6 @@ const (
 	Busy
 )
 
-// String returns the state's name in lower case.
-func (s State) String() string {
-	switch s {
-	case Fresh:
-		return "fresh"
-	case Done:
-		return "done"
-	case Busy:
-		return "busy"
-	default:
-		return "State(" + strconv.Itoa(int(s)) + ")"
-	}
-}
-
 // A Deduper remembers which events were handled, by their identifier (see [Delivery.EventID]), so
 // that duplicates are not handled again. Set it as [Options.Deduper], or call it as
 // [Verifier.Handler] does.
@@ -52,7 +39,8 @@ func (s State) String() string {
 // together with the effect.
 //
 // Receivers that handle the same events in different ways need one Deduper each. Its methods are
-// safe for concurrent use. They refuse an empty identifier.
+// safe for concurrent use. They refuse an identifier that is empty, isn't UTF-8, contains a zero
+// byte or is longer than 255 bytes.
 type Deduper interface {
 	// Begin reserves the event for the caller and returns [Fresh], or it returns [Done] or [Busy]
 	// and changes nothing. A reservation expires, so that an event whose handler died becomes fresh
@@ -67,6 +55,21 @@ type Deduper interface {
 	// handled or isn't reserved. It doesn't know whose reservation it cancels: a caller that takes
 	// longer than a reservation lasts may cancel its successor's.
 	Abort(ctx context.Context, id string) error
+}
+
+// maxEventID is the largest length of an identifier in bytes. The service's have 36.
+const maxEventID = 255
+
+func checkEventID(id string) error {
+	switch {
+	case id == "":
+		return errors.New("identifier is empty") // it would make all events without one the same
+	case len(id) > maxEventID:
+		return fmt.Errorf("identifier of %d bytes, the limit is %d", len(id), maxEventID)
+	case !utf8.ValidString(id) || strings.Contains(id, "\x00"):
+		return errors.New("identifier is not text")
+	}
+	return nil
 }
 
 // once calls next if the event is fresh, and records the outcome.
@@ -108,9 +111,8 @@ func (v *Verifier) note(r *http.Request, id string, handled bool) {
 	}
 }
 
-// An answerWriter is a ResponseWriter that records the status. It has the optional methods of
-// net/http's own that handlers often use; the others are reachable through
-// [http.ResponseController].
+// An answerWriter is a ResponseWriter that records the status. The other optional methods of the
+// server's writer are reachable through [http.ResponseController].
 type answerWriter struct {
 	http.ResponseWriter
 	status int // 0 while there is none
@@ -143,19 +145,7 @@ func (a *answerWriter) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// WriteString is for io.WriteString.
-func (a *answerWriter) WriteString(s string) (int, error) {
-	a.decide(http.StatusOK)
-	return io.WriteString(a.ResponseWriter, s)
-}
-
-// ReadFrom is for io.Copy.
-func (a *answerWriter) ReadFrom(src io.Reader) (int64, error) {
-	a.decide(http.StatusOK)
-	return io.Copy(a.ResponseWriter, src)
-}
-
-// Flush implements http.Flusher.
+// Flush implements http.Flusher, which frameworks expect.
 func (a *answerWriter) Flush() { _ = a.FlushError() }
 
 // FlushError is for http.ResponseController.

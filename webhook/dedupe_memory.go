@@ -3,8 +3,6 @@ package webhook
 import (
 	"container/list"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -13,9 +11,9 @@ import (
 // MemoryOptions are the optional settings of a [MemoryDeduper]. nil means all defaults; so does a
 // number that isn't positive.
 type MemoryOptions struct {
-	// Max is the largest number of events to remember. Each takes about 300 bytes of memory,
-	// however long its identifier. At the limit, the event that was handled longest ago is dropped.
-	// Defaults to 10 000.
+	// Max is the largest number of events to remember. Each takes about 200 bytes of memory and its
+	// identifier. At the limit, the event that was handled longest ago is dropped. Defaults to
+	// 10 000.
 	Max int
 
 	// TTL is how long a handled event is remembered. The service retries an event for 36 minutes;
@@ -37,20 +35,16 @@ type MemoryDeduper struct {
 	opts MemoryOptions
 
 	mu     sync.Mutex
-	events map[eventKey]*list.Element
-	// Lists of *remembered, in the order in which they expire. Expired entries stay until they are
-	// looked up or their room is needed.
-	reserved, done list.List
+	events map[string]*list.Element
+	order  list.List // of *remembered, in the order in which they were begun or handled
 }
 
 var _ Deduper = (*MemoryDeduper)(nil)
 
-// An eventKey is the hash of an identifier, which could be of any length.
-type eventKey [sha256.Size]byte
-
-// A remembered is an event that is reserved or done, until it expires.
+// A remembered is an event that is reserved or done. After its time it stays until it is looked up
+// or its room is needed.
 type remembered struct {
-	key   eventKey
+	id    string
 	state State // Busy or Done
 	until time.Time
 }
@@ -73,7 +67,7 @@ func NewMemoryDeduper(opts *MemoryOptions) *MemoryDeduper {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &MemoryDeduper{opts: o, events: map[eventKey]*list.Element{}}
+	return &MemoryDeduper{opts: o, events: map[string]*list.Element{}}
 }
 
 // defaultReservation is how long a reservation lasts by default.
@@ -82,15 +76,40 @@ const defaultReservation = time.Minute
 // Begin implements [Deduper]. It fails if [MemoryOptions.Max] events are being handled. It ignores
 // ctx.
 func (d *MemoryDeduper) Begin(_ context.Context, id string) (State, error) {
-	key, err := newEventKey(id)
-	if err != nil {
-		return 0, err
+	return d.remember(id, Busy, d.opts.Reservation)
+}
+
+// Commit implements [Deduper]. It fails if the expired reservation was dropped and
+// [MemoryOptions.Max] other events are being handled now. It ignores ctx.
+func (d *MemoryDeduper) Commit(_ context.Context, id string) error {
+	_, err := d.remember(id, Done, d.opts.TTL)
+	return err
+}
+
+// Abort implements [Deduper]. It ignores ctx.
+func (d *MemoryDeduper) Abort(_ context.Context, id string) error {
+	if err := checkEventID(id); err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if element, ok := d.events[id]; ok && entry(element).state == Busy {
+		d.remove(element)
+	}
+	return nil
+}
+
+// remember changes the state of an event that is fresh, or from Busy to Done. It returns the state
+// before.
+func (d *MemoryDeduper) remember(id string, state State, period time.Duration) (State, error) {
+	if err := checkEventID(id); err != nil {
+		return 0, fmt.Errorf("webhook: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.opts.Now()
-	if element, ok := d.events[key]; ok {
-		if e := entry(element); now.Before(e.until) {
+	if element, ok := d.events[id]; ok {
+		if e := entry(element); now.Before(e.until) && (e.state == Done || state == Busy) {
 			return e.state, nil
 		}
 		d.remove(element)
@@ -98,86 +117,27 @@ func (d *MemoryDeduper) Begin(_ context.Context, id string) (State, error) {
 	if err := d.makeRoom(now); err != nil {
 		return 0, err
 	}
-	d.add(&d.reserved, &remembered{key: key, state: Busy, until: now.Add(d.opts.Reservation)})
+	d.events[id] = d.order.PushBack(&remembered{id: id, state: state, until: now.Add(period)})
 	return Fresh, nil
 }
 
-// Commit implements [Deduper]. It fails if the expired reservation was dropped and
-// [MemoryOptions.Max] other events are being handled now. It ignores ctx.
-func (d *MemoryDeduper) Commit(_ context.Context, id string) error {
-	key, err := newEventKey(id)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := d.opts.Now()
-	if element, ok := d.events[key]; ok {
-		if e := entry(element); e.state == Done && now.Before(e.until) {
-			return nil
-		}
-		d.remove(element)
-	}
-	if err := d.makeRoom(now); err != nil {
-		return err
-	}
-	d.add(&d.done, &remembered{key: key, state: Done, until: now.Add(d.opts.TTL)})
-	return nil
-}
-
-// Abort implements [Deduper]. It ignores ctx.
-func (d *MemoryDeduper) Abort(_ context.Context, id string) error {
-	key, err := newEventKey(id)
-	if err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if element, ok := d.events[key]; ok && entry(element).state == Busy {
-		d.remove(element)
-	}
-	return nil
-}
-
-// newEventKey refuses an empty identifier, which would make all events without one the same.
-func newEventKey(id string) (eventKey, error) {
-	if id == "" {
-		return eventKey{}, errors.New("webhook: identifier is empty")
-	}
-	return sha256.Sum256([]byte(id)), nil
-}
-
-// entry returns the value of an element of one of the lists.
-func entry(element *list.Element) *remembered {
-	return element.Value.(*remembered)
-}
-
-func (d *MemoryDeduper) add(to *list.List, e *remembered) {
-	d.events[e.key] = to.PushBack(e)
-}
+func entry(element *list.Element) *remembered { return element.Value.(*remembered) }
 
 func (d *MemoryDeduper) remove(element *list.Element) {
-	e := entry(element)
-	delete(d.events, e.key)
-	if e.state == Done {
-		d.done.Remove(element)
-	} else {
-		d.reserved.Remove(element)
-	}
+	delete(d.events, entry(element).id)
+	d.order.Remove(element)
 }
 
-// makeRoom drops entries until one more event can be remembered: first expired reservations, then
-// the events that were handled longest ago.
+// makeRoom drops the oldest event that isn't being handled, if there is no room for another one.
 func (d *MemoryDeduper) makeRoom(now time.Time) error {
-	for len(d.events) >= d.opts.Max {
-		oldest := d.reserved.Front()
-		if oldest == nil || now.Before(entry(oldest).until) {
-			oldest = d.done.Front()
-		}
-		if oldest == nil {
-			return fmt.Errorf("webhook: %d events are being handled at once", d.opts.Max)
-		}
-		d.remove(oldest)
+	if len(d.events) < d.opts.Max {
+		return nil
 	}
-	return nil
+	for element := d.order.Front(); element != nil; element = element.Next() {
+		if e := entry(element); e.state == Done || !now.Before(e.until) {
+			d.remove(element)
+			return nil
+		}
+	}
+	return fmt.Errorf("webhook: %d events are being handled at once", d.opts.Max)
 }

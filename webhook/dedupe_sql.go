@@ -8,11 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
-
-// maxEventID is the largest length of an identifier in a table, in bytes. The service's have 36.
-const maxEventID = 255
 
 // SQLOptions are the optional settings of a [SQLDeduper]. nil means all
 // defaults.
@@ -228,15 +224,10 @@ func (d *SQLDeduper) Prune(ctx context.Context, before time.Time) (int64, error)
 	return result.RowsAffected()
 }
 
-// exec checks the identifier, executes a statement with it and returns the number of changed rows.
+// exec executes a statement with an identifier and returns the number of changed rows.
 func (d *SQLDeduper) exec(ctx context.Context, db Execer, statement, id string, args ...any) (int64, error) {
-	switch {
-	case id == "":
-		return 0, errors.New("identifier is empty")
-	case len(id) > maxEventID:
-		return 0, fmt.Errorf("identifier of %d bytes, the limit is %d", len(id), maxEventID)
-	case !utf8.ValidString(id) || strings.Contains(id, "\x00"):
-		return 0, errors.New("identifier is not text")
+	if err := checkEventID(id); err != nil {
+		return 0, err
 	}
 	result, err := db.ExecContext(ctx, statement, append([]any{id}, args...)...)
 	if err != nil {

@@ -3,7 +3,6 @@ package webhook_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -294,59 +293,5 @@ func TestHandlerWhenTheClientDisconnects(t *testing.T) {
 		if stub.committed != want.committed || stub.aborted != want.aborted {
 			t.Errorf("answered %v: %d commits, %d aborts", answered, stub.committed, stub.aborted)
 		}
-	}
-}
-
-// The writer of the next handler has the optional methods of a server's writer.
-func TestHandlerKeepsTheWritersMethods(t *testing.T) {
-	t.Parallel()
-	v := newVerifier(t, &webhook.Options{Deduper: webhook.NewMemoryDeduper(nil)}, secret)
-	firstHalf := make(chan struct{})
-	server := httptest.NewServer(v.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if _, ok := w.(io.ReaderFrom); !ok {
-			t.Error("no io.ReaderFrom")
-		}
-		if _, ok := w.(io.StringWriter); !ok {
-			t.Error("no io.StringWriter")
-		}
-		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
-			t.Errorf("behind http.ResponseController: %v", err)
-		}
-		_, _ = fmt.Fprint(w, "first,")
-		flusher, ok := w.(http.Flusher)
-		if !ok {
-			t.Error("no http.Flusher")
-			return
-		}
-		flusher.Flush()
-		<-firstHalf // the client gets it only if it was flushed
-		_, _ = io.Copy(w, strings.NewReader("second"))
-	})))
-	t.Cleanup(server.Close)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = webhooktest.Header(secret, []byte(body))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	half := make([]byte, len("first,"))
-	if _, err := io.ReadFull(answer.Body, half); err != nil {
-		t.Fatal(err)
-	}
-	close(firstHalf)
-	if rest, err := io.ReadAll(answer.Body); err != nil || string(half)+string(rest) != "first,second" {
-		t.Errorf("got %q%q, %v", half, rest, err)
-	}
-}
-
-func TestStateString(t *testing.T) {
-	t.Parallel()
-	got := fmt.Sprint(webhook.Fresh, webhook.Done, webhook.Busy, webhook.State(0))
-	if got != "fresh done busy State(0)" {
-		t.Errorf("got %s", got)
 	}
 }

@@ -45,9 +45,7 @@ func EventTypes() []EventType {
 
 // KnownEventTypes returns all event types: those of [EventTypes], then the opt-in ones.
 func KnownEventTypes() []EventType {
-	return []EventType{
-		ResponseCreated, ResponseUpdated, ResponseStatusChanged, ResponseCompleted, SignatureCompleted, FileUploaded, ResponseDeleted,
-	}
+	return append(EventTypes(), ResponseDeleted)
 }
 
 // An Event is the payload of a delivery. Every attempt of every delivery of an event has the same

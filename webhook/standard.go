@@ -77,12 +77,9 @@ func SetStandard(h http.Header, id string, at time.Time, body []byte, secrets ..
 		}
 		signatures = AppendStandard(signatures, secret, id, at, body)
 	}
-	// As http.Header.Set, but with one allocation for all values and the names
-	// in their canonical form already.
-	values := [...]string{id, strconv.FormatInt(at.Unix(), 10), string(signatures)}
-	h["Webhook-Id"] = values[0:1:1]
-	h["Webhook-Timestamp"] = values[1:2:2]
-	h["Webhook-Signature"] = values[2:3:3]
+	h.Set(StandardIDHeader, id)
+	h.Set(StandardTimestampHeader, strconv.FormatInt(at.Unix(), 10))
+	h.Set(StandardSignatureHeader, string(signatures))
 }
 
 // standardKey returns the key of a secret by the rule of SignStandard.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,17 +94,6 @@ func TestSetStandard(t *testing.T) {
 	}
 }
 
-func TestAppendStandard(t *testing.T) {
-	t.Parallel()
-	want := webhook.SignStandard([]byte(secret), messageID, sentAt, []byte(body))
-	for _, room := range []int{0, 1, 20, 200} {
-		got := webhook.AppendStandard(append(make([]byte, 0, room), "before "...), []byte(secret), messageID, sentAt, []byte(body))
-		if string(got) != "before "+want {
-			t.Errorf("room for %d: got %q", room, got)
-		}
-	}
-}
-
 func TestToleranceNeedsTheServiceSignature(t *testing.T) {
 	t.Parallel()
 	v := newVerifier(t, at(sentAt), secret)
@@ -117,24 +105,6 @@ func TestToleranceNeedsTheServiceSignature(t *testing.T) {
 	h.Del(webhook.SignatureHeader)
 	if _, err := v.Verify([]byte(body), h); !errors.Is(err, webhook.ErrNoSignature) {
 		t.Errorf("missing: got %v, want ErrNoSignature", err)
-	}
-}
-
-func TestToleranceRefusesBeforeReading(t *testing.T) {
-	t.Parallel()
-	v := newVerifier(t, at(sentAt), secret)
-	for name, change := range map[string]func(http.Header){
-		"no id":     func(h http.Header) { h.Del(webhook.StandardIDHeader) },
-		"bad time":  func(h http.Header) { h.Set(webhook.StandardTimestampHeader, "now") },
-		"signature": func(h http.Header) { h.Set(webhook.StandardSignatureHeader, "v1,short") },
-	} {
-		r := webhooktest.NewRequest(secret, []byte(body))
-		r.Header = standard(body, secret)
-		r.Body = untouched{t}
-		change(r.Header)
-		if _, err := v.VerifyRequest(nil, r); err == nil {
-			t.Errorf("%s: verified", name)
-		}
 	}
 }
 
@@ -185,44 +155,4 @@ func TestToleranceRefusesAReplay(t *testing.T) {
 			t.Errorf("with another time: got %v, want ErrMismatch", err)
 		}
 	})
-}
-
-func TestToleranceErrorsContainNothingSecret(t *testing.T) {
-	t.Parallel()
-	all, err := webhooktest.StandardVectors()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, vec := range all {
-		opts := &webhook.Options{Tolerance: vec.Tolerance, Now: func() time.Time { return vec.Now }}
-		_, err := newVerifier(t, opts, vec.Secrets...).Verify(vec.Body, vec.Header)
-		if err == nil {
-			continue
-		}
-		for _, part := range slices.Concat(vec.Header.Values(webhook.StandardSignatureHeader), vec.Secrets, []string{string(vec.Body)}) {
-			if len(part) > 5 && strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %q repeats %q", vec.Name, err, part)
-			}
-		}
-	}
-}
-
-func BenchmarkSetStandard(b *testing.B) {
-	h := http.Header{}
-	content, key := []byte(body), []byte(secret)
-	b.ReportAllocs()
-	for b.Loop() {
-		webhook.SetStandard(h, messageID, sentAt, content, key)
-	}
-}
-
-func BenchmarkVerifyWithTolerance(b *testing.B) {
-	v := newVerifier(b, at(sentAt), secret)
-	h := standard(body, secret)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := v.Verify([]byte(body), h); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

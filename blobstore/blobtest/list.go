@@ -1,58 +1,47 @@
 package blobtest
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
-
-func listTests() []test {
-	return []test{
-		{"nothing", testListEmpty},
-		{"prefixes", testPrefixes},
-		{"many keys", testManyKeys},
-		{"stopping early", testStopList},
-		{"during Put and Delete", testListMeanwhile},
-	}
-}
-
-func testListEmpty(w *world) {
-	for _, prefix := range []string{"", "a", "a/", "..", "/", ".tmp"} {
-		if n := len(w.list(prefix)); n != 0 {
-			w.Errorf("List %q of an empty store returns %d blobs", prefix, n)
-		}
-	}
-}
 
 func testPrefixes(w *world) {
 	keys := []string{"aa/one", "aa/two", "aa/one.b", "ab/one", "b", "aa.x", "aa-x/y", "c/d/e/f", "c/d/e/g", "c/d/h", "c/de", "z/z/z"}
-	for _, key := range keys {
-		w.put(key, []byte(key))
+	prefixes := []string{
+		"", "/", ".", "..", "../", ".tmp", "./aa", "aa//", "A", "aa/\x00", "\xff", "aa/one/", "z/z/z/", "none", "none/", "b/b",
 	}
-	prefixes := []string{"", "/", ".", "..", "../", "./aa", "aa//", "A", "aa/\x00", "\xff", "aa/one/", "z/z/z/", "none", "none/", "b/b"}
 	for _, key := range keys {
 		for i := range len(key) {
 			prefixes = append(prefixes, key[:i+1])
 		}
 	}
+	slices.Sort(keys)
 	slices.Sort(prefixes)
-	for _, prefix := range slices.Compact(prefixes) {
-		var want []string
-		for _, key := range keys {
-			if strings.HasPrefix(key, prefix) {
-				want = append(want, key)
+	for n := range len(keys) + 1 {
+		if n > 0 {
+			w.put(keys[n-1], []byte(keys[n-1]))
+		}
+		if n > 0 && n < len(keys) {
+			continue // an empty store, and a full one
+		}
+		for _, prefix := range slices.Compact(prefixes) {
+			var want []string
+			for _, key := range keys[:n] {
+				if strings.HasPrefix(key, prefix) {
+					want = append(want, key)
+				}
 			}
-		}
-		slices.Sort(want)
-		infos := w.list(prefix)
-		if got := slices.Sorted(maps.Keys(infos)); !slices.Equal(got, want) {
-			w.Errorf("List %q: %q, want %q", prefix, got, want)
-		}
-		for key, info := range infos {
-			w.wantInfo("List", info, key, len(key))
+			infos := w.list(prefix)
+			if got := slices.Sorted(maps.Keys(infos)); !slices.Equal(got, want) {
+				w.Errorf("List %q: %q, want %q", prefix, got, want)
+			}
+			for key, info := range infos {
+				w.wantInfo("List", info, key, len(key))
+			}
 		}
 	}
 }
@@ -85,11 +74,13 @@ func testManyKeys(w *world) {
 	}
 }
 
+// testStopList breaks out of a list, and deletes what is listed.
 func testStopList(w *world) {
-	for i := range 20 {
+	const blobs = 20
+	for i := range blobs {
 		w.put(fmt.Sprintf("%d/%d", i%3, i), []byte("content"))
 	}
-	for stop := range 21 {
+	for stop := range blobs {
 		n := 0
 		for _, err := range w.store.List(w.ctx, "") {
 			w.check("List", err)
@@ -97,68 +88,39 @@ func testStopList(w *world) {
 				break
 			}
 		}
-		if n != min(stop+1, 20) {
+		if n != stop+1 {
 			w.Errorf("a list that ends after %d blobs has %d", stop+1, n)
 		}
 	}
-	// The caller of List may delete blobs during the iteration.
 	for info, err := range w.store.List(w.ctx, "") {
 		w.check("List", err)
 		w.check("Delete", w.store.Delete(w.ctx, info.Key))
 	}
-	if n := len(w.list("")); n != 0 {
-		w.Errorf("%d blobs are left of those that were listed and deleted", n)
-	}
+	w.wantCount(0)
 }
 
-// testListMeanwhile lists while blobs are added and deleted: the others are always listed, and none
-// is listed with a smaller size.
-func testListMeanwhile(w *world) {
-	const size = 300 * kib
-	stay := make(map[string]bool)
-	for i := range 20 {
-		key := fmt.Sprintf("%d/stays", i)
-		stay[key] = true
-		w.put(key, w.content(key, size))
+func testCancelList(w *world) {
+	const blobs = 50
+	for i := range blobs {
+		w.put(fmt.Sprintf("%02d/blob", i), []byte("content"))
 	}
-	done := make(chan struct{})
-	var all sync.WaitGroup
-	for worker := range 3 {
-		all.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				key := fmt.Sprintf("%d/comes-%d", i%20, worker)
-				_, err := w.store.Put(w.ctx, key, newOdd(w.content(key, size)))
-				if err == nil {
-					err = w.store.Delete(w.ctx, key)
-				}
-				if err != nil {
-					w.Errorf("Put and Delete %s: %v", key, err)
-					return
-				}
+	for _, at := range []int{1, 3, blobs - 1} {
+		ctx, cancel := context.WithCancel(w.ctx)
+		n := 0
+		var failed error
+		for _, err := range w.store.List(ctx, "") {
+			if failed != nil {
+				w.Error("List goes on after an error")
 			}
-		})
-	}
-	until := time.Now().Add(300 * time.Millisecond)
-	for lists := 0; lists < 5 || time.Now().Before(until); lists++ {
-		infos, err := w.tryList(w.ctx, "")
-		if err != nil {
-			w.Errorf("List: %v", err)
-			break
-		}
-		for key, info := range infos {
-			w.wantInfo("List", info, key, size)
-		}
-		for key := range stay {
-			if _, ok := infos[key]; !ok {
-				w.Errorf("List leaves out %s", key)
+			if failed = err; err != nil {
+				continue
+			}
+			if n++; n == at {
+				cancel()
 			}
 		}
+		cancel()
+		w.wantError(fmt.Sprintf("List whose context ends after %d blobs", at), failed, context.Canceled)
 	}
-	close(done)
-	all.Wait()
+	w.wantCount(blobs)
 }

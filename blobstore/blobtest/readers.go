@@ -4,42 +4,21 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync/atomic"
-	"time"
 )
-
-// An odd reader returns pieces of odd sizes, sometimes empty ones, and io.EOF with the last bytes.
-type odd struct {
-	rest   []byte
-	random *rand.Rand
-}
-
-func newOdd(content []byte) *odd {
-	return &odd{content, rand.New(rand.NewPCG(1, uint64(len(content))))}
-}
-
-// Read implements io.Reader.
-func (o *odd) Read(p []byte) (int, error) {
-	if len(p) == 0 || o.random.IntN(8) == 0 {
-		return 0, nil
-	}
-	n := min(len(p), len(o.rest), 1+o.random.IntN(100_003))
-	copy(p, o.rest[:n])
-	o.rest = o.rest[n:]
-	// A reader may overwrite the part of p that it doesn't fill.
-	clear(p[n:min(len(p), n+1000)])
-	if len(o.rest) == 0 {
-		return n, io.EOF
-	}
-	return n, nil
-}
 
 // A script is a reader that calls functions at positions in its content.
 type script struct {
 	rest  []byte
 	read  int
 	steps []step
-	end   error // the error after the content; nil means io.EOF
-	joint bool  // end is returned together with the last bytes
+	end   error      // the error after the content; nil means io.EOF
+	joint bool       // end is returned together with the last bytes
+	odd   *rand.Rand // if set, pieces have random sizes, and some are empty
+}
+
+// newOdd returns a reader of random pieces, which returns io.EOF with the last bytes.
+func newOdd(content []byte) *script {
+	return &script{rest: content, joint: true, odd: rand.New(rand.NewPCG(1, uint64(len(content))))}
 }
 
 // A step is called when all bytes before its position were read. Steps are ordered by position.
@@ -58,6 +37,10 @@ func (s *script) Read(p []byte) (int, error) {
 	n := min(len(p), len(s.rest))
 	if len(s.steps) > 0 {
 		n = min(n, s.steps[0].at-s.read)
+	}
+	if s.odd != nil {
+		n = min(n, max(s.odd.IntN(110_000)-10_000, 0))
+		clear(p[n:min(len(p), n+1000)]) // a reader may overwrite the part of p that it doesn't fill
 	}
 	copy(p, s.rest[:n])
 	s.rest = s.rest[n:]
@@ -86,14 +69,4 @@ func (r *watched) Read(p []byte) (int, error) {
 		r.late.Add(1)
 	}
 	return n, err
-}
-
-// wantUnread is called when Put has returned. It waits for a goroutine that may still read.
-func (r *watched) wantUnread(w *world) {
-	w.Helper()
-	r.over.Store(true)
-	time.Sleep(20 * time.Millisecond)
-	if n := r.late.Load(); n > 0 {
-		w.Errorf("the reader was read %d times after Put returned", n)
-	}
 }

@@ -28,7 +28,7 @@ type world struct {
 	*testing.T
 	ctx   context.Context
 	store blobstore.Store
-	opts  *Options
+	opts  Options
 	block func() []byte // returns the shared result of newBlock
 }
 
@@ -81,6 +81,14 @@ func (w *world) wantError(what string, err, want error) {
 	}
 }
 
+// allowError reports an error other than allowed.
+func (w *world) allowError(what string, err, allowed error) {
+	w.Helper()
+	if err != nil {
+		w.wantError(what, err, allowed)
+	}
+}
+
 // put stores a blob.
 func (w *world) put(key string, content []byte) {
 	w.Helper()
@@ -89,6 +97,20 @@ func (w *world) put(key string, content []byte) {
 	if n != int64(len(content)) {
 		w.Errorf("Put %s: %d bytes, want %d", key, n, len(content))
 	}
+}
+
+// putWatched checks that Put doesn't read after it has returned. It waits for a goroutine that may
+// still read.
+func (w *world) putWatched(ctx context.Context, key string, r io.Reader) (int64, error) {
+	w.Helper()
+	reader := &watched{Reader: r}
+	n, err := w.store.Put(ctx, key, reader)
+	reader.over.Store(true)
+	time.Sleep(20 * time.Millisecond)
+	if n := reader.late.Load(); n > 0 {
+		w.Errorf("the reader was read %d times after Put returned", n)
+	}
+	return n, err
 }
 
 // read reads what Open returns.
@@ -105,6 +127,23 @@ func (w *world) read(key string, offset, length int64) ([]byte, blobstore.Info, 
 	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	_, err = b.ReadFrom(r)
 	return b.Bytes(), info, errors.Join(err, r.Close())
+}
+
+// readPaused reads a blob and calls pause after some bytes.
+func (w *world) readPaused(ctx context.Context, key string, after int64, pause func()) ([]byte, error) {
+	w.Helper()
+	r, info, err := w.store.Open(ctx, key, 0, -1)
+	w.check("Open "+key, err)
+	defer func() { _ = r.Close() }()
+	b := bytes.NewBuffer(make([]byte, 0, info.Size+bytes.MinRead))
+	_, err = io.CopyN(b, r, after)
+	w.check("read "+key, err)
+	pause()
+	_, err = b.ReadFrom(r)
+	if n, again := r.Read(make([]byte, 100)); err != nil && (again == nil || errors.Is(again, io.EOF)) {
+		w.Errorf("a reader that failed with %v gives %d bytes and error %v then", err, n, again)
+	}
+	return b.Bytes(), err
 }
 
 // list returns all blobs by key.
@@ -141,7 +180,11 @@ func (w *world) wantBlob(key string, want []byte) {
 	stat, err := w.store.Stat(w.ctx, key)
 	w.check("Stat "+key, err)
 	w.wantInfo("Stat", stat, key, len(want))
-	info := w.compare(key, want)
+	got, info, err := w.read(key, 0, -1)
+	w.check("read "+key, err)
+	if d := differ(got, want); d != "" {
+		w.Errorf("read %s: %s", key, d)
+	}
 	if info.Key != stat.Key || info.Size != stat.Size || !info.ModTime.Equal(stat.ModTime) {
 		w.Errorf("Open %s says %+v, and Stat %+v", key, info, stat)
 	}
@@ -154,30 +197,6 @@ func (w *world) wantBlob(key string, want []byte) {
 	// A list may have more precise times than the header of an HTTP response.
 	if d := listed.ModTime.Sub(stat.ModTime).Abs(); d > time.Second {
 		w.Errorf("%s is of %v in List and of %v in Stat", key, listed.ModTime, stat.ModTime)
-	}
-}
-
-// compare reads a blob piece by piece and returns its Info.
-func (w *world) compare(key string, want []byte) blobstore.Info {
-	w.Helper()
-	r, info, err := w.store.Open(w.ctx, key, 0, -1)
-	w.check("Open "+key, err)
-	defer func() { _ = r.Close() }()
-	piece := make([]byte, 256*kib)
-	for at := 0; ; {
-		n, err := r.Read(piece)
-		if d := differ(piece[:n], want[at:min(at+n, len(want))]); d != "" {
-			w.Errorf("read %s: from byte %d on %s", key, at, d)
-			return info
-		}
-		at += n
-		if err == io.EOF {
-			if at < len(want) {
-				w.Errorf("read %s: %d bytes instead of %d", key, at, len(want))
-			}
-			return info
-		}
-		w.check("read "+key, err)
 	}
 }
 
@@ -208,29 +227,66 @@ func (w *world) wantNone(key string) {
 	}
 }
 
-// A call is one of the methods that take a key.
-type call struct {
-	name string
-	do   func(w *world, ctx context.Context, key string) error
+// wantCount checks the number of blobs.
+func (w *world) wantCount(want int) {
+	w.Helper()
+	if n := len(w.list("")); n != want {
+		w.Errorf("List returns %d blobs, want %d", n, want)
+	}
 }
 
-func calls() []call {
-	return []call{
-		{"Put", func(w *world, ctx context.Context, key string) error {
+// calls returns the methods that take a key.
+func (w *world) calls() map[string]func(ctx context.Context, key string) error {
+	return map[string]func(ctx context.Context, key string) error{
+		"Put": func(ctx context.Context, key string) error {
 			_, err := w.store.Put(ctx, key, bytes.NewReader([]byte("content")))
 			return err
-		}},
-		{"Open", func(w *world, ctx context.Context, key string) error {
+		},
+		"Open": func(ctx context.Context, key string) error {
 			r, _, err := w.store.Open(ctx, key, 0, -1)
 			if err == nil {
 				_ = r.Close()
 			}
 			return err
-		}},
-		{"Stat", func(w *world, ctx context.Context, key string) error {
+		},
+		"Stat": func(ctx context.Context, key string) error {
 			_, err := w.store.Stat(ctx, key)
 			return err
-		}},
-		{"Delete", func(w *world, ctx context.Context, key string) error { return w.store.Delete(ctx, key) }},
+		},
+		"Delete": w.store.Delete,
+	}
+}
+
+// reopen opens the data of the store once more, or skips the test.
+func (w *world) reopen() blobstore.Store {
+	w.Helper()
+	if w.opts.Reopen == nil {
+		w.Skip("Options.Reopen is not set")
+	}
+	return w.opts.Reopen(w.T, w.store)
+}
+
+func (w *world) cutOff() { w.opts.CutOff(w.T, w.store) }
+
+// cleaner returns the store, or skips the test.
+func (w *world) cleaner() blobstore.Cleaner {
+	w.Helper()
+	if w.opts.CutOff == nil {
+		w.Skip("Options.CutOff is not set")
+	}
+	c, ok := w.store.(blobstore.Cleaner)
+	if !ok {
+		w.Fatal("Options.CutOff is set, and the store is no blobstore.Cleaner")
+	}
+	return c
+}
+
+// clean removes remains older than age, and checks their number.
+func (w *world) clean(age time.Duration, want int) {
+	w.Helper()
+	n, err := w.cleaner().Clean(w.ctx, time.Now().Add(-age))
+	w.check("Clean", err)
+	if n != want {
+		w.Errorf("Clean of what is older than %v removes %d, want %d", age, n, want)
 	}
 }

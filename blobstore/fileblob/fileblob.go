@@ -27,12 +27,8 @@ import (
 // tempDir has the files that are being written.
 const tempDir = ".tmp"
 
-// A client that stops in the middle of a long upload holds this many buffers of this size. Two buffers of 256 KiB
-// write 100 MB to the page cache in 50 ms instead of 60, but uploads over HTTP take the same time.
-const (
-	bufferSize = 64 << 10
-	buffers    = 4
-)
+// bufferSize is half of what a client that stops in the middle of an upload holds.
+const bufferSize = 64 << 10
 
 // Options are the optional settings of [Open].
 type Options struct {
@@ -63,9 +59,7 @@ type Store struct {
 	buffers sync.Pool // of *[]byte, bufferSize long
 
 	renaming sync.Mutex // held from checking that a name is free until it is taken
-
-	mu     sync.Mutex
-	synced map[string]bool // directories whose names are durable
+	synced   sync.Map   // has the directories whose names are durable; formsvc has 256
 }
 
 var (
@@ -77,7 +71,7 @@ var (
 // must exist. To detect a disk that isn't mounted yet, set dir to a directory on the disk instead
 // of its mount point. The caller must close the Store.
 func Open(dir string, opts *Options) (*Store, error) {
-	s := &Store{mode: 0o600, synced: make(map[string]bool)}
+	s := &Store{mode: 0o600}
 	s.buffers.New = func() any { return new(make([]byte, bufferSize)) }
 	if opts != nil && opts.Mode != 0 {
 		s.mode = opts.Mode

@@ -1,10 +1,8 @@
 package fileblob_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -22,15 +20,21 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	dirs := new(dirsOf)
+	var dirs sync.Map // by store
 	blobtest.Run(t, func(t testing.TB) blobstore.Store {
 		dir := filepath.Join(t.TempDir(), "blobs")
 		s := open(t, dir, nil)
-		dirs.add(s, dir)
+		dirs.Store(s, dir)
 		return s
 	}, blobtest.Options{
-		Reopen: func(t testing.TB, s blobstore.Store) blobstore.Store { return open(t, dirs.of(s), nil) },
-		CutOff: func(t testing.TB, s blobstore.Store) { cutOff(t, dirs.of(s)) },
+		Reopen: func(t testing.TB, s blobstore.Store) blobstore.Store {
+			dir, _ := dirs.Load(s)
+			return open(t, dir.(string), nil)
+		},
+		CutOff: func(t testing.TB, s blobstore.Store) {
+			dir, _ := dirs.Load(s)
+			cutOff(t, dir.(string))
+		},
 	})
 }
 
@@ -279,73 +283,4 @@ type funcReader func()
 func (f funcReader) Read([]byte) (int, error) {
 	f()
 	return 0, io.EOF
-}
-
-const benchSize = 100_000_000
-
-func BenchmarkPut(b *testing.B) {
-	s := open(b, b.TempDir(), nil)
-	content := make([]byte, benchSize)
-	b.SetBytes(benchSize)
-	i := 0
-	for b.Loop() {
-		key := fmt.Sprintf("ab/%d", i)
-		i++
-		if _, err := s.Put(b.Context(), key, bytes.NewReader(content)); err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		must(b, s.Delete(b.Context(), key))
-		b.StartTimer()
-	}
-}
-
-func BenchmarkPutSmall(b *testing.B) {
-	s := open(b, b.TempDir(), nil)
-	i := 0
-	for b.Loop() {
-		if _, err := s.Put(b.Context(), fmt.Sprintf("ab/%d", i), strings.NewReader("content")); err != nil {
-			b.Fatal(err)
-		}
-		i++
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	s := open(b, b.TempDir(), nil)
-	_, err := s.Put(b.Context(), "ab/large", bytes.NewReader(make([]byte, benchSize)))
-	must(b, err)
-	block := make([]byte, 256<<10)
-	b.SetBytes(benchSize)
-	for b.Loop() {
-		r, _, err := s.Open(b.Context(), "ab/large", 0, -1)
-		must(b, err)
-		// Without the shortcuts of io.Copy.
-		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r}, block)
-		if n != benchSize || err != nil {
-			b.Fatal(n, err)
-		}
-		must(b, r.Close())
-	}
-}
-
-// A dirsOf knows the directories of stores.
-type dirsOf struct {
-	mu sync.Mutex
-	m  map[blobstore.Store]string
-}
-
-func (d *dirsOf) add(s blobstore.Store, dir string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.m == nil {
-		d.m = make(map[blobstore.Store]string)
-	}
-	d.m[s] = dir
-}
-
-func (d *dirsOf) of(s blobstore.Store) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.m[s]
 }

@@ -4,99 +4,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// listBatch is how many names of a directory are read at once.
-const listBatch = 1000
-
-// errStop ends a walk when its caller stops.
-var errStop = errors.New("stop")
-
 // List implements [blobstore.Store]. If something can't be read, it fails; it never leaves it out.
+// It holds the names of one directory at a time in memory, and of those above it.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
 	return func(yield func(blobstore.Info, error) bool) {
-		w := walk{ctx: ctx, prefix: prefix, yield: func(info blobstore.Info) error {
-			if !yield(info, nil) {
-				return errStop
-			}
-			return nil
-		}}
 		err := ctx.Err()
 		if err == nil {
-			err = w.dir(s.root, ".", "")
+			err = s.walk(ctx, prefix, yield)
+		}
+		if errors.Is(err, fs.SkipAll) {
+			return
 		}
 		if err == nil {
 			// A directory that disappeared meanwhile also looks empty.
 			err = s.here()
 		}
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil {
 			yield(blobstore.Info{}, fmt.Errorf("fileblob: list: %w", err))
 		}
 	}
 }
 
-// A walk visits the files whose keys begin with a prefix.
-type walk struct {
-	ctx    context.Context
-	prefix string
-	yield  func(blobstore.Info) error
-}
-
-// dir visits a directory and its subdirectories. at is its key, with a slash at the end.
-func (w *walk) dir(above *os.Root, name, at string) error {
-	root, err := above.OpenRoot(name)
-	if err != nil {
-		return gone(err)
-	}
-	defer func() { _ = root.Close() }()
-	f, err := root.Open(".")
-	if err != nil {
-		return gone(err)
-	}
-	defer func() { _ = f.Close() }()
-	for {
-		names, err := f.Readdirnames(listBatch)
-		for _, name := range names {
-			if err := w.entry(root, name, at); err != nil {
-				return err
-			}
+// walk yields the blobs whose keys begin with a prefix. It returns fs.SkipAll if yield returns false.
+func (s *Store) walk(ctx context.Context, prefix string, yield func(blobstore.Info, error) bool) error {
+	stopped := false
+	err := fs.WalkDir(s.root.FS(), ".", func(key string, d fs.DirEntry, err error) error {
+		if ended := ctx.Err(); ended != nil {
+			return ended
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		if err != nil || key == "." {
 			return gone(err)
 		}
-	}
-}
-
-// entry visits an entry of a directory.
-func (w *walk) entry(root *os.Root, name, at string) error {
-	key := at + name
-	if blobstore.CheckKey(key) != nil || !strings.HasPrefix(key, w.prefix) && !strings.HasPrefix(w.prefix, key+"/") {
+		whole := strings.HasPrefix(key, prefix)
+		if blobstore.CheckKey(key) != nil || !whole && !strings.HasPrefix(prefix, key+"/") {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !whole || d.IsDir() {
+			return nil
+		}
+		info, err := s.root.Lstat(key) // d.Info may leave the root
+		if err != nil || !info.Mode().IsRegular() {
+			return gone(err)
+		}
+		if stopped = !yield(infoOf(key, info), nil); stopped {
+			return fs.SkipAll
+		}
 		return nil
+	})
+	if stopped {
+		return fs.SkipAll
 	}
-	if err := w.ctx.Err(); err != nil {
-		return err
-	}
-	info, err := root.Lstat(name)
-	switch {
-	case err != nil:
-		return gone(err)
-	case info.IsDir():
-		return w.dir(root, name, key+"/")
-	case info.Mode().IsRegular() && strings.HasPrefix(key, w.prefix):
-		return w.yield(infoOf(key, info))
-	}
-	return nil
+	return err
 }
 
 // gone returns nil if the error means that the entry was removed since its name was read, otherwise
@@ -122,6 +91,7 @@ func (s *Store) clean(ctx context.Context, before time.Time) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	// An open directory, since the name could become a link to another one.
 	root, err := s.root.OpenRoot(tempDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, s.here()
@@ -130,24 +100,18 @@ func (s *Store) clean(ctx context.Context, before time.Time) (int, error) {
 		return 0, failure(err)
 	}
 	defer func() { _ = root.Close() }()
-	f, err := root.Open(".")
-	if err != nil {
-		return 0, failure(err)
-	}
-	defer func() { _ = f.Close() }()
-	// Read all names at once, since removing could hide others. There are few.
-	names, err := f.Readdirnames(-1)
+	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return 0, failure(err)
 	}
 	n := 0
-	for _, name := range names {
+	for _, entry := range entries {
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		info, err := root.Lstat(name)
+		info, err := root.Lstat(entry.Name())
 		if err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
-			if err = root.Remove(name); err == nil {
+			if err = root.Remove(entry.Name()); err == nil {
 				n++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +42,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error)
 		return 0, fmt.Errorf("memblob: put: %w", err)
 	}
 	var content bytes.Buffer
-	if _, err := content.ReadFrom(&source{ctx, r}); err != nil {
+	if _, err := content.ReadFrom(&source{ctx: ctx, r: r}); err != nil {
 		return 0, fmt.Errorf("memblob: put: %w", err)
 	}
 	s.mu.Lock()
@@ -69,7 +70,7 @@ func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.
 	if length >= 0 {
 		content = content[:min(length, int64(len(content)))]
 	}
-	return &reader{source: source{ctx, bytes.NewReader(content)}}, b.info(key), nil
+	return &source{ctx: ctx, r: bytes.NewReader(content)}, b.info(key), nil
 }
 
 // Stat implements [blobstore.Store].
@@ -84,11 +85,15 @@ func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
 // List implements [blobstore.Store]. It yields the blobs that exist when it begins, ordered by key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
 	return func(yield func(blobstore.Info, error) bool) {
-		for _, info := range s.infos(prefix) {
+		s.mu.RLock()
+		blobs := maps.Clone(s.blobs)
+		s.mu.RUnlock()
+		for _, key := range slices.Sorted(maps.Keys(blobs)) {
 			if ctx.Err() != nil {
 				break
 			}
-			if !yield(info, nil) {
+			b := blobs[key]
+			if strings.HasPrefix(key, prefix) && !yield(b.info(key), nil) {
 				return
 			}
 		}
@@ -133,53 +138,30 @@ func (s *Store) find(ctx context.Context, key string) (blob, error) {
 	return b, nil
 }
 
-func (s *Store) infos(prefix string) []blobstore.Info {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var infos []blobstore.Info
-	for key, b := range s.blobs {
-		if strings.HasPrefix(key, prefix) {
-			infos = append(infos, b.info(key))
-		}
-	}
-	slices.SortFunc(infos, func(a, b blobstore.Info) int { return strings.Compare(a.Key, b.Key) })
-	return infos
-}
-
 func (b *blob) info(key string) blobstore.Info {
 	return blobstore.Info{Key: key, Size: int64(len(b.content)), ModTime: b.at}
 }
 
-// A source reads until its context ends.
+// A source reads until its context ends or it is closed.
 type source struct {
-	ctx context.Context
-	r   io.Reader
+	ctx    context.Context
+	r      io.Reader
+	closed bool
 }
 
 // Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
+	if s.closed {
+		return 0, fs.ErrClosed
+	}
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return s.r.Read(p)
 }
 
-// A reader reads a part of a blob.
-type reader struct {
-	source
-	closed bool
-}
-
-// Read implements io.Reader.
-func (r *reader) Read(p []byte) (int, error) {
-	if r.closed {
-		return 0, fs.ErrClosed
-	}
-	return r.source.Read(p)
-}
-
 // Close implements io.Closer.
-func (r *reader) Close() error {
-	r.closed = true
+func (s *source) Close() error {
+	s.closed = true
 	return nil
 }

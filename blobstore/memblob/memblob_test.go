@@ -11,9 +11,6 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(testing.TB) blobstore.Store { return memblob.New() }, blobtest.Options{
-		Except: map[blobtest.Category]string{
-			blobtest.Cleaning: "a Put that is cut off leaves nothing behind",
-		},
 		Reopen: func(_ testing.TB, s blobstore.Store) blobstore.Store { return s },
 	})
 }

@@ -1,6 +1,7 @@
 package s3blob
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -95,39 +96,28 @@ func parseURL(raw string, getenv func(string) string) (Bucket, error) {
 		if len(values) != 1 || values[0] == "" {
 			return Bucket{}, fmt.Errorf("parameter %q must have one value", name)
 		}
-		if err := b.set(name, values[0]); err != nil {
-			return Bucket{}, err
+		switch value := values[0]; name {
+		case "endpoint":
+			b.Endpoint = value
+		case "region":
+			b.Region = value
+		case "pathStyle":
+			path, err := strconv.ParseBool(value)
+			if err != nil {
+				return Bucket{}, errors.New("parameter \"pathStyle\" must be true or false")
+			}
+			b.Addressing = HostAddressing
+			if path {
+				b.Addressing = PathAddressing
+			}
+		default:
+			return Bucket{}, fmt.Errorf("unknown parameter %q", name)
 		}
 	}
 	if getenv != nil {
-		for _, variable := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
-			if b.Region == "" {
-				b.Region = getenv(variable)
-			}
-		}
+		b.Region = cmp.Or(b.Region, getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION"))
 	}
 	return b, nil
-}
-
-func (b *Bucket) set(parameter, value string) error {
-	switch parameter {
-	case "endpoint":
-		b.Endpoint = value
-	case "region":
-		b.Region = value
-	case "pathStyle":
-		path, err := strconv.ParseBool(value)
-		if err != nil {
-			return errors.New("parameter \"pathStyle\" must be true or false")
-		}
-		b.Addressing = HostAddressing
-		if path {
-			b.Addressing = PathAddressing
-		}
-	default:
-		return fmt.Errorf("unknown parameter %q", parameter)
-	}
-	return nil
 }
 
 // maxPrefix leaves room for the slash and a key in the 1024 bytes that S3 allows.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/s3blob"
 )
 
@@ -92,23 +91,6 @@ func TestParseBadURL(t *testing.T) {
 	}
 }
 
-func FuzzParseURL(f *testing.F) {
-	f.Add("s3://bucket/prefix?endpoint=http://127.0.0.1:9000&region=us-east-1&pathStyle=true")
-	f.Add("s3://bucket?endpoint=s3.example.org")
-	f.Fuzz(func(t *testing.T, url string) {
-		bucket, err := s3blob.ParseURL(url, nil)
-		if err != nil {
-			return
-		}
-		if bucket.Name == "" || bucket.Region == "" || bucket.Endpoint == "" {
-			t.Errorf("ParseURL(%q) = %+v", url, bucket)
-		}
-		if bucket.Prefix != "" && blobstore.CheckKey(strings.ToLower(bucket.Prefix)) != nil {
-			t.Errorf("ParseURL(%q) has the prefix %q", url, bucket.Prefix)
-		}
-	})
-}
-
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	good := s3blob.Bucket{Name: "bucket"}
@@ -122,22 +104,14 @@ func TestNewRefuses(t *testing.T) {
 		"an unknown style":     {s3blob.Bucket{Name: "bucket", Addressing: 7}, secret, nil},
 		"an endpoint's path":   {s3blob.Bucket{Name: "bucket", Endpoint: "http://host/path"}, secret, nil},
 		"no credentials":       {good, s3blob.Credentials{}, nil},
-		"small parts":          {good, secret, &s3blob.Options{PartSize: 1 << 20}},
-		"too large parts":      {good, secret, &s3blob.Options{PartSize: 6 << 30}},
 		"too little memory":    {good, secret, &s3blob.Options{Memory: 1 << 20}},
-		"memory for no part":   {good, secret, &s3blob.Options{Memory: 8 * mib, PartSize: 16 * mib}},
 		"a negative timeout":   {good, secret, &s3blob.Options{Timeout: -time.Second}},
-		"a negative part":      {good, secret, &s3blob.Options{PartSize: -1}},
 		"negative memory":      {good, secret, &s3blob.Options{Memory: -1}},
 		"a prefix that climbs": {s3blob.Bucket{Name: "bucket", Prefix: "../other"}, secret, nil},
 	} {
 		if _, err := s3blob.New(c.bucket, c.credentials, c.opts); err == nil {
 			t.Errorf("New with %s: no error", name)
 		}
-	}
-	// A part may be larger than the default memory.
-	if _, err := s3blob.New(good, secret, &s3blob.Options{PartSize: 128 * mib}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -182,53 +182,39 @@ func TestServerHangsDuringPut(t *testing.T) {
 	wantNothing(t, server)
 }
 
-func TestServerHangsDuringRead(t *testing.T) {
+// A read fails if the server hangs or dies, and so does another one.
+func TestServerFailsDuringRead(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
-	mustPut(t, newStore(t, server, nil), "blob", pattern(40*mib)) // more than the buffers of both systems hold
-	store := newStore(t, server, &s3blob.Options{Timeout: s3blob.DefaultTimeout})
-	r, _, err := store.Open(t.Context(), "blob", 0, -1)
-	if err != nil {
-		t.Fatal(err)
+	for name, fail := range map[string]func(*s3test.Server){"hangs": (*s3test.Server).Suspend, "dies": (*s3test.Server).Stop} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := s3test.Start(t)
+			mustPut(t, newStore(t, server, nil), "blob", pattern(40*mib)) // more than the buffers of both systems hold
+			r, _, err := newStore(t, server, &s3blob.Options{Timeout: s3blob.DefaultTimeout}).Open(t.Context(), "blob", 0, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			_, err = io.ReadAll(&hook{r, mib, 0, func() error { fail(server); return nil }})
+			wantUnavailable(t, map[string]error{"read": err})
+			if n, again := r.Read(make([]byte, 1)); n != 0 || !errors.Is(again, blobstore.ErrUnavailable) {
+				t.Errorf("another read: %d, %v", n, again)
+			}
+		})
 	}
-	defer r.Close()
-	_, err = io.ReadAll(&hook{r, mib, 0, func() error { server.Suspend(); return nil }})
-	wantUnavailable(t, map[string]error{"read": err})
-	if n, again := r.Read(make([]byte, 1)); n != 0 || !errors.Is(again, blobstore.ErrUnavailable) {
-		t.Errorf("another read: %d, %v", n, again)
-	}
-	server.Resume()
 }
 
-func TestServerStopsDuringRead(t *testing.T) {
-	t.Parallel()
-	server := s3test.Start(t)
-	store := newStore(t, server, nil)
-	mustPut(t, store, "blob", pattern(40*mib))
-	r, _, err := store.Open(t.Context(), "blob", 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	_, err = io.ReadAll(&hook{r, mib, 0, func() error { server.Stop(); return nil }})
-	wantUnavailable(t, map[string]error{"read": err})
-}
-
+// A failed Put gives its buffers back, and leaves no upload behind.
 func TestReaderFails(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	store := newStore(t, server, nil)
-	failure := errors.New("reader failed")
-	for _, at := range []int{0, 1000, 300 << 10, 5 * mib, 6 * mib, 12 * mib} {
-		// A truncated HTTP request ends with io.ErrUnexpectedEOF, and must not be stored as
-		// complete.
-		for _, want := range []error{failure, io.ErrUnexpectedEOF} {
-			_, err := store.Put(t.Context(), "blob", &hook{bytes.NewReader(pattern(20 * mib)), at, 0, func() error { return want }})
-			if !errors.Is(err, want) {
-				t.Errorf("failing at byte %d with %q: %v", at, want, err)
-			}
-			wantNothing(t, server)
+	for _, at := range []int{0, 300 << 10, 5 * mib, 12 * mib} {
+		r := &hook{bytes.NewReader(pattern(20 * mib)), at, 0, func() error { return io.ErrUnexpectedEOF }}
+		if _, err := store.Put(t.Context(), "blob", r); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("failing at byte %d: %v", at, err)
 		}
+		wantNothing(t, server)
 	}
 	if held, _ := store.Held(); held != 0 {
 		t.Errorf("%d buffers are not given back", held)
@@ -237,7 +223,6 @@ func TestReaderFails(t *testing.T) {
 	if _, err := store.Put(t.Context(), "blob", idle{}); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("a reader without progress: %v", err)
 	}
-	wantNothing(t, server)
 }
 
 type idle struct{}
@@ -344,23 +329,84 @@ func TestDamageAtRest(t *testing.T) {
 	}
 }
 
+// A wire is a connection that breaks after it has sent a number of bytes.
+type wire struct {
+	net.Conn
+	left   int64
+	closed func()
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p[:min(int64(len(p)), w.left)])
+	if w.left -= int64(n); err == nil && w.left == 0 {
+		_ = w.Close()
+		err = errLost
+	}
+	return n, err
+}
+
+func (w *wire) Close() error {
+	w.closed()
+	return w.Conn.Close()
+}
+
+// wires returns a transport whose connections break after limit bytes, and the number of open ones.
+func wires(limit int64) (transport *http.Transport, dialed, open *atomic.Int64) {
+	dialed, open = new(atomic.Int64), new(atomic.Int64)
+	return &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		dialed.Add(1)
+		open.Add(1)
+		return &wire{conn, limit, sync.OnceFunc(func() { open.Add(-1) })}, nil
+	}}, dialed, open
+}
+
+func TestConnectionBreaksDuringPut(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	for name, c := range map[string]struct {
+		size  int
+		limit int64 // bytes before a connection breaks
+	}{
+		"in the first header":              {12 * mib, 100},
+		"in the content of a small one":    {100_000, 50_000},
+		"in the content of one request":    {2 * mib, 1_500_000},
+		"in the header of a part":          {12 * mib, 600},
+		"in the middle of a part":          {12 * mib, 1_500_000},
+		"just before the end of one part":  {5*mib + 1, 5 * mib},
+		"in the content of the first part": {20 * mib, 70_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			prefix := strings.ReplaceAll(name, " ", "-")
+			transport, _, _ := wires(c.limit)
+			_, err := newStoreAt(t, server, prefix, &s3blob.Options{Transport: transport}).Put(t.Context(), "blob", bytes.NewReader(pattern(c.size)))
+			if !errors.Is(err, blobstore.ErrUnavailable) {
+				t.Errorf("Put: %v, want ErrUnavailable", err)
+			}
+			// A request to abort needs few bytes.
+			if left := uploads(t, server, prefix); c.limit > 1000 && len(left) > 0 {
+				t.Errorf("incomplete uploads are left: %v", left)
+			}
+			store := newStoreAt(t, server, prefix, nil)
+			if keys, err := list(t.Context(), store); err != nil || len(keys) > 0 {
+				t.Errorf("%v is there, %v", keys, err)
+			}
+			mustPut(t, store, "blob", pattern(c.size))
+		})
+	}
+}
+
 // Partly read responses are closed with their connections.
 func TestCloseEarly(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	mustPut(t, newStore(t, server, nil), "blob", pattern(20*mib))
-	var dialed, open atomic.Int64
-	store := newStore(t, server, &s3blob.Options{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			dialed.Add(1)
-			open.Add(1)
-			return &counted{conn, sync.OnceFunc(func() { open.Add(-1) })}, nil
-		},
-	}})
+	transport, dialed, open := wires(mib)
+	store := newStore(t, server, &s3blob.Options{Transport: transport})
 	for range 100 {
 		r, _, err := store.Open(t.Context(), "blob", 5, -1)
 		if err != nil {
@@ -372,9 +418,6 @@ func TestCloseEarly(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Read(make([]byte, 1)); err == nil {
-			t.Fatal("reading after Close succeeds")
-		}
 	}
 	if dialed.Load() < 100 {
 		t.Errorf("%d connections for 100 answers, so some were used again although they were not read to the end", dialed.Load())
@@ -384,16 +427,4 @@ func TestCloseEarly(t *testing.T) {
 			t.Fatalf("%d of %d connections are still open", open.Load(), dialed.Load())
 		}
 	}
-}
-
-// A counted connection reports when it is closed.
-type counted struct {
-	net.Conn
-
-	closed func()
-}
-
-func (c *counted) Close() error {
-	c.closed()
-	return c.Conn.Close()
 }

@@ -46,19 +46,15 @@ func (p *payload) end() {
 	p.data, p.ended = nil, true
 }
 
-// A digest lets the server verify a payload.
-type digest struct {
-	sha256Hex string // for http, where it is signed and so also detects tampering
-	crc32c    string // for https, which detects tampering itself
-}
-
-func (s *Store) digest(data []byte) digest {
+// digest lets the server verify a payload: by a CRC-32C, or a SHA-256 if the connection isn't
+// encrypted, where it is signed and so also detects tampering.
+func (s *Store) digest(data []byte) (crc32c, sha256Hex string) {
 	if s.secure {
 		sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
-		return digest{crc32c: base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum))}
+		return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum)), ""
 	}
 	sum := sha256.Sum256(data)
-	return digest{sha256Hex: hex.EncodeToString(sum[:])}
+	return "", hex.EncodeToString(sum[:])
 }
 
 // send makes a request with content, and retries temporary errors.
@@ -77,21 +73,14 @@ func (s *Store) send(ctx context.Context, data []byte, do func(context.Context, 
 func repeat(ctx context.Context, passing func(error) bool, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
-		if err == nil || attempt == attempts || !passing(err) || !pause(ctx, attempt) {
+		if err == nil || attempt == attempts || !passing(err) {
 			return err
 		}
-	}
-}
-
-// pause waits before another attempt, and reports whether to make it.
-func pause(ctx context.Context, attempt int) bool {
-	longest := 200 * time.Millisecond << attempt
-	timer := time.NewTimer(longest/2 + rand.N(longest/2)) //nolint:gosec // nobody gains by guessing it
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+		longest := 200 * time.Millisecond << attempt
+		select {
+		case <-time.After(longest/2 + rand.N(longest/2)): //nolint:gosec // nobody gains by guessing it
+		case <-ctx.Done():
+			return err
+		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 const tokenName = "Put"
 
 // Put implements [blobstore.Store]. It asks the server whether the key is free before it reads
-// anything. The largest blob has 10,000 parts ([Options.PartSize]).
+// anything. The largest blob has 10,000 parts of 5 MiB.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
 	n, err := s.put(ctx, key, r)
 	if err != nil {
@@ -58,32 +58,57 @@ type put struct {
 	// For a blob in parts.
 	upload string
 	mu     sync.Mutex
-	parts  []minio.CompletePart // in the order of arrival, until all have arrived
+	sent   []minio.CompletePart // in the order of arrival, until all have arrived
 }
 
 // run stores the content of r, in one request if it fits into a buffer.
 func (p *put) run(ctx context.Context, r io.Reader) error {
 	head := p.small.Get().(*[smallSize]byte)
-	defer func() {
-		if head != nil {
-			p.small.Put(head)
-		}
-	}()
 	n, end, err := fill(ctx, r, head[:])
-	if err != nil {
+	if err == nil && end {
+		err = p.single(ctx, head[:n])
+	}
+	if err != nil || end {
+		p.small.Put(head)
 		return err
 	}
-	if end {
-		return p.single(ctx, head[:n])
+	buf, err := p.acquire(ctx, p.limit(partSize))
+	if err == nil {
+		copy(buf[:], head[:])
 	}
-	buf, err := p.buffers.get(ctx, p.limit(p.partSize))
-	if err != nil {
-		return err
-	}
-	copy(*buf, head[:])
 	p.small.Put(head)
-	head = nil
+	if err != nil {
+		return err
+	}
 	return p.large(ctx, r, buf, n)
+}
+
+// acquire waits for a part buffer, up to the time limit. The caller that waits longest is served
+// first. Unused buffers are left to the garbage collector, so that an idle store holds no memory.
+func (s *Store) acquire(ctx context.Context, limit time.Duration) (*[partSize]byte, error) {
+	select {
+	case s.held <- struct{}{}:
+		return s.parts.Get().(*[partSize]byte), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(limit):
+		return nil, fmt.Errorf("%w: all %d buffers are in use", blobstore.ErrUnavailable, cap(s.held))
+	}
+}
+
+// spare returns another part buffer, or nil if none is free or another Put waits for one.
+func (s *Store) spare() *[partSize]byte {
+	select {
+	case s.held <- struct{}{}:
+		return s.parts.Get().(*[partSize]byte)
+	default:
+		return nil
+	}
+}
+
+func (s *Store) release(buf *[partSize]byte) {
+	s.parts.Put(buf)
+	<-s.held
 }
 
 // fill reads until the buffer is full or r ends. Unlike io.ReadFull, it doesn't treat an
@@ -115,15 +140,15 @@ const maxEmptyReads = 100 // as in package bufio
 
 // single stores a blob in one request.
 func (p *put) single(ctx context.Context, data []byte) error {
-	d := p.digest(data)
+	crc32c, sha256Hex := p.digest(data)
 	opts := p.options()
 	opts.DisableContentSha256 = true // the digest replaces another hash
 	opts.SetMatchETagExcept("*")
-	if d.crc32c != "" {
-		opts.UserMetadata[minio.ChecksumCRC32C.Key()] = d.crc32c
+	if crc32c != "" {
+		opts.UserMetadata[minio.ChecksumCRC32C.Key()] = crc32c
 	}
 	err := p.send(ctx, data, func(ctx context.Context, content io.Reader) error {
-		_, err := p.core.PutObject(ctx, p.bucket, p.object(p.key), content, int64(len(data)), "", d.sha256Hex, opts)
+		_, err := p.core.PutObject(ctx, p.bucket, p.object(p.key), content, int64(len(data)), "", sha256Hex, opts)
 		return err
 	})
 	p.size = int64(len(data))
@@ -134,26 +159,28 @@ func (p *put) options() minio.PutObjectOptions {
 	return minio.PutObjectOptions{UserMetadata: map[string]string{tokenName: p.token}}
 }
 
-// large stores a blob whose first n bytes are in buf, and returns buf.
-func (p *put) large(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
-	m, end, err := fill(ctx, r, (*buf)[n:])
+// large stores a blob whose first n bytes are in buf, and releases buf.
+func (p *put) large(ctx context.Context, r io.Reader, buf *[partSize]byte, n int) error {
+	m, end, err := fill(ctx, r, buf[n:])
 	n += m
 	if err == nil && end {
-		err = p.single(ctx, (*buf)[:n])
+		err = p.single(ctx, buf[:n])
 	}
 	if err == nil && !end {
 		err = p.begin(ctx)
 	}
 	if err != nil || end {
-		p.buffers.put(buf)
+		p.release(buf)
 		return err
 	}
-	err = p.sendAll(ctx, r, buf, n)
+	err = p.sendAll(ctx, r, buf)
 	if err == nil {
 		err = p.complete(ctx)
 	}
 	if err != nil {
-		p.abort(ctx)
+		p.cleanUp(ctx, func(ctx context.Context) error {
+			return p.core.AbortMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload)
+		})
 	}
 	return err
 }
@@ -170,95 +197,65 @@ func (p *put) begin(ctx context.Context) error {
 	}))
 }
 
-// partsUnderWay is how many parts of one Put are sent at once while the next one is filled, if
-// there are buffers. With one at a time, a server would use only one processor.
-const partsUnderWay = 2
+// partsAside is how many parts of one Put are sent at once while the next one is filled, if there
+// are buffers. With one at a time, a server would use only one processor.
+const partsAside = 2
 
-// sendAll sends all parts; the first one is in buf[:n]. It returns buf at the end. A Put keeps one
-// buffer to its end, so that it never waits for others; it takes more only while parts are being
-// sent, and only if they are free.
-func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
-	going, fail := context.WithCancelCause(ctx)
+// sendAll sends all parts, the first of which is in buf, and releases buf. A Put keeps one buffer
+// to its end, so that it never waits for others; it takes more only while parts are being sent, and
+// only if they are free.
+func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[partSize]byte) error {
+	reading, fail := context.WithCancelCause(ctx) // its cause is the first error
 	defer fail(nil)
-	s := sender{put: p, buf: buf, fail: fail, slots: make(chan struct{}, partsUnderWay)}
-	if err := s.run(ctx, going, r, n); err != nil {
-		fail(err)
+	var aside sync.WaitGroup
+	slots := make(chan struct{}, partsAside)
+	n, end := partSize, false
+	for number := 1; n > 0 && reading.Err() == nil; number++ {
+		var next *[partSize]byte
+		if !end && len(slots) < partsAside {
+			next = p.spare()
+		}
+		if next == nil {
+			if err := p.part(ctx, number, buf[:n]); err != nil {
+				fail(err)
+			}
+		} else {
+			full, size := buf, n
+			slots <- struct{}{}
+			aside.Go(func() {
+				if err := p.part(ctx, number, full[:size]); err != nil {
+					fail(err)
+				}
+				p.release(full)
+				<-slots
+			})
+			buf = next
+		}
+		n = 0
+		if !end {
+			var err error
+			if n, end, err = fill(reading, r, buf[:]); err != nil {
+				fail(err)
+			}
+		}
 	}
 	// If a part or the reader fails, other parts are not canceled: the server may be processing
 	// them, and finish them after the upload was aborted.
-	s.group.Wait()
-	p.buffers.put(s.buf)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	slices.SortFunc(p.parts, func(a, b minio.CompletePart) int { return cmp.Compare(a.PartNumber, b.PartNumber) })
-	return context.Cause(going)
-}
-
-// A sender sends the parts of a Put.
-type sender struct {
-	*put
-
-	buf   *[]byte                 // the buffer that is kept
-	fail  context.CancelCauseFunc // keeps the first error; reading stops then
-	slots chan struct{}           // has an element for every part that is being sent
-	group sync.WaitGroup
-}
-
-// run fills and sends part after part until going ends, the first one from buf[:n].
-func (s *sender) run(ctx, going context.Context, r io.Reader, n int) error {
-	end := false
-	for number := 1; n > 0; number++ {
-		if number > maxParts {
-			return fmt.Errorf("more than %d parts of %d bytes", maxParts, s.partSize)
-		}
-		if end || !s.sendAside(ctx, number, n) {
-			if err := s.part(ctx, number, (*s.buf)[:n]); err != nil {
-				return err
-			}
-		}
-		if end {
-			return nil
-		}
-		var err error
-		if n, end, err = fill(going, r, *s.buf); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sendAside sends the part in the buffer in the background and replaces the buffer. If no other
-// buffer is free, it does nothing and returns false.
-func (s *sender) sendAside(ctx context.Context, number, n int) bool {
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		return false
-	}
-	next := s.buffers.tryGet()
-	if next == nil {
-		<-s.slots
-		return false
-	}
-	full := s.buf
-	s.buf = next
-	s.group.Go(func() {
-		if err := s.part(ctx, number, (*full)[:n]); err != nil {
-			s.fail(err)
-		}
-		s.buffers.put(full)
-		<-s.slots
-	})
-	return true
+	aside.Wait()
+	p.release(buf)
+	slices.SortFunc(p.sent, func(a, b minio.CompletePart) int { return cmp.Compare(a.PartNumber, b.PartNumber) })
+	return cmp.Or(ctx.Err(), context.Cause(reading))
 }
 
 // part sends a part.
 func (p *put) part(ctx context.Context, number int, data []byte) error {
-	d := p.digest(data)
-	opts := minio.PutObjectPartOptions{Sha256Hex: d.sha256Hex, DisableContentSha256: true}
-	if d.crc32c != "" {
-		opts.CustomHeader = map[string][]string{minio.ChecksumCRC32C.KeyCapitalized(): {d.crc32c}}
+	if number > maxParts {
+		return fmt.Errorf("more than %d parts of %d bytes", maxParts, partSize)
+	}
+	crc32c, sha256Hex := p.digest(data)
+	opts := minio.PutObjectPartOptions{Sha256Hex: sha256Hex, DisableContentSha256: true}
+	if crc32c != "" {
+		opts.CustomHeader = map[string][]string{minio.ChecksumCRC32C.KeyCapitalized(): {crc32c}}
 	}
 	var part minio.ObjectPart
 	err := p.send(ctx, data, func(ctx context.Context, content io.Reader) (err error) {
@@ -270,7 +267,7 @@ func (p *put) part(ctx context.Context, number int, data []byte) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.parts = append(p.parts, minio.CompletePart{PartNumber: number, ETag: part.ETag, ChecksumCRC32C: d.crc32c})
+	p.sent = append(p.sent, minio.CompletePart{PartNumber: number, ETag: part.ETag, ChecksumCRC32C: crc32c})
 	p.size += int64(len(data))
 	return nil
 }
@@ -282,69 +279,48 @@ func (p *put) complete(ctx context.Context) error {
 	// Combining the parts takes the server a fraction of the time of sending them.
 	err := p.call(ctx, p.limit(p.size/16), func(ctx context.Context) error {
 		return repeat(ctx, conflict, func() error { // package minio retries other failures
-			_, err := p.core.CompleteMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload, p.parts, opts)
+			_, err := p.core.CompleteMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload, p.sent, opts)
 			return err
 		})
 	})
-	if err := p.settle(ctx, noAnswer(err)); err != nil {
-		return err
-	}
-	return p.confirm(ctx)
+	return p.settle(ctx, noAnswer(err))
 }
 
-// confirm compares the size that was read with the server's. It ignores the end of the context,
-// since it is short and the blob exists already.
-func (p *put) confirm(ctx context.Context) error {
-	info, err := p.head(context.WithoutCancel(ctx), p.key)
+// settle interprets the error of the last request by the blob that exists: if the response to an
+// earlier attempt was lost, it may be this Put's own. After an upload in parts, settle also compares
+// the size. It ignores the end of the context, since it is short and the blob may exist already.
+func (p *put) settle(ctx context.Context, err error) error {
+	taken := errors.Is(err, fs.ErrExist)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil // deleted meanwhile
-	case err != nil:
+	case err == nil && p.upload == "":
+		return nil
+	case err != nil && !taken && code(err) != minio.NoSuchUpload:
 		return err
-	case info.UserMetadata[tokenName] == "":
+	}
+	info, headErr := p.head(context.WithoutCancel(ctx), p.key)
+	token := info.UserMetadata[tokenName]
+	switch {
+	case errors.Is(headErr, fs.ErrNotExist):
+		return err // deleted meanwhile
+	case headErr != nil:
+		return headErr
+	case token == p.token && info.Size == p.size:
+		return nil
+	case token == p.token:
+		err = fmt.Errorf("%w: the server has %d of %d bytes", blobstore.ErrUnavailable, info.Size, p.size)
+	case err == nil && token == "":
 		// Clean aborted the upload, and parts that were being sent recreated it without its
 		// metadata.
 		err = fmt.Errorf("%w: the upload was aborted", blobstore.ErrUnavailable)
-	case !p.owns(&info):
-		return nil // deleted, and replaced by another blob
-	case info.Size != p.size:
-		err = fmt.Errorf("%w: the server has %d of %d bytes", blobstore.ErrUnavailable, info.Size, p.size)
+	case err != nil && !taken:
+		return fmt.Errorf("%w: %v", fs.ErrExist, err) //nolint:errorlint // it says that trying again may help
 	default:
-		return nil
+		return err // another Put's blob
 	}
 	p.cleanUp(ctx, func(ctx context.Context) error {
 		return p.core.RemoveObject(ctx, p.bucket, p.object(p.key), minio.RemoveObjectOptions{})
 	})
 	return err
-}
-
-// owns reports whether this Put created an object.
-func (p *put) owns(info *minio.ObjectInfo) bool { return info.UserMetadata[tokenName] == p.token }
-
-// settle interprets the error of the last request. If the response to an earlier attempt was lost,
-// the existing blob may be this Put's own.
-func (p *put) settle(ctx context.Context, err error) error {
-	taken := errors.Is(err, fs.ErrExist)
-	if !taken && code(err) != minio.NoSuchUpload {
-		return err
-	}
-	info, headErr := p.head(ctx, p.key)
-	switch {
-	case headErr == nil && p.owns(&info):
-		return nil
-	case headErr == nil && !taken:
-		return fmt.Errorf("%w: %v", fs.ErrExist, err) //nolint:errorlint // it says that trying again may help
-	case headErr == nil, errors.Is(headErr, fs.ErrNotExist):
-		return err // even if the conflicting blob is gone
-	}
-	return headErr
-}
-
-// abort removes the parts of a failed upload.
-func (p *put) abort(ctx context.Context) {
-	p.cleanUp(ctx, func(ctx context.Context) error {
-		return p.core.AbortMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload)
-	})
 }
 
 // cleanUp makes a request whose failure doesn't matter, even after the caller's context has ended.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -147,22 +146,12 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (*rea
 // readContentRange parses a header such as "bytes 5-9/20". It returns the size of the object and
 // the length of the response, which must begin at the offset.
 func readContentRange(header string, offset int64) (size, length int64, err error) {
-	wrong := fmt.Errorf("%w: an answer to the range at %d with %q", blobstore.ErrUnavailable, offset, header)
-	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
-	from, to, ok2 := strings.Cut(span, "-")
-	if !ok || !ok2 {
-		return 0, 0, wrong
+	var from, to int64
+	_, err = fmt.Sscanf(header, "bytes %d-%d/%d", &from, &to, &size)
+	if err != nil || from != offset || to < from || to >= size {
+		return 0, 0, fmt.Errorf("%w: an answer to the range at %d with %q", blobstore.ErrUnavailable, offset, header)
 	}
-	var numbers [3]int64
-	for i, text := range []string{from, to, total} {
-		if numbers[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return 0, 0, wrong
-		}
-	}
-	if numbers[0] != offset || numbers[1] < offset || numbers[1] >= numbers[2] {
-		return 0, 0, wrong
-	}
-	return numbers[2], numbers[1] - offset + 1, nil
+	return size, to - from + 1, nil
 }
 
 // A watch cancels requests when the server is silent for too long.

@@ -35,16 +35,14 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultPartSize = 5 << 20 // smallest part of S3, except for the last one
-	DefaultMemory   = 64 << 20
-	DefaultTimeout  = 10 * time.Second
+	DefaultMemory  = 64 << 20
+	DefaultTimeout = 10 * time.Second
 )
 
 // Limits of S3 (https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html).
 const (
-	minPartSize = 5 << 20
-	maxPartSize = 5 << 30
-	maxParts    = 10_000
+	partSize = 5 << 20 // the smallest, except for the last part
+	maxParts = 10_000
 )
 
 // smallSize is the largest size of a blob that needs no part buffer.
@@ -58,11 +56,8 @@ const attempts = 3
 
 // Options are the optional settings of [New].
 type Options struct {
-	// PartSize is the size of the parts of a large blob in bytes: from 5 MiB to 5 GiB. A blob has
-	// at most 10,000 parts. Defaults to DefaultPartSize.
-	PartSize int64
 	// Memory limits the content that all Puts of blobs larger than 256 KiB hold together, in bytes;
-	// each Put of a smaller blob holds up to 256 KiB in addition. It must be at least PartSize. If
+	// each Put of a smaller blob holds up to 256 KiB in addition. It must be at least 5 MiB. If
 	// all of it is in use, a Put waits as long as a part may take, and then fails with
 	// [blobstore.ErrUnavailable]. Defaults to DefaultMemory.
 	Memory int64
@@ -78,14 +73,14 @@ type Options struct {
 
 // A Store is a [blobstore.Store] and a [blobstore.Cleaner]. It needn't be closed.
 type Store struct {
-	core     *minio.Core
-	bucket   string
-	prefix   string // "" or ending in "/"
-	secure   bool
-	partSize int64
-	timeout  time.Duration
-	buffers  *buffers
-	small    sync.Pool // of *[smallSize]byte
+	core    *minio.Core
+	bucket  string
+	prefix  string // "" or ending in "/"
+	secure  bool
+	timeout time.Duration
+	small   sync.Pool     // of *[smallSize]byte
+	parts   sync.Pool     // of *[partSize]byte
+	held    chan struct{} // has an element for every part buffer in use
 }
 
 // New returns a Store for a bucket, which must exist. It makes no request; to check the server and
@@ -116,9 +111,10 @@ func New(bucket Bucket, credentials Credentials, opts *Options) (*Store, error) 
 		return nil, fmt.Errorf("s3blob: %w", err)
 	}
 	s := &Store{
-		core: core, bucket: bucket.Name, secure: secure, partSize: o.PartSize, timeout: o.Timeout,
-		buffers: newBuffers(int(o.PartSize), int(o.Memory/o.PartSize)),
-		small:   sync.Pool{New: func() any { return new([smallSize]byte) }},
+		core: core, bucket: bucket.Name, secure: secure, timeout: o.Timeout,
+		small: sync.Pool{New: func() any { return new([smallSize]byte) }},
+		parts: sync.Pool{New: func() any { return new([partSize]byte) }},
+		held:  make(chan struct{}, o.Memory/partSize),
 	}
 	if bucket.Prefix != "" {
 		s.prefix = bucket.Prefix + "/"
@@ -128,11 +124,8 @@ func New(bucket Bucket, credentials Credentials, opts *Options) (*Store, error) 
 
 // complete sets defaults and checks the other fields.
 func (o *Options) complete() error {
-	if o.PartSize == 0 {
-		o.PartSize = DefaultPartSize
-	}
 	if o.Memory == 0 {
-		o.Memory = max(DefaultMemory, o.PartSize)
+		o.Memory = DefaultMemory
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -141,10 +134,8 @@ func (o *Options) complete() error {
 		o.Transport = newTransport()
 	}
 	switch {
-	case o.PartSize < minPartSize || o.PartSize > maxPartSize:
-		return fmt.Errorf("parts of %d bytes; S3 takes %d to %d", o.PartSize, minPartSize, maxPartSize)
-	case o.Memory < o.PartSize:
-		return fmt.Errorf("%d bytes of memory are not enough for a part of %d", o.Memory, o.PartSize)
+	case o.Memory < partSize:
+		return fmt.Errorf("%d bytes of memory are not enough for a part of %d", o.Memory, partSize)
 	case o.Timeout < 0:
 		return fmt.Errorf("a timeout of %s", o.Timeout)
 	}

@@ -45,7 +45,6 @@ func TestConformance(t *testing.T) {
 		dirs.Store(s, dir)
 		return s
 	}, blobtest.Options{
-		Except: map[blobtest.Category]string{blobtest.Cleaning: "the store inside does it, and is held to it"},
 		Reopen: func(t testing.TB, s blobstore.Store) blobstore.Store {
 			dir, _ := dirs.Load(s)
 			return open(t, dir.(string))

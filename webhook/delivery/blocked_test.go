@@ -49,18 +49,3 @@ func TestBlockedEndpointLosesNoAttempt(t *testing.T) {
 		}
 	})
 }
-
-// The end of a run subtracts its part from the metrics.
-func TestBlockedMetricIsResetAtTheEnd(t *testing.T) {
-	q, m := newQueue(), newFigures()
-	e := endpoint("a")
-	e.Err = errors.New("no key")
-	q.add("d1", e, "body")
-	engine := newEngine(t, q, delivery.Options{Transport: roundTrip(ok), Metrics: m})
-	if n, err := engine.RunOnce(t.Context()); n != 0 || err != nil {
-		t.Fatal(n, err)
-	}
-	if m.blocked() != 0 || m.most != 1 {
-		t.Errorf("%d blocked, %d before", m.blocked(), m.most)
-	}
-}

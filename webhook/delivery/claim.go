@@ -134,40 +134,31 @@ func (r *run) wait(ctx context.Context) error {
 	})
 }
 
-// blocked has the endpoints with an Err, and when each was last logged.
+// blocked has the number of endpoints with an Err, and when they were last logged.
 type blocked struct {
-	count  int
-	warned map[string]time.Time
+	count int
+	at    time.Time
 }
 
 // warnAgain is the time between two warnings about the same endpoint.
 const warnAgain = time.Minute
 
-// checkBlocked logs and counts the endpoints with an Err.
+// checkBlocked counts the endpoints with an Err, and logs them if there are more or after a minute.
 func (r *run) checkBlocked(ctx context.Context, ready []Endpoint) {
-	b, now, count := &r.blocked, time.Now(), 0
+	var blocked []Endpoint
 	for i := range ready {
-		e := &ready[i]
-		if e.Err == nil {
-			continue
-		}
-		count++
-		if at, ok := b.warned[e.ID]; ok && now.Sub(at) < warnAgain {
-			continue
-		}
-		if b.warned == nil {
-			b.warned = make(map[string]time.Time)
-		}
-		b.warned[e.ID] = now
-		r.log(ctx, slog.LevelWarn, "webhook endpoint cannot be sent to: its deliveries wait",
-			slog.String("endpoint", e.ID), slog.Any("error", e.Err))
-	}
-	for id, at := range b.warned {
-		if now.Sub(at) >= warnAgain {
-			delete(b.warned, id)
+		if ready[i].Err != nil {
+			blocked = append(blocked, ready[i])
 		}
 	}
-	r.countBlocked(count)
+	if len(blocked) > r.blocked.count || len(blocked) > 0 && time.Since(r.blocked.at) >= warnAgain {
+		r.blocked.at = time.Now()
+		for i := range blocked {
+			r.log(ctx, slog.LevelWarn, "webhook endpoint cannot be sent to: its deliveries wait",
+				slog.String("endpoint", blocked[i].ID), slog.Any("error", blocked[i].Err))
+		}
+	}
+	r.countBlocked(len(blocked))
 }
 
 func (r *run) countBlocked(count int) {

@@ -22,7 +22,7 @@
 //   - webhook-timestamp: when the attempt was made, in seconds since 1970
 //   - webhook-signature: see [github.com/formsvc/toolkit/webhook.SignStandard]
 //   - Idempotency-Key: the delivery's identifier, too
-//   - User-Agent: see [Options.UserAgent]
+//   - User-Agent: formsvc-webhooks/1
 //   - traceparent and tracestate, if [Options.Tracer] sets them; they aren't signed
 //
 // and those of [Endpoint.Headers], except headers that the engine sets, that describe the message's
@@ -31,7 +31,7 @@
 // newer first.
 //
 // An attempt succeeds if the receiver replies with 2xx, and the body ends or exceeds
-// [Options.MaxAnswer], within [Options.Timeout] for the whole exchange. Everything else is a
+// 64 KiB, within [Options.Timeout] for the whole exchange. Everything else is a
 // failure. Redirects are failures, too: following one would send a signed payload to an unchecked
 // address. A failed delivery is retried after the delays of [Options.Retries]; after the last
 // failure [Options.OnFailure] is called. A [Replay] has one attempt and no notice.

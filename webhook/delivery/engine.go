@@ -19,9 +19,9 @@ import (
 //
 // Slow, dead or hostile receivers don't affect the others, because of these mechanisms:
 //
-//   - Two bulkheads. A request that takes longer than [Options.SlowAfter] moves from the fast to
-//     the slow one. Until its endpoint responds within SlowAfter again, it gets room in the slow
-//     bulkhead only.
+//   - Two bulkheads. A request that takes longer than a second moves from the fast to the slow
+//     one. Until its endpoint responds within a second again, it gets room in the slow bulkhead
+//     only.
 //   - A concurrency window for each endpoint. It begins with one, grows by one with each success up
 //     to [Options.PerEndpoint], and is one again after a failure without a response. A response
 //     with a status other than 2xx doesn't change it.
@@ -32,7 +32,7 @@ import (
 //   - A limit for each endpoint: it never has more slots of a bulkhead than are left free, nor more
 //     than a small part of the memory. So others find room even if many working endpoints begin to
 //     hang at once. The room is used up only if as many endpoints hang as there are slots, and for
-//     longer than SlowAfter only if they fill the slow bulkhead.
+//     longer than a second only if they fill the slow bulkhead.
 //   - Deficit round robin. Room goes to the account with the fewest deliveries in flight in the
 //     bulkhead, and within it to the endpoint with the fewest; equals take turns.
 //
@@ -43,7 +43,7 @@ import (
 //
 // What a run learns isn't stored. New endpoints share their half of the room with all endpoints
 // that don't work. If hundreds hang at a start, the first request of a working one can wait for
-// several times [Options.Timeout]. A larger SlowConcurrency shortens that wait.
+// several times [Options.Timeout]. A larger Concurrency shortens that wait.
 //
 // # Clocks
 //

@@ -5,13 +5,10 @@ package delivery_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,117 +147,4 @@ func TestReceiverThatDoesNotRead(t *testing.T) {
 	if a := q.get("d1").attempts[0]; a.Error != delivery.ClassTimeout {
 		t.Errorf("attempt %+v", a)
 	}
-}
-
-// At most MaxAnswer bytes and one more read of a response are taken from the connection.
-func TestResponseIsNotReadBeyondItsLimit(t *testing.T) {
-	for _, limit := range []int64{1, 4 << 10, 64 << 10} {
-		synctest.Test(t, func(t *testing.T) {
-			var sent atomic.Int64
-			p := newPipeNet(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				for {
-					n, err := w.Write(make([]byte, 1000))
-					if err != nil {
-						return
-					}
-					sent.Add(int64(n))
-				}
-			}))
-			defer p.close()
-			p.transport.DisableCompression = true
-			q := newQueue()
-			q.add("d1", endpoint("a"), "body")
-			engine := newEngine(t, q, delivery.Options{Transport: p.transport, MaxAnswer: limit})
-			if n, err := engine.RunOnce(t.Context()); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
-			// Buffers of 4 KiB on both sides.
-			if over := sent.Load() - limit; over > 16<<10 {
-				t.Errorf("%d bytes more than %d were taken", over, limit)
-			}
-		})
-	}
-}
-
-// All of them at once don't delay healthy receivers.
-func TestHostileReceiversDelayNoOthers(t *testing.T) {
-	t.Parallel()
-	q := newQueue()
-	healthy := scripted(t, func(conn net.Conn, r *bufio.Reader) {
-		for readRequest(r) {
-			_, _ = io.WriteString(conn, good+"Content-Length: 0\r\n\r\n")
-		}
-	})
-	for i, h := range hostile {
-		url := scripted(t, h.do)
-		for n := range 20 {
-			q.add(fmt.Sprintf("hostile%d-%d", i, n), delivery.Endpoint{ID: fmt.Sprint("hostile", i), URL: url, Secret: "s"}, "body")
-		}
-	}
-	stop := run(t, q, delivery.Options{DrainTimeout: -1})
-	for round := range 5 {
-		for i := range 10 {
-			for n := range 20 {
-				id := fmt.Sprint("healthy", i)
-				q.add(fmt.Sprintf("%s-%d-%d", id, round, n), delivery.Endpoint{ID: id, URL: healthy, Secret: "s"}, "body")
-			}
-		}
-		// The test's own time limit is far below a Timeout for each delivery.
-		for q.delivered("healthy") != 200*(round+1) {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	stop()
-}
-
-// Receivers that send as many headers as allowed, and then drip the rest, take little memory.
-func TestHeadersHoldLittleMemory(t *testing.T) {
-	var head strings.Builder
-	head.WriteString(good)
-	for i := 0; head.Len() < 15<<10; i++ {
-		fmt.Fprintf(&head, "%x:\r\n", i)
-	}
-	for _, tt := range []struct {
-		name, head string
-		most       int64 // KiB for each receiver
-	}{
-		{"dripping body", head.String() + "\r\n.", 120},
-		{"dripping headers", head.String(), 360},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			const receivers = 60
-			var waiting atomic.Int32
-			url := scripted(t, func(conn net.Conn, r *bufio.Reader) {
-				if readRequest(r) {
-					_, _ = io.WriteString(conn, tt.head)
-					waiting.Add(1)
-					_, _ = io.Copy(io.Discard, r)
-				}
-			})
-			q := newQueue()
-			for i := range receivers {
-				q.add(fmt.Sprint("d", i), delivery.Endpoint{ID: fmt.Sprint("e", i), URL: url, Secret: "s"}, "body")
-			}
-			before := heap()
-			run(t, q, delivery.Options{Concurrency: 2 * receivers, DrainTimeout: -1})
-			for waiting.Load() != receivers {
-				time.Sleep(time.Millisecond)
-			}
-			each := tt.most + 1
-			for try := 0; each > tt.most && try < 12_000; try++ { // the last may not be parsed yet
-				time.Sleep(10 * time.Millisecond)
-				each = (heap() - before) >> 10 / receivers
-			}
-			if each > tt.most {
-				t.Errorf("%d KiB held for each receiver", each)
-			}
-		})
-	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -140,29 +140,6 @@ func TestHalfOfTheReceiversHang(t *testing.T) {
 	})
 }
 
-// The throughput of the others drops only until the hanging is detected after a second, and only a
-// little.
-func TestHalfOfTheReceiversHangUnderLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, w := newQueue(), newReceivers()
-		run(t, q, delivery.Options{Transport: w})
-		warmUp(t, q, "hanging", 10)
-		warmUp(t, q, "healthy", 10)
-		w.hang.Store(true)
-		q.addTo("hanging", 10, 100)
-		synctest.Wait()
-		q.addTo("healthy", 10, 300)
-		time.Sleep(time.Second)
-		if got := q.delivered("healthy") - 100; got < 450 {
-			t.Errorf("%d delivered in the first second, want five at a time", got)
-		}
-		time.Sleep(550 * time.Millisecond)
-		if got := q.delivered("healthy") - 100; got != 3000 {
-			t.Errorf("%d of 3000 delivered half a second later", got)
-		}
-	})
-}
-
 // A hundred receivers that were never up don't delay ten known ones.
 func TestManyHangingReceivers(t *testing.T) {
 	for _, hanging := range []int{100, 1000} {
@@ -191,25 +168,6 @@ func TestManyHangingReceivers(t *testing.T) {
 	}
 }
 
-// A slow receiver gets as many concurrent requests as others.
-func TestSlowReceiverKeepsItsShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, w := newQueue(), newReceivers()
-		w.hang.Store(true)
-		run(t, q, delivery.Options{Concurrency: 64, PerEndpoint: 8, Transport: w})
-		q.addTo("slow", 1, 200)
-		q.addTo("hanging", 50, 10)
-		q.addTo("healthy", 20, 100)
-		time.Sleep(30*time.Second + time.Millisecond)
-		for i := range 10 {
-			if got := w.at("slow0"); got != 8 {
-				t.Errorf("%d requests at once after %d s, want 8", got, 30+2*i)
-			}
-			time.Sleep(2 * time.Second)
-		}
-	})
-}
-
 // A failed endpoint is probed by one request at a time, and regains its window by successes.
 func TestRecoveringReceiverRegainsItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -232,88 +190,6 @@ func TestRecoveringReceiverRegainsItsWindow(t *testing.T) {
 		}
 		if fmt.Sprint(at) != "[1 2 4 8 8 8 8 8]" {
 			t.Errorf("requests at once: %v", at)
-		}
-	})
-}
-
-// Each claim continues with the endpoint after the one served last.
-func TestClaimsRotate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		rec := &recorder{next: func(*http.Request) (*http.Response, error) {
-			time.Sleep(500 * time.Millisecond)
-			return answer(200)
-		}}
-		for i := range 8 {
-			for _, e := range []string{"a", "b", "c", "d"} {
-				q.add(fmt.Sprint(e, i), endpoint(e), "body")
-			}
-		}
-		run(t, q, delivery.Options{Transport: rec, Concurrency: 1})
-		time.Sleep(4*time.Second + time.Millisecond)
-		got := ""
-		for _, c := range rec.seen() {
-			got += c.delivery[:1]
-		}
-		if got != "abcdabcda" {
-			t.Errorf("served %q", got)
-		}
-	})
-}
-
-// Claims never exceed the room.
-func TestClaimsOnlyForFreeSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		for i := range 50 {
-			q.add(fmt.Sprint("d", i), endpoint(fmt.Sprint("e", i)), "body")
-		}
-		run(t, q, delivery.Options{Transport: roundTrip(hang), Concurrency: 14, SlowConcurrency: 10})
-		time.Sleep(20 * time.Second)
-		leased := 0
-		for i := range 50 {
-			if !q.get(fmt.Sprint("d", i)).until.IsZero() {
-				leased++
-			}
-		}
-		// Half of both bulkheads.
-		if leased != 7+5 {
-			t.Errorf("%d leased", leased)
-		}
-		for _, req := range q.requests {
-			if len(req.Shares) == 0 || req.Lease != time.Minute {
-				t.Errorf("request %+v", req)
-			}
-			for _, s := range req.Shares {
-				if s.N != 1 {
-					t.Errorf("share %+v", s)
-				}
-			}
-		}
-	})
-}
-
-// First attempts go before retries, but not forever.
-func TestRetriesAreNotStarved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		rec := &recorder{next: func(*http.Request) (*http.Response, error) {
-			time.Sleep(100 * time.Millisecond) // prevents prefetching
-			return answer(200)
-		}}
-		for i := range 12 {
-			q.add(fmt.Sprint("first", i), endpoint("a"), "body")
-			q.add(fmt.Sprint("retry", i), endpoint("a"), "body")
-			q.update(fmt.Sprint("retry", i), func(r *row) { r.claim.Kind, r.claim.Attempts = delivery.Retry, 1 })
-		}
-		run(t, q, delivery.Options{Transport: rec, PerEndpoint: 1})
-		time.Sleep(10 * time.Second)
-		got := ""
-		for _, c := range rec.seen()[:12] {
-			got += c.delivery[:1]
-		}
-		if got != "fffrfffrfffr" {
-			t.Errorf("sent in the order %s", got)
 		}
 	})
 }

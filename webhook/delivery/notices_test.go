@@ -171,20 +171,6 @@ func TestHangingNoticeIsCanceled(t *testing.T) {
 	})
 }
 
-// Without OnFailure notices stay untouched.
-func TestNoticesWithoutOnFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.add("d1", endpoint("a"), "body")
-		run(t, q, delivery.Options{Transport: roundTrip(refuse), Retries: []time.Duration{}})
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if len(q.notices) != 1 || !q.notices[0].until.IsZero() {
-			t.Errorf("notices %+v", q.notices[0])
-		}
-	})
-}
-
 // A shutdown starts no notice, and waits for running ones for a limited time.
 func TestShutdownDuringNotice(t *testing.T) {
 	for _, tt := range []struct {
@@ -222,27 +208,6 @@ func TestShutdownDuringNotice(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The same for RunOnce, which would otherwise wait for the end of the lease.
-func TestRunOnceEndsDuringNotice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.notices = append(q.notices, &notice{Failure: delivery.Failure{Delivery: "d1"}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		_, err := newEngine(t, q, delivery.Options{
-			Transport: roundTrip(ok),
-			OnFailure: func(ctx context.Context, _ delivery.Failure) error {
-				<-ctx.Done()
-				return ctx.Err()
-			},
-		}).RunOnce(ctx)
-		if took := time.Since(start); took != 11*time.Second || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("took %v: %v", took, err)
-		}
-	})
 }
 
 // A replay has one attempt, and its failure causes no notice.

@@ -51,26 +51,6 @@ func TestRunOnceDeliversEverythingDue(t *testing.T) {
 	})
 }
 
-func TestRunOnceWaitsForNotices(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.add("d1", endpoint("a"), "body")
-		done := false
-		_, err := newEngine(t, q, delivery.Options{
-			Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("broken") }),
-			Retries:   []time.Duration{},
-			OnFailure: func(ctx context.Context, f delivery.Failure) error {
-				time.Sleep(30 * time.Second)
-				done = ctx.Err() == nil && f.Error == delivery.ClassTransport
-				return nil
-			},
-		}).RunOnce(t.Context())
-		if err != nil || !done {
-			t.Error(err, done)
-		}
-	})
-}
-
 func TestRunOnceErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

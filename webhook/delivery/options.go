@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -24,21 +23,24 @@ const (
 	// DefaultPerEndpoint is the largest concurrency window. A smaller one can't keep a receiver
 	// busy while the queue commits.
 	DefaultPerEndpoint = 64
-	// DefaultSlowAfter is long for a receiver that replies before it does its work.
-	DefaultSlowAfter = time.Second
 	// DefaultMaxBytes is in bytes: 67 payloads of the largest size.
 	DefaultMaxBytes = 64 << 20
 	// DefaultLease leaves half of the time for the queue.
 	DefaultLease = time.Minute
 	// DefaultPollInterval is the longest delay of a retry.
 	DefaultPollInterval = time.Second
-	// DefaultMaxAnswer is in bytes. Reading that much is cheaper than a new connection.
-	DefaultMaxAnswer = 64 << 10
 	// DefaultDrainTimeout fits, with the time to record outcomes, into the 30 seconds that process
 	// managers usually allow.
 	DefaultDrainTimeout = 10 * time.Second
-	// DefaultUserAgent names the sender.
-	DefaultUserAgent = "formsvc-webhooks/1"
+)
+
+const (
+	// slowAfter is long for a receiver that replies before it does its work.
+	slowAfter = time.Second
+	// maxAnswer is how much of a response's body is read, in bytes. Reading that much is cheaper
+	// than a new connection.
+	maxAnswer = 64 << 10
+	userAgent = "formsvc-webhooks/1"
 )
 
 // DefaultRetries returns the delays in the service's documentation, under Delivery rules: 1, 5 and
@@ -67,20 +69,13 @@ type Options struct {
 	// Concurrency is the number of slots of the fast bulkhead, which is for requests in their first
 	// moments; see Isolation at [Engine]. A delivery has a slot from its claim until its outcome is
 	// recorded. Endpoints that haven't accepted anything yet, or since they last failed, have at
-	// most half of the slots together. Defaults to [DefaultConcurrency].
+	// most half of the slots together.
+	//
+	// The slow bulkhead, for requests that take longer than a second and for endpoints that are
+	// known to be slow, has four times as many slots in addition, and the same rule. Others wait
+	// only if 4*Concurrency/PerEndpoint endpoints begin to hang within Timeout. A waiting request
+	// costs a connection and a few goroutines. Defaults to [DefaultConcurrency].
 	Concurrency int
-
-	// SlowConcurrency is the number of additional slots of the slow bulkhead, for requests that
-	// take longer than SlowAfter and for endpoints that are known to be slow. Endpoints that
-	// haven't accepted anything yet, or since they last failed, have at most half of the slots
-	// together. Others wait only if SlowConcurrency/PerEndpoint endpoints begin to hang within
-	// Timeout. A waiting request costs a connection and a few goroutines. Defaults to four times
-	// Concurrency.
-	SlowConcurrency int
-
-	// SlowAfter is how long a request stays in the fast bulkhead.
-	// Defaults to [DefaultSlowAfter].
-	SlowAfter time.Duration
 
 	// PerEndpoint is the largest concurrency window of an endpoint. The window begins with one
 	// request and grows by one with each success; a failure without a response resets it to one.
@@ -91,7 +86,7 @@ type Options struct {
 	// a payload counts as 1 MB, which the service never exceeds. Larger payloads of other queues
 	// may exceed MaxBytes by the difference. One payload is always allowed. Slow endpoints, and
 	// those that haven't accepted anything yet or since they last failed, have at most half of it
-	// together. Any endpoint has about MaxBytes*PerEndpoint/SlowConcurrency at most. Defaults to
+	// together. Any endpoint has about MaxBytes*PerEndpoint/Concurrency/4 at most. Defaults to
 	// [DefaultMaxBytes].
 	MaxBytes int64
 
@@ -104,11 +99,6 @@ type Options struct {
 	// PollInterval is how often the engine asks a queue that doesn't wake it. Defaults to
 	// [DefaultPollInterval].
 	PollInterval time.Duration
-
-	// MaxAnswer is how many bytes of a response's body are read. If the body is longer, the
-	// connection is closed instead of reused. The first 4 KiB are kept in [Attempt.Answer].
-	// Defaults to [DefaultMaxAnswer].
-	MaxAnswer int64
 
 	// DrainTimeout is how long requests in flight may continue after the context ended. Requests
 	// that are canceled then return to the queue and don't count as attempts. A negative value
@@ -152,10 +142,6 @@ type Options struct {
 	// Now is the clock for due times, leases and durations. Time limits and pauses use the real
 	// clock. Defaults to [time.Now].
 	Now func() time.Time
-
-	// UserAgent is the User-Agent header, printable ASCII.
-	// Defaults to [DefaultUserAgent].
-	UserAgent string
 }
 
 // withDefaults returns the options with defaults filled in. It doesn't change opts.
@@ -169,15 +155,11 @@ func withDefaults(opts *Options) (Options, error) {
 	}
 	fill(&o.Timeout, DefaultTimeout)
 	fill(&o.Concurrency, DefaultConcurrency)
-	fill(&o.SlowConcurrency, 4*o.Concurrency)
-	fill(&o.SlowAfter, DefaultSlowAfter)
 	fill(&o.PerEndpoint, max(1, min(DefaultPerEndpoint, o.Concurrency/2)))
 	fill(&o.MaxBytes, DefaultMaxBytes)
 	fill(&o.Lease, max(DefaultLease, o.Timeout+30*time.Second))
 	fill(&o.PollInterval, DefaultPollInterval)
-	fill(&o.MaxAnswer, DefaultMaxAnswer)
 	fill(&o.DrainTimeout, DefaultDrainTimeout)
-	fill(&o.UserAgent, DefaultUserAgent)
 	fill(&o.Logger, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
@@ -213,9 +195,7 @@ func (o *Options) validate() error {
 		value int64
 	}{
 		{"Timeout", int64(o.Timeout)}, {"Lease", int64(o.Lease)}, {"PollInterval", int64(o.PollInterval)},
-		{"Concurrency", int64(o.Concurrency)}, {"SlowConcurrency", int64(o.SlowConcurrency)},
-		{"SlowAfter", int64(o.SlowAfter)}, {"MaxBytes", o.MaxBytes}, {"PerEndpoint", int64(o.PerEndpoint)},
-		{"MaxAnswer", o.MaxAnswer},
+		{"Concurrency", int64(o.Concurrency)}, {"MaxBytes", o.MaxBytes}, {"PerEndpoint", int64(o.PerEndpoint)},
 	} {
 		if option.value < 0 {
 			return fmt.Errorf("delivery: %s is negative", option.name)
@@ -226,9 +206,6 @@ func (o *Options) validate() error {
 		return errors.New("delivery: a delay in Retries is negative")
 	case o.Transport != nil && o.Control != nil:
 		return errors.New("delivery: Control has no effect on a given Transport")
-	// Otherwise every single request would fail.
-	case strings.ContainsFunc(o.UserAgent, func(r rune) bool { return r < ' ' || r > '~' }):
-		return errors.New("delivery: UserAgent is not printable ASCII")
 	}
 	return nil
 }

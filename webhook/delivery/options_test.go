@@ -22,21 +22,16 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("no queue")
 	}
 	for name, o := range map[string]delivery.Options{
-		"Timeout":             {Timeout: -1},
-		"Lease":               {Lease: -1},
-		"Lease (30s)":         {Lease: 30 * time.Second},
-		"Lease (34.999s)":     {Lease: 34999 * time.Millisecond},
-		"PollInterval":        {PollInterval: -1},
-		"Concurrency":         {Concurrency: -1},
-		"PerEndpoint":         {PerEndpoint: -1},
-		"SlowConcurrency":     {SlowConcurrency: -1},
-		"SlowAfter":           {SlowAfter: -1},
-		"MaxBytes":            {MaxBytes: -1},
-		"MaxAnswer":           {MaxAnswer: -1},
-		"Retries":             {Retries: []time.Duration{time.Second, -1}},
-		"Control":             {Control: local, Transport: http.DefaultTransport},
-		"UserAgent is not":    {UserAgent: "a\r\nX-Service-Attempt: 1"},
-		"UserAgent is not pr": {UserAgent: "é"},
+		"Timeout":         {Timeout: -1},
+		"Lease":           {Lease: -1},
+		"Lease (30s)":     {Lease: 30 * time.Second},
+		"Lease (34.999s)": {Lease: 34999 * time.Millisecond},
+		"PollInterval":    {PollInterval: -1},
+		"Concurrency":     {Concurrency: -1},
+		"PerEndpoint":     {PerEndpoint: -1},
+		"MaxBytes":        {MaxBytes: -1},
+		"Retries":         {Retries: []time.Duration{time.Second, -1}},
+		"Control":         {Control: local, Transport: http.DefaultTransport},
 	} {
 		if _, err := delivery.New(newQueue(), &o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -57,22 +52,6 @@ func TestNewAccepts(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-}
-
-// The caller may change the options afterwards.
-func TestNewCopiesOptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := delivery.Options{Retries: []time.Duration{time.Hour}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			return answer(500)
-		})}
-		q := newQueue()
-		engine := newEngine(t, q, o)
-		o.Retries[0] = 0
-		q.add("d1", endpoint("a"), "body")
-		if n, err := engine.RunOnce(t.Context()); n != 1 || err != nil {
-			t.Error(n, err)
-		}
-	})
 }
 
 func TestNowIsTheClockOfTheQueue(t *testing.T) {

@@ -52,21 +52,6 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 	}
 }
 
-// A refused outcome isn't counted.
-func TestRefusedOutcomeIsNotCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.add("d1", endpoint("a"), "body")
-		engine := newEngine(t, q, delivery.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			q.update("d1", func(r *row) { r.claim.Lease++ })
-			return answer(200)
-		})})
-		if n, err := engine.RunOnce(t.Context()); n != 0 || err != nil || q.refused != 1 {
-			t.Errorf("RunOnce: %d, %v; %d refused", n, err, q.refused)
-		}
-	})
-}
-
 func TestFinishOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -94,28 +79,6 @@ func TestFinishOutage(t *testing.T) {
 			if n != 1 {
 				t.Errorf("%s was sent %d times", id, n)
 			}
-		}
-	})
-}
-
-// An outage longer than the lease causes a duplicate and nothing else.
-func TestFinishOutageLongerThanLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		start := time.Now()
-		q.onFinish = func([]delivery.Outcome) error {
-			if time.Since(start) < 90*time.Second {
-				return errOutage
-			}
-			return nil
-		}
-		rec := &recorder{next: ok}
-		run(t, q, delivery.Options{Transport: rec})
-		q.add("d1", endpoint("a"), "body")
-		time.Sleep(5 * time.Minute)
-		r := q.get("d1")
-		if r.result != delivery.Delivered || len(r.attempts) != 1 || r.claim.Lease != 2 || len(rec.seen()) != 2 {
-			t.Errorf("%d requests, %+v", len(rec.seen()), r)
 		}
 	})
 }

@@ -63,7 +63,7 @@ type job struct {
 func (e *Engine) start(ctx context.Context) *run {
 	r := &run{Engine: e, failures: make(chan struct{}, 1)}
 	r.monitor.s, r.monitor.metrics = schedule.New(schedule.Limits{
-		Fast: e.opts.Concurrency, Slow: e.opts.SlowConcurrency, Window: e.opts.PerEndpoint, Bytes: e.opts.MaxBytes, Remember: 10_000,
+		Fast: e.opts.Concurrency, Slow: 4 * e.opts.Concurrency, Window: e.opts.PerEndpoint, Bytes: e.opts.MaxBytes, Remember: 10_000,
 	}), e.opts.Metrics
 	r.results.more = make(chan struct{}, 1)
 	r.work, r.stopAll = context.WithCancel(context.WithoutCancel(ctx))

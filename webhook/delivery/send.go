@@ -112,7 +112,7 @@ func (r *run) deliverOne(j *job) *job {
 		r.release(j)
 		return nil
 	}
-	timer := time.AfterFunc(r.opts.SlowAfter, func() {
+	timer := time.AfterFunc(slowAfter, func() {
 		r.change(func(s *schedule.Scheduler) schedule.Effect { return s.Slow(j.scheduled) })
 	})
 	j.outcome = r.attempt(j)
@@ -182,7 +182,7 @@ func (r *run) attempt(j *job) Outcome {
 // It calls the transport directly, since an http.Client would follow redirects and put the URL into
 // its errors.
 func (e *Engine) exchange(ctx context.Context, j *job, number int, at time.Time) (status int, answer []byte, err error) {
-	req, err := e.request(ctx, j, number, at)
+	req, err := newRequest(ctx, j, number, at)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -198,19 +198,19 @@ func (e *Engine) exchange(ctx context.Context, j *job, number int, at time.Time)
 		// The body is the bare connection, which never ends.
 		return resp.StatusCode, nil, nil
 	}
-	answer, err = readAnswer(resp.Body, e.opts.MaxAnswer)
+	answer, err = readAnswer(resp.Body)
 	return resp.StatusCode, answer, err
 }
 
-// readAnswer reads at most limit bytes and returns the first of them. If the body ends within the
-// limit, the connection can be reused.
-func readAnswer(body io.Reader, limit int64) ([]byte, error) {
+// readAnswer reads at most maxAnswer bytes and returns the first of them. If the body ends within
+// that, the connection can be reused; otherwise it is closed.
+func readAnswer(body io.Reader) ([]byte, error) {
 	if body == http.NoBody {
 		return nil, nil
 	}
-	kept, err := io.ReadAll(io.LimitReader(body, min(keepAnswer, limit)))
+	kept, err := io.ReadAll(io.LimitReader(body, keepAnswer))
 	if err == nil {
-		_, err = io.Copy(io.Discard, io.LimitReader(body, limit-int64(len(kept))))
+		_, err = io.Copy(io.Discard, io.LimitReader(body, maxAnswer-int64(len(kept))))
 	}
 	if len(kept) == 0 {
 		kept = nil

@@ -1,7 +1,6 @@
 package delivery_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -51,14 +50,14 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 				return nil, r.Context().Err()
 			}
 		}}
-		stop := run(t, q, delivery.Options{Transport: rec, Concurrency: 4, SlowAfter: time.Minute})
+		stop := run(t, q, delivery.Options{Transport: rec, Concurrency: 4})
 		for _, id := range []string{"d1", "d2", "d3"} {
 			q.add(id, endpoint(id), "body")
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second / 2) // they aren't slow yet, so there is no room for the third
 		begin := time.Now()
 		stop()
-		if took := time.Since(begin); took != 5*time.Second {
+		if took := time.Since(begin); took != 5500*time.Millisecond {
 			t.Errorf("Run returned after %v", took)
 		}
 		if n := q.count(delivery.Delivered); n != 2 {
@@ -66,64 +65,6 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		}
 		if r := q.get("d3"); len(rec.seen()) != 2 || r.claim.Lease != 0 {
 			t.Errorf("claimed after the end: %+v", r)
-		}
-	})
-}
-
-// A run that ends during Ready claims nothing.
-func TestShutdownDuringReady(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.onReady = func() error {
-			time.Sleep(2 * time.Second)
-			return nil
-		}
-		q.add("d1", endpoint("a"), "body")
-		stop := run(t, q, delivery.Options{Transport: roundTrip(ok)})
-		time.Sleep(time.Second)
-		stop()
-		if r := q.get("d1"); r.claim.Lease != 0 {
-			t.Errorf("%+v", r)
-		}
-	})
-}
-
-// A claim that is under way when the context ends is released.
-func TestShutdownDuringClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.onClaim = func(delivery.ClaimRequest) error {
-			time.Sleep(2 * time.Second)
-			return nil
-		}
-		rec := &recorder{next: func(*http.Request) (*http.Response, error) { return answer(200) }}
-		q.add("d1", endpoint("a"), "body")
-		stop := run(t, q, delivery.Options{Transport: rec})
-		time.Sleep(time.Second)
-		stop()
-		r := q.get("d1")
-		if r.claim.Lease != 1 || !r.until.IsZero() || r.result != 0 || len(rec.seen()) != 0 {
-			t.Errorf("%d requests, %+v", len(rec.seen()), r)
-		}
-	})
-}
-
-// No request starts after the end, even if its payload is being loaded.
-func TestShutdownDuringPayloads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.onLoad = func([]string) error {
-			time.Sleep(2 * time.Second)
-			return nil
-		}
-		rec := &recorder{next: ok}
-		stop := run(t, q, delivery.Options{Transport: rec})
-		q.add("d1", endpoint("a"), "body")
-		time.Sleep(time.Second)
-		stop()
-		r := q.get("d1")
-		if r.claim.Lease != 1 || !r.until.IsZero() || r.result != 0 || len(rec.seen()) != 0 {
-			t.Errorf("%d requests, %+v", len(rec.seen()), r)
 		}
 	})
 }
@@ -174,16 +115,32 @@ func TestShutdownFlushesAfterOutage(t *testing.T) {
 	})
 }
 
-func TestRunAfterEnd(t *testing.T) {
-	q := newQueue()
-	q.add("d1", endpoint("a"), "body")
-	engine := newEngine(t, q, delivery.Options{Transport: roundTrip(hang)})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := engine.Run(ctx); err != nil {
-		t.Error(err)
+// A run that ends during a call of the queue sends nothing, and releases what the call has claimed.
+func TestShutdownDuringACall(t *testing.T) {
+	pause := func() error {
+		time.Sleep(2 * time.Second)
+		return nil
 	}
-	if r := q.get("d1"); r.claim.Lease != 0 {
-		t.Error("claimed")
+	for name, tt := range map[string]struct {
+		slow   func(q *memQueue)
+		leases int
+	}{
+		"Ready":    {func(q *memQueue) { q.onReady = pause }, 0},
+		"Claim":    {func(q *memQueue) { q.onClaim = func(delivery.ClaimRequest) error { return pause() } }, 1},
+		"Payloads": {func(q *memQueue) { q.onLoad = func([]string) error { return pause() } }, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue()
+			tt.slow(q)
+			rec := &recorder{next: ok}
+			q.add("d1", endpoint("a"), "body")
+			stop := run(t, q, delivery.Options{Transport: rec})
+			time.Sleep(time.Second)
+			stop()
+			r := q.get("d1")
+			if int(r.claim.Lease) != tt.leases || !r.until.IsZero() || r.result != 0 || len(rec.seen()) != 0 {
+				t.Errorf("during %s: %d requests, %+v", name, len(rec.seen()), r)
+			}
+		})
 	}
 }

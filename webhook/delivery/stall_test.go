@@ -23,7 +23,7 @@ func TestBacklogNeedsNoPoll(t *testing.T) {
 				mu.Lock()
 				d := time.Duration(r.Int64N(int64(most)))
 				if r.IntN(200) == 0 {
-					d *= 100
+					d *= 300 // some requests become slow
 				}
 				mu.Unlock()
 				time.Sleep(d)
@@ -38,7 +38,7 @@ func TestBacklogNeedsNoPoll(t *testing.T) {
 			q.addTo("busy", 1+int(seed%3), 1000)
 			begin := time.Now()
 			stop := run(t, q, delivery.Options{
-				Transport: rec, Concurrency: 8 << (seed % 4), PerEndpoint: 4, PollInterval: time.Hour, SlowAfter: 100 * time.Millisecond,
+				Transport: rec, Concurrency: 8 << (seed % 4), PerEndpoint: 4, PollInterval: time.Hour,
 			})
 			for q.delivered("busy") < 1000*(1+int(seed%3)) {
 				time.Sleep(time.Second)

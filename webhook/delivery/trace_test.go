@@ -99,29 +99,3 @@ func TestTracer(t *testing.T) {
 		}
 	})
 }
-
-// A request that a shutdown cancels ends its span, too.
-func TestTracerOfACanceledAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tracer := new(attempts)
-		stop := run(t, tracedQueue(), delivery.Options{Transport: roundTrip(hang), Tracer: tracer, DrainTimeout: -1})
-		time.Sleep(time.Second)
-		stop()
-		if len(tracer.ended) != 1 || tracer.ended[0].Result != delivery.Released || tracer.ended[0].Attempt.Error != delivery.ClassCanceled {
-			t.Errorf("ended %+v", tracer.ended)
-		}
-	})
-}
-
-func TestWithoutTracer(t *testing.T) {
-	t.Parallel()
-	rec := &recorder{next: func(*http.Request) (*http.Response, error) { return answer(200) }}
-	if n, err := newEngine(t, tracedQueue(), delivery.Options{Transport: rec}).RunOnce(t.Context()); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
-	for _, name := range []string{"traceparent", "tracestate"} {
-		if got := rec.seen()[0].header.Values(name); len(got) != 0 {
-			t.Errorf("%s: %q is sent", name, got)
-		}
-	}
-}

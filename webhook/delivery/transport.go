@@ -19,7 +19,7 @@ var ErrAddressRefused = errors.New("delivery: address refused")
 func newTransport(o *Options) *http.Transport {
 	step := min(10*time.Second, o.Timeout)
 	dialer := &net.Dialer{Timeout: step, KeepAlive: 30 * time.Second, Control: guard(o.Control)}
-	inFlight := o.Concurrency + o.SlowConcurrency
+	inFlight := 5 * o.Concurrency // in both bulkheads
 	return &http.Transport{
 		// A proxy from the environment would bypass Control.
 		Proxy:       nil,

@@ -132,7 +132,6 @@ func (s *sender) send(url string) ([]string, error) {
 type nameServer struct {
 	mu     sync.Mutex
 	answer func(name string) []netip.Addr
-	asked  int
 	addr   string
 }
 
@@ -173,12 +172,6 @@ func (s *nameServer) setFunc(answer func(name string) []netip.Addr) {
 	s.answer = answer
 }
 
-func (s *nameServer) queries() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked
-}
-
 func (s *nameServer) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", s.addr)
@@ -198,7 +191,6 @@ func (s *nameServer) reply(query []byte) []byte {
 	kind := binary.BigEndian.Uint16(query[end+1:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
 	var answers []byte
 	var count uint16
 	for _, addr := range s.answer(strings.Join(labels, ".")) {

@@ -161,17 +161,3 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
-
-// Changing the options afterwards doesn't change the policy.
-func TestNewCopies(t *testing.T) {
-	t.Parallel()
-	opts := &egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	p, err := egress.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.Allow[0] = netip.MustParsePrefix("127.0.0.0/8")
-	if err := p.CheckAddr(at("127.0.0.1", 80)); !refused(err) {
-		t.Error(err)
-	}
-}

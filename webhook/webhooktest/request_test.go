@@ -77,10 +77,3 @@ func TestHeaderIsOfStandardWebhooks(t *testing.T) {
 		}
 	})
 }
-
-func TestHeaderOfABodyThatIsNotAnEvent(t *testing.T) {
-	h := webhooktest.Header(secret, []byte("hello"))
-	if _, ok := h[http.CanonicalHeaderKey(webhook.EventHeader)]; ok {
-		t.Error("an event header for a body that is not an event")
-	}
-}

@@ -89,9 +89,9 @@ func readVectors() (file vectorFile, err error) {
 func convert(entries []vectorEntry, tolerance time.Duration) ([]Vector, error) {
 	all := make([]Vector, 0, len(entries))
 	for _, e := range entries {
-		want, err := wantError(e.Want)
-		if err != nil {
-			return nil, fmt.Errorf("webhooktest: vectors.json: %s: %w", e.Name, err)
+		want, ok := outcomes[e.Want]
+		if !ok {
+			return nil, fmt.Errorf("webhooktest: vectors.json: %s: unknown outcome %q", e.Name, e.Want)
 		}
 		v := Vector{Name: e.Name, Secrets: e.Secrets, Header: http.Header{}, Body: e.Body, Tolerance: tolerance, Want: want}
 		if e.Fill.Count > 0 {
@@ -110,26 +110,14 @@ func convert(entries []vectorEntry, tolerance time.Duration) ([]Vector, error) {
 	return all, nil
 }
 
-// wantError returns the error for the member want of a vector.
-func wantError(code string) (error, error) {
-	switch code {
-	case "ok":
-		return nil, nil
-	case "no_secret":
-		return webhook.ErrNoSecret, nil
-	case "too_large":
-		return webhook.ErrTooLarge, nil
-	case "no_signature":
-		return webhook.ErrNoSignature, nil
-	case "malformed_signature":
-		return webhook.ErrMalformedSignature, nil
-	case "mismatch":
-		return webhook.ErrMismatch, nil
-	case "too_old":
-		return webhook.ErrTooOld, nil
-	case "too_new":
-		return webhook.ErrTooNew, nil
-	default:
-		return nil, fmt.Errorf("unknown outcome %q", code)
-	}
+// outcomes has the errors for the member want of a vector.
+var outcomes = map[string]error{
+	"ok":                  nil,
+	"no_secret":           webhook.ErrNoSecret,
+	"too_large":           webhook.ErrTooLarge,
+	"no_signature":        webhook.ErrNoSignature,
+	"malformed_signature": webhook.ErrMalformedSignature,
+	"mismatch":            webhook.ErrMismatch,
+	"too_old":             webhook.ErrTooOld,
+	"too_new":             webhook.ErrTooNew,
 }

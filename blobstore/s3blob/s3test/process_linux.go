@@ -1,15 +1,10 @@
 package s3test
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // attributes makes the process end together with ours.
@@ -21,35 +16,14 @@ func attributes() *syscall.SysProcAttr {
 // earlier.
 func suspend(t testing.TB, p *os.Process) {
 	t.Helper()
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+	err := p.Signal(syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	for again := err == nil; again; again = errors.Is(err, syscall.EINTR) {
+		_, err = syscall.Wait4(p.Pid, &status, syscall.WUNTRACED, nil)
 	}
-	for deadline := time.Now().Add(startTimeout); !stopped(t, p.Pid); {
-		if time.Now().After(deadline) {
-			t.Fatal("the S3 server does not stop")
-		}
-		time.Sleep(time.Millisecond)
+	if err != nil || !status.Stopped() {
+		t.Fatalf("the S3 server does not stop: %v", err)
 	}
-}
-
-// stopped reports whether no thread of a process runs.
-func stopped(t testing.TB, pid int) bool {
-	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	if err != nil || len(threads) == 0 {
-		t.Fatalf("the threads of the S3 server: %v", err)
-	}
-	for _, thread := range threads {
-		b, err := os.ReadFile(thread) //nolint:gosec // a file of the kernel
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has ended
-		}
-		// The state follows the name, which is in parentheses.
-		if end := bytes.LastIndexByte(b, ')'); err != nil || end < 0 || !bytes.HasPrefix(b[end:], []byte(") T")) {
-			return false
-		}
-	}
-	return true
 }
 
 func resume(t testing.TB, p *os.Process) {

@@ -4,12 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,19 +61,6 @@ func TestSQLDeduperTable(t *testing.T) {
 	check(postgres, &webhook.SQLOptions{Table: schema + ".group"})
 }
 
-func TestSQLDeduperSchemaCanBeRunAgain(t *testing.T) {
-	t.Parallel()
-	onEachDatabase(t, func(t *testing.T, db *sql.DB, d *webhook.SQLDeduper, _ *clock) {
-		handle(t, d, eventID)
-		if _, err := db.ExecContext(t.Context(), d.Schema()); err != nil {
-			t.Fatal(err)
-		}
-		if got := begin(t, d, eventID); got != webhook.Done {
-			t.Errorf("the event is %v, want done", got)
-		}
-	})
-}
-
 // reserve reserves an event in a transaction, which end commits or rolls back.
 func reserve(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper, opts *sql.TxOptions, end func(*sql.Tx) error) (bool, error) {
 	tx, err := db.BeginTx(ctx, opts)
@@ -126,69 +108,6 @@ func TestReserveRefusesIdentifiers(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The effect and its record commit together: many deliveries of few events, some of which fail
-// after the effect, leave one effect each, with the handler's deduplication or without.
-func TestReserveMakesTheEffectHappenOnce(t *testing.T) {
-	t.Parallel()
-	for _, withHandler := range []bool{false, true} {
-		t.Run(fmt.Sprintf("deduper in the handler %v", withHandler), func(t *testing.T) {
-			t.Parallel()
-			onEachDatabase(t, func(t *testing.T, db *sql.DB, d *webhook.SQLDeduper, _ *clock) {
-				if _, err := db.ExecContext(t.Context(), "CREATE TABLE effects (id TEXT)"); err != nil {
-					t.Fatal(err)
-				}
-				opts := &webhook.Options{}
-				if withHandler {
-					opts.Deduper = d
-				}
-				var calls atomic.Int64
-				server := httptest.NewServer(newVerifier(t, opts, secret).Handler(http.HandlerFunc(
-					func(w http.ResponseWriter, r *http.Request) {
-						delivery, _ := webhook.FromContext(r.Context())
-						if err := apply(r.Context(), db, d, delivery.EventID, calls.Add(1)%3 == 0); err != nil {
-							w.WriteHeader(http.StatusInternalServerError)
-						}
-					})))
-				t.Cleanup(server.Close)
-				var wg sync.WaitGroup
-				for i := range 40 {
-					content := fmt.Sprintf(`{"id":"e-%d","event":"response.created"}`, i%4)
-					wg.Go(func() {
-						for post(t, server.URL, content).StatusCode != http.StatusOK && t.Context().Err() == nil {
-						}
-					})
-				}
-				wg.Wait()
-				var all, distinct int
-				err := db.QueryRowContext(t.Context(), "SELECT count(*), count(DISTINCT id) FROM effects").Scan(&all, &distinct)
-				if err != nil || all != 4 || distinct != 4 {
-					t.Errorf("%d effects of %d events, %v, want 4 of 4", all, distinct, err)
-				}
-			})
-		})
-	}
-}
-
-// apply is the effect of an event, which may fail at the end.
-func apply(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper, id string, fail bool) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	fresh, err := d.Reserve(ctx, tx, id)
-	if err != nil || !fresh {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES ('"+id+"')"); err != nil {
-		return err
-	}
-	if fail {
-		return errors.New("failed after the effect")
-	}
-	return tx.Commit()
 }
 
 // Concurrent duplicates on Postgres behave as documented.
@@ -261,49 +180,6 @@ func waitUntilBlocked(t *testing.T, db *sql.DB, tx *sql.Tx) {
 	}
 }
 
-// On SQLite the second transaction waits for the lock; without a busy timeout it fails.
-func TestReserveOnSQLite(t *testing.T) {
-	t.Parallel()
-	db := openSQLite(t)
-	d := newSQLDeduper(t, db, &webhook.SQLOptions{QuestionMarks: true})
-	second := make(chan error, 1)
-	fresh, err := reserve(t.Context(), db, d, nil, func(first *sql.Tx) error {
-		if err := reserveAtOnce(t.Context(), db, d); err == nil || !strings.Contains(err.Error(), "SQLITE_BUSY") {
-			t.Errorf("without busy_timeout: got %v", err)
-		}
-		go func() {
-			fresh, err := reserve(t.Context(), db, d, nil, (*sql.Tx).Commit)
-			if fresh {
-				err = errors.New("fresh a second time")
-			}
-			second <- err
-		}()
-		return first.Commit()
-	})
-	if !fresh || err != nil {
-		t.Fatalf("the first: got %v, %v", fresh, err)
-	}
-	if err := <-second; err != nil {
-		t.Errorf("the second: %v", err)
-	}
-}
-
-// reserveAtOnce reserves an event on a connection that doesn't wait for locks.
-func reserveAtOnce(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper) error {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
-		return err
-	}
-	_, err = d.Reserve(ctx, conn, eventID)
-	// The connection goes back to the pool.
-	_, reset := conn.ExecContext(ctx, "PRAGMA busy_timeout = 60000")
-	return errors.Join(err, reset)
-}
-
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, _ *sql.DB, d *webhook.SQLDeduper, now *clock) {
@@ -324,25 +200,4 @@ func TestPrune(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestSQLDeduperWithoutTable(t *testing.T) {
-	t.Parallel()
-	db := openSQLite(t)
-	d, err := webhook.NewSQLDeduper(db, &webhook.SQLOptions{QuestionMarks: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Begin(t.Context(), eventID); err == nil || !strings.HasPrefix(err.Error(), "webhook: begin event: ") {
-		t.Errorf("Begin: got %v", err)
-	}
-	if err := d.Commit(t.Context(), eventID); err == nil || !strings.HasPrefix(err.Error(), "webhook: commit event: ") {
-		t.Errorf("Commit: got %v", err)
-	}
-	if err := d.Abort(t.Context(), eventID); err == nil || !strings.HasPrefix(err.Error(), "webhook: abort event: ") {
-		t.Errorf("Abort: got %v", err)
-	}
-	if _, err := d.Prune(t.Context(), sentAt); err == nil || !strings.HasPrefix(err.Error(), "webhook: prune events: ") {
-		t.Errorf("Prune: got %v", err)
-	}
 }

@@ -1,7 +1,6 @@
 package thirdparty_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"net/http"
@@ -222,21 +221,6 @@ func TestHandlerHandlesEachEventOnce(t *testing.T) {
 			if n := handled[i].Load(); n != 1 {
 				t.Errorf("event %d was handled %d times", i, n)
 			}
-		}
-	})
-}
-
-// A Begin whose context has ended leaves no permanent reservation.
-func TestSQLDeduperWithAnEndedContext(t *testing.T) {
-	t.Parallel()
-	onEachDatabase(t, func(t *testing.T, _ *sql.DB, d *webhook.SQLDeduper, _ *clock) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if state, err := d.Begin(ctx, eventID); err == nil || state != 0 {
-			t.Errorf("got %v, %v", state, err)
-		}
-		if got := begin(t, d, eventID); got != webhook.Fresh {
-			t.Errorf("then %v, want fresh", got)
 		}
 	})
 }

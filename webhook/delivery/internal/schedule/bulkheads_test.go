@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 )
 
@@ -49,64 +48,6 @@ func TestProbesGetHalf(t *testing.T) {
 	}
 }
 
-// Closed circuits may use the half of the probes, too.
-func TestClosedCircuitsGetAll(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{Concurrency: 16})
-	closed := ids("p", 20)
-	tr.closeCircuits(8, closed...)
-	if got := total(tr.fill(queues(closed...), 1)); got != 16 {
-		t.Errorf("%d of 16 slots", got)
-	}
-}
-
-func TestSlowRequestsMove(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 8})
-	first, others := ids("a", 4), ids("b", 4)
-	tr.closeCircuits(1, slices.Concat(first, others)...)
-	got := tr.fill(queues(first...), 10)
-	b := queues(others...)
-	if n := total(tr.fill(b, 10)); n != 0 {
-		t.Fatalf("%d beside a full bulkhead", n)
-	}
-	each(got, func(s *Delivery) {
-		if !tr.Slow(s).Wake {
-			t.Error("no wake-up")
-		}
-	})
-	if tr.used[fastSlots] != 0 || tr.used[slowSlots] != 4 || tr.inFlight != [Bulkheads]int{0, 4} || tr.used[restBytes] != 40 {
-		t.Errorf("used %v, in flight %v", tr.used, tr.inFlight)
-	}
-	if n := total(tr.fill(b, 10)); n != 4 {
-		t.Errorf("%d for others then, want all", n)
-	}
-	each(got, func(s *Delivery) {
-		tr.End(s, Success, 0)
-		tr.Settle(s)
-	})
-	if tr.used[slowSlots] != 0 || tr.used[restBytes] != 0 || tr.used[allBytes] != 40 {
-		t.Errorf("left %v", tr.used)
-	}
-}
-
-// New claims of a slow endpoint go to the slow bulkhead only.
-func TestSlowEndpointsGetSlowSlots(t *testing.T) {
-	t.Parallel()
-	for name, spoil := range map[string]func(tr *Scheduler, h *endpoint){
-		"last answer was late": func(tr *Scheduler, h *endpoint) { h.observe(Success, true, 8) },
-		"timed out":            func(tr *Scheduler, h *endpoint) { h.observe(Timeout, true, 8) },
-		"has a late request":   func(tr *Scheduler, h *endpoint) { h.slowRequests++ },
-	} {
-		tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 8})
-		h := tr.remember("a1")
-		spoil(tr, h)
-		if got := total(tr.fill(queues("a1"), 1)); got == 0 || tr.used[fastSlots] != 0 || tr.used[slowSlots] != int64(got) {
-			t.Errorf("%s: %d claimed, used %v", name, got, tr.used)
-		}
-	}
-}
-
 // Probes have half of the slow bulkhead, and claims leave a quarter of it to requests that become
 // slow.
 func TestSlowBulkheadIsShared(t *testing.T) {
@@ -131,33 +72,6 @@ func TestSlowBulkheadIsShared(t *testing.T) {
 	each(tr.fill(queues(closed...), 1), func(s *Delivery) { tr.Slow(s) })
 	if tr.inFlight != [Bulkheads]int{0, 16} {
 		t.Errorf("in flight %v: those that hang now found no room", tr.inFlight)
-	}
-}
-
-// A slow request waits for room in the slow bulkhead and then moves there, unless it ends before.
-func TestMovingWaitsForRoom(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 2})
-	hanging, others := ids("a", 4), ids("b", 9)
-	tr.closeCircuits(1, slices.Concat(hanging, others)...)
-	var slots []*Delivery
-	for _, id := range hanging {
-		slots = append(slots, tr.fill(queues(id), 1)[id]...)
-	}
-	for _, s := range slots {
-		tr.Slow(s)
-	}
-	b := queues(others...)
-	if got := total(tr.fill(b, 1)); got != 2 || tr.inFlight != [Bulkheads]int{4, 2} {
-		t.Fatalf("%d claimed, in flight %v", got, tr.inFlight)
-	}
-	tr.End(slots[2], Failure, 0) // no longer waits
-	tr.End(slots[0], Failure, 0)
-	if !tr.Settle(slots[0]).Wake || tr.inFlight != [Bulkheads]int{3, 2} || slots[3].bulkhead != Slow || slots[2].bulkhead != Fast {
-		t.Errorf("in flight %v", tr.inFlight)
-	}
-	if n := total(tr.fill(b, 1)); n != 1 {
-		t.Errorf("%d claimed for the slot that it left", n)
 	}
 }
 

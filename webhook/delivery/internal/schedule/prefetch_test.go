@@ -143,35 +143,6 @@ func TestPrefetchedAmount(t *testing.T) {
 	}
 }
 
-// Waiting deliveries take no slot, and nothing is prefetched while the bulkhead is full.
-func TestPrefetchTakesNoSlots(t *testing.T) {
-	t.Parallel()
-	f := newBusyEndpoint(testLimits{Concurrency: 12, PerEndpoint: 2}, 1)
-	f.load()
-	others := ids("b", 9)
-	f.tr.closeCircuits(2, others...)
-	for _, id := range others {
-		f.tr.remember(id).observeLatency(time.Millisecond)
-	}
-	f.target = 0
-	got := f.tr.fill(queues(others...), 1)
-	if total(got) != 9 {
-		t.Errorf("%d for others, want one for each", total(got))
-	}
-	each(got, func(d *Delivery) {
-		if d.prefetched {
-			t.Error("prefetched in a full bulkhead")
-		}
-	})
-	// The bulkhead is full: waiting deliveries start only if there is room.
-	if e := f.tr.End(f.sent[0], Success, 0); len(e.Send)+len(e.Return) != 0 {
-		t.Errorf("%d started, %d returned", len(e.Send), len(e.Return))
-	}
-	if e := f.tr.Settle(f.sent[0]); len(e.Send) != 1 || len(e.Return) != 0 {
-		t.Errorf("%d started, %d returned, want one started", len(e.Send), len(e.Return))
-	}
-}
-
 func TestPrefetchedDeliveriesAreReturned(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(f *busyEndpoint) Effect{
@@ -199,30 +170,5 @@ func TestPrefetchedDeliveriesAreReturned(t *testing.T) {
 		if f.tr.used[prefetchSlots] != 0 || f.prefetched != 0 || before-f.tr.used[allBytes] != 1000 {
 			t.Errorf("%s: used %v, %d prefetched", name, f.tr.used, f.prefetched)
 		}
-	}
-}
-
-// The amount to prefetch is computed from earlier payloads.
-func TestLargerPayloadsThanExpectedAreRefused(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{Concurrency: 128, PerEndpoint: 2})
-	tr.closeCircuits(2, "a1")
-	h := tr.remember("a1")
-	h.observeLatency(time.Millisecond)
-	h.observeSize(1)
-	a := queues("a1")
-	var kept, refused int
-	each(tr.fill(a, 900_000), func(s *Delivery) {
-		if s.refused {
-			refused++
-		} else {
-			kept++
-		}
-	})
-	if kept != 2 || refused != 100 || h.bytes != 1_800_000 || tr.used[allBytes] != 1_800_000 {
-		t.Errorf("%d kept, %d refused, %d bytes", kept, refused, h.bytes)
-	}
-	if n := total(tr.fill(a, 900_000)); n != 0 {
-		t.Errorf("%d more of them prefetched", n)
 	}
 }

@@ -33,30 +33,6 @@ func queues(ids ...string) *Queues {
 	return q
 }
 
-// The queue with the fewest slots is next, whatever the turn: among accounts, and
-// among the endpoints of one.
-func TestQueueWithFewestSlotsGoesFirst(t *testing.T) {
-	t.Parallel()
-	for _, pair := range [][2]string{{"hangs1", "works1"}, {"a1", "a2"}} {
-		tr := newTestScheduler(testLimits{Concurrency: 20})
-		tr.closeCircuits(8, pair[:]...)
-		a := queues(pair[:]...)
-		slots := tr.fill(a, 1)
-		if want := pair[0] + ":7 " + pair[1] + ":7"; counts(slots) != want {
-			t.Fatalf("%s, want %s", counts(slots), want)
-		}
-		for range 20 {
-			for _, s := range slots[pair[1]] {
-				tr.End(s, Success, 0)
-				tr.Settle(s)
-			}
-			if slots = tr.fill(a, 1); counts(slots) != pair[1]+":7" {
-				t.Fatalf("%s beside those that hang", counts(slots))
-			}
-		}
-	}
-}
-
 // closeCircuits closes the circuits of endpoints, with windows of that size.
 func (s *Scheduler) closeCircuits(window int, ids ...string) {
 	for _, id := range ids {
@@ -150,84 +126,6 @@ func TestTurnsContinueAcrossPlans(t *testing.T) {
 	}
 }
 
-// If a plan has no room for a queue, that queue goes first in the next one.
-func TestTurnIsKeptWithoutRoom(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{Concurrency: 4, PerEndpoint: 4})
-	tr.closeCircuits(1, "x1")
-	a := queues("a1", "b1", "c1", "x1")
-	// a and b fill the half of probes.
-	got := tr.fill(a, 1)
-	if counts(got) != "a1:1 b1:1 x1:1" {
-		t.Fatal(counts(got))
-	}
-	tr.End(got["a1"][0], Rejection, 0)
-	tr.Settle(got["a1"][0])
-	if got := tr.fill(a, 1); counts(got) != "c1:1" {
-		t.Errorf("got %s, want c1", counts(got))
-	}
-}
-
-func TestWindow(t *testing.T) {
-	t.Parallel()
-	type step struct {
-		result Result
-		late   bool
-	}
-	yes, no, slowYes, slowNo := step{Success, false}, step{Rejection, false}, step{Success, true}, step{Rejection, true}
-	broken, over := step{Failure, false}, step{Timeout, true}
-	for _, tt := range []struct {
-		name         string
-		steps        []step
-		window       int
-		closed, slow bool
-	}{
-		{"unknown", nil, 1, false, false},
-		{"grows with each success", []step{yes, yes}, 3, true, false},
-		{"up to PerEndpoint", []step{yes, yes, yes, yes, yes, yes}, 4, true, false},
-		{"slow successes count too", []step{slowYes, slowYes}, 3, true, true},
-		{"back to one", []step{yes, yes, broken}, 1, false, false},
-		{"timeout", []step{yes, yes, over}, 1, false, true},
-		{"timeout of a short Timeout", []step{yes, {Timeout, false}}, 1, false, true},
-		{"recovers", []step{yes, over, yes, yes}, 3, true, false},
-		{"a status keeps it from growing", []step{yes, no, no}, 2, true, false},
-		{"a status proves nothing", []step{no, no}, 1, false, false},
-		{"a slow status", []step{yes, slowNo}, 2, true, true},
-		{"a quick status after it", []step{yes, slowNo, no}, 2, true, false},
-		{"a status after a failure", []step{yes, yes, broken, no}, 1, false, false},
-		{"not sent", []step{yes, over, {Unsent, true}}, 1, false, true},
-	} {
-		h := newEndpoint()
-		for _, s := range tt.steps {
-			h.observe(s.result, s.late, 4)
-		}
-		if h.window != tt.window || h.closed != tt.closed || h.slow != tt.slow {
-			t.Errorf("%s: window %d, closed %v, slow %v", tt.name, h.window, h.closed, h.slow)
-		}
-	}
-}
-
-// A window of one is the probe of an endpoint that failed.
-func TestProbe(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{})
-	tr.closeCircuits(8, "a1")
-	a := queues("a1")
-	got := tr.fill(a, 1)["a1"]
-	if len(got) != 8 {
-		t.Fatalf("%d claimed", len(got))
-	}
-	for i, s := range got {
-		if tr.End(s, Failure, 0); i < 7 && len(tr.Plan(a)) != 0 {
-			t.Fatalf("claimed beside %d that run", 7-i)
-		}
-		tr.Settle(s)
-	}
-	if got := tr.fill(a, 1); counts(got) != "a1:1" {
-		t.Errorf("then %s, want one", counts(got))
-	}
-}
-
 // Outcomes that wait to be recorded count only when there are many.
 func TestRecordingCountsBeyondSpare(t *testing.T) {
 	t.Parallel()
@@ -284,26 +182,6 @@ func TestDrainedEndpoints(t *testing.T) {
 	}
 }
 
-// A claim that isn't in the plan is counted like any other.
-func TestUnplannedClaims(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{Concurrency: 2})
-	a := queues("a1")
-	tr.Plan(a)
-	slots := []*Delivery{tr.Claimed(a, "a1", 5), tr.Claimed(a, "a1", -5), tr.Claimed(a, "x", 7)}
-	tr.EndPlan(a, true)
-	if tr.used[fastSlots] != 3 || tr.used[allBytes] != 12 || tr.inFlight != [Bulkheads]int{3, 0} {
-		t.Errorf("used %v, in flight %v", tr.used, tr.inFlight)
-	}
-	for _, s := range slots {
-		tr.End(s, Unsent, 0)
-		tr.Settle(s)
-	}
-	if !tr.IsIdle() || tr.used != [pools]int64{} || tr.inFlight != [Bulkheads]int{} {
-		t.Errorf("left %v, in flight %v", tr.used, tr.inFlight)
-	}
-}
-
 // The number of remembered endpoints is limited; working and busy ones are evicted last.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
@@ -332,44 +210,5 @@ func TestMemoryIsBounded(t *testing.T) {
 	tr.Settle(busy)
 	if !tr.IsIdle() {
 		t.Error("not idle")
-	}
-}
-
-// Nothing depends on the order in which the queue returns the endpoints.
-func TestOrderOfReady(t *testing.T) {
-	t.Parallel()
-	ids := []string{"a1", "a2", "b1", "c1", "c2", "c3"}
-	plan := func(ids []string) []Share {
-		tr := newTestScheduler(testLimits{Concurrency: 8})
-		return tr.Plan(queues(ids...))
-	}
-	want := plan(ids)
-	slices.Reverse(ids)
-	if got := plan(ids); !slices.Equal(got, want) || !slices.IsSortedFunc(want[:3], func(a, b Share) int {
-		return cmp.Compare(a.Endpoint, b.Endpoint)
-	}) {
-		t.Errorf("%v and %v", got, want)
-	}
-}
-
-// A turn of an account in the slow bulkhead doesn't count in the fast one.
-func TestEachBulkheadHasItsTurns(t *testing.T) {
-	t.Parallel()
-	tr := newTestScheduler(testLimits{Concurrency: 1})
-	tr.remember("a2").slow = true
-	var served []string
-	for range 4 {
-		for id, got := range tr.fill(queues("a1", "a2", "b1"), 1) {
-			if id == "a2" {
-				tr.Slow(got[0])
-			} else {
-				served = append(served, id)
-			}
-			tr.End(got[0], Rejection, 0)
-			tr.Settle(got[0])
-		}
-	}
-	if got := strings.Join(served, " "); got != "a1 b1 a1 b1" {
-		t.Errorf("served %s", got)
 	}
 }

@@ -1,0 +1,233 @@
+package blobtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/formsvc/toolkit/blobstore"
+)
+
+// testSizes uses sizes at which stores and their callers behave differently: 256 KiB is a block of
+// formsvc, 5 MiB the smallest part of S3.
+func testSizes(w *world) {
+	for _, size := range []int{0, 1, 256*kib - 1, 256 * kib, 256*kib + 1, 5*mib - 1, 5 * mib, 5*mib + 1, 10 * mib, large} {
+		want := w.content(fmt.Sprint(size), size)
+		given := bytes.Clone(want)
+		begun := bytes.NewReader(slices.Concat([]byte("before"), want)) // could seek back to before the content
+		_, _ = begun.Seek(int64(len("before")), io.SeekStart)           // never fails
+		for name, r := range map[string]io.Reader{"plain": bytes.NewReader(given), "odd": newOdd(want), "begun": begun} {
+			key := fmt.Sprintf("%s/%d", name, size)
+			put := w.store.Put
+			if name == "plain" { // a watched reader can't seek
+				put = w.putWatched
+			}
+			n, err := put(w.ctx, key, r)
+			w.check("Put "+key, err)
+			if n != int64(size) {
+				w.Errorf("Put %s: %d bytes", key, n)
+			}
+			clear(given) // the store must not keep the reader's bytes
+			w.wantBlob(key, want)
+			copy(given, want)
+		}
+	}
+}
+
+// testTwoReaders reads a blob with two readers alternately, and then after Close.
+func testTwoReaders(w *world) {
+	want := w.content("twice", large)
+	w.put("twice", want)
+	var got [2]bytes.Buffer
+	var readers [2]io.ReadCloser
+	for i := range readers {
+		r, _, err := w.store.Open(w.ctx, "twice", 0, -1)
+		w.check("Open", err)
+		defer func() { _ = r.Close() }()
+		readers[i] = r
+	}
+	for i := range 12 {
+		for reader, n := range []int{i * 50 * kib, (12 - i) * 50 * kib} {
+			_, err := io.CopyN(&got[reader], readers[reader], int64(n))
+			w.check("read", err)
+		}
+	}
+	_, err := got[0].ReadFrom(readers[0])
+	w.check("read", err)
+	w.check("Close", readers[1].Close())
+	if n, err := got[1].ReadFrom(readers[1]); err == nil {
+		w.Errorf("a closed reader gives %d bytes and ends", n)
+	}
+	for reader, want := range [][]byte{want, want[:min(got[1].Len(), large)]} {
+		if d := differ(got[reader].Bytes(), want); d != "" {
+			w.Errorf("reader %d gives %s", reader, d)
+		}
+	}
+}
+
+func testRanges(w *world) {
+	for _, size := range []int{0, 1, 1000, 600 * kib} {
+		key := fmt.Sprintf("range/%d", size)
+		want := w.content(key, size)
+		w.put(key, want)
+		for _, offset := range []int64{0, 1, int64(size) / 2, int64(size) - 1, int64(size), int64(size) + mib, 1<<63 - 1, -1000, -1 << 63} {
+			for _, length := range []int64{0, 1, 2, int64(size) / 3, int64(size), int64(size) + 1, 1<<63 - 1, -1, -1 << 63} {
+				what := fmt.Sprintf("%d bytes at %d of %d", length, offset, size)
+				got, info, err := w.read(key, offset, length)
+				if offset < 0 {
+					w.wantError(what, err, fs.ErrInvalid)
+					continue
+				}
+				w.check(what, err)
+				part := want[min(offset, int64(size)):]
+				if length >= 0 {
+					part = part[:min(length, int64(len(part)))]
+				}
+				if d := differ(got, part); d != "" {
+					w.Errorf("%s: %s", what, d)
+				}
+				w.wantInfo("Open of "+what, info, key, size)
+			}
+		}
+	}
+}
+
+func testGoodKeys(w *world) {
+	segment := strings.Repeat("s", 200)
+	keys := []string{
+		"a", "0", "-", "_", "a-b", "a_b", "a.b", "ab", "ab.", "a..b", "x/y", "x/y.z", "xy/z", "x-y", "1/0/1/1", "1/0/11", "10/11",
+		segment, segment[1:], "formsvc-store",
+		"long/" + segment + "/" + segment, strings.Repeat("d/", 100) + "e",
+		"full/" + segment + "/" + segment[1:] + "/" + strings.Repeat("f", blobstore.MaxKey-4-3-200-199),
+	}
+	for _, key := range keys {
+		w.put(key, []byte("content of "+key))
+	}
+	for _, key := range keys {
+		w.wantBlob(key, []byte("content of "+key))
+	}
+	w.wantCount(len(keys))
+}
+
+func testBadKeys(w *world) {
+	w.put("a/b", []byte("content"))
+	for _, key := range []string{
+		"", "/", "//", "/a/b", "a/b/", "a//b", ".", "..", "./a/b", "a/./b", "../a/b", "a/../a/b", "../../etc/passwd", ".a", "a/.b",
+		".tmp/a", "A/B", "a/B", "ä", "a b", "a/b\x00", "a/b\n", `a\b`, "a:b", "a%2fb", "a*", "a?b", "a/\xff", "c:", "~",
+		strings.Repeat("s", 201), strings.Repeat("s/", blobstore.MaxKey/2) + "s",
+	} {
+		for method, call := range w.calls() {
+			w.wantError(fmt.Sprintf("%s %q", method, key), call(w.ctx, key), fs.ErrInvalid)
+		}
+	}
+	w.wantBlob("a/b", []byte("content"))
+	w.wantCount(1)
+}
+
+// testMissing also uses keys that would be directories or files in a store of files.
+func testMissing(w *world) {
+	missing := []string{"unknown", "a", "a/b", "a/b/cc", "a/b/d", "a/b/c/d", "a/b/c/d/e"}
+	for range 2 {
+		w.put("a/b/c", []byte("content"))
+		for _, key := range missing {
+			w.wantNone(key)
+			w.deleteNone(key)
+			w.wantNone(key)
+		}
+		w.wantBlob("a/b/c", []byte("content"))
+		w.check("Delete", w.store.Delete(w.ctx, "a/b/c"))
+		for _, key := range []string{"a", "a/b", "a/b/c"} {
+			w.wantNone(key)
+			w.deleteNone(key)
+		}
+	}
+}
+
+// deleteNone deletes a blob that doesn't exist.
+func (w *world) deleteNone(key string) {
+	w.Helper()
+	w.allowError("Delete "+key, w.store.Delete(w.ctx, key), fs.ErrNotExist)
+}
+
+// testConcurrent puts, reads, lists and deletes blobs under few keys concurrently. Each read must
+// return one of the blobs that were put, complete, and each list the blob that isn't deleted.
+func testConcurrent(w *world) {
+	const workers, rounds, keys = 8, 40, 5
+	w.put("few/stays", w.signed(0, 300*kib))
+	var all sync.WaitGroup
+	for worker := range uint64(workers) {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(7, worker))
+			for round := range uint64(rounds) {
+				key := fmt.Sprintf("few/%d", random.IntN(keys))
+				switch random.IntN(5) {
+				case 0:
+					w.deleteNone(key)
+				case 1:
+					w.readSigned(key)
+				case 2:
+					if found, err := w.tryList(w.ctx, "few/"); err != nil || found["few/stays"].Size != 300*kib {
+						w.Errorf("a concurrent List: %v, %v", found, err)
+					}
+				default:
+					size := []int{16, 16, 16, 1000, 1000, 1000, 300 * kib, 6 * mib}[random.IntN(8)]
+					_, err := w.store.Put(w.ctx, key, newOdd(w.signed(worker<<32|round, size)))
+					w.allowError("Put", err, fs.ErrExist)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for key := range w.list("few/") {
+		w.readSigned(key)
+	}
+}
+
+// signed returns content that can be verified by itself.
+func (w *world) signed(number uint64, size int) []byte {
+	b := bytes.Clone(w.content(fmt.Sprint(number), size))
+	binary.BigEndian.PutUint64(b, number)
+	binary.BigEndian.PutUint64(b[8:], uint64(size))
+	return b
+}
+
+func (w *world) readSigned(key string) {
+	w.Helper()
+	got, info, err := w.read(key, 0, -1)
+	if err != nil {
+		// Reading a deleted blob may fail in any way, but must not end early.
+		if !errors.Is(err, fs.ErrNotExist) {
+			w.Logf("reading while others delete: %v", err)
+		}
+		return
+	}
+	if len(got) < 16 {
+		w.Errorf("%s has %d bytes", key, len(got))
+		return
+	}
+	want := w.signed(binary.BigEndian.Uint64(got), int(binary.BigEndian.Uint64(got[8:])&0xffffff))
+	if d := differ(got, want); d != "" || info.Size != int64(len(want)) {
+		w.Errorf("%s of %d bytes has %s", key, info.Size, d)
+	}
+}
+
+// testReadDeleted deletes a blob that is being read. The rest is read completely or fails.
+func testReadDeleted(w *world) {
+	for _, size := range []int{1000, 300 * kib, large} {
+		key := fmt.Sprintf("deleted/%d", size)
+		want := w.content(key, size)
+		w.put(key, want)
+		got, err := w.readPaused(w.ctx, key, 1, func() { w.check("Delete", w.store.Delete(w.ctx, key)) })
+		if d := differ(got, want); err == nil && d != "" {
+			w.Errorf("a blob deleted while it is read ends without an error: %s", d)
+		}
+		w.wantNone(key)
+	}
+}
