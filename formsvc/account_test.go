@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
@@ -53,20 +52,6 @@ func TestAccountNotFound(t *testing.T) {
 	for _, name := range []string{"second", "First", "first ", "", "a\x00", "\xff"} {
 		_, err := w.svc.Accounts.ByName(w.ctx, name)
 		wantError(t, err, formsvc.ErrNotFound)
-	}
-}
-
-func TestAccountNameIsUnique(t *testing.T) {
-	w := newWorld(t)
-	_, err := w.svc.Accounts.Create(w.ctx, "first")
-	wantError(t, err, formsvc.ErrConflict)
-	w.clock.add(time.Second)
-	if _, err := w.svc.Accounts.Create(w.ctx, "First"); err != nil {
-		t.Error("names that differ in case:", err)
-	}
-	list, err := w.svc.Accounts.List(w.ctx)
-	if err != nil || len(list) != 2 || list[0].Name != "first" || list[1].Name != "First" {
-		t.Errorf("List returns %+v, %v", list, err)
 	}
 }
 

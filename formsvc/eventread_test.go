@@ -74,35 +74,6 @@ func TestRecentEventsAndEventsAboutAResponse(t *testing.T) {
 	}
 }
 
-func TestRecentEventsOfOtherAccounts(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	e := w.store.take()[0]
-	second := w.second()
-	_, err := w.svc.Events.Get(w.ctx, second, e.ID)
-	wantError(t, err, formsvc.ErrNotFound)
-	_, err = w.svc.Events.Get(w.ctx, w.account, someID)
-	wantError(t, err, formsvc.ErrNotFound)
-	for _, key := range []formsvc.ResponseKey{
-		{AccountID: second, CampaignID: c.ID, ID: r.ID}, {AccountID: w.account, CampaignID: someID, ID: r.ID},
-		{AccountID: w.account, CampaignID: c.ID, ID: someID},
-	} {
-		_, err = w.svc.Events.About(w.ctx, key, 10)
-		wantError(t, err, formsvc.ErrNotFound)
-	}
-	for _, account := range []formsvc.ID{second, someID, "nope"} {
-		if events, err := w.svc.Events.Recent(w.ctx, formsvc.RecentQuery{AccountID: account, Limit: 10}); err != nil || len(events) != 0 {
-			t.Errorf("the newest events of %q: %d, %v", account, len(events), err)
-		}
-	}
-	if err := w.svc.Responses.Delete(w.ctx, responseKey(&r), 0); err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.svc.Events.About(w.ctx, responseKey(&r), 10)
-	wantError(t, err, formsvc.ErrNotFound)
-}
-
 func TestRecentEventsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()

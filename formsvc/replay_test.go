@@ -2,10 +2,7 @@ package formsvc_test
 
 import (
 	"errors"
-	"log/slog"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -202,98 +199,4 @@ func TestNotices(t *testing.T) {
 	if err != nil || page.Total != 4 || page.Items[0].Event != webhook.ResponseCreated || page.Items[0].Status != 500 {
 		t.Errorf("%+v, %v", page, err)
 	}
-}
-
-func TestEvents(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	w.updated(&r, formsvc.ResponsePatch{Status: new("validated")})
-	w.updated(&r, formsvc.ResponsePatch{Status: new("completed")})
-	want := w.store.take()
-	q := formsvc.EventQuery{AccountID: w.account, Limit: 1}
-	for i := 0; ; i++ {
-		page, err := w.svc.Events.List(w.ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page.Items) == 0 {
-			if i != len(want) || page.Next != q.After {
-				t.Errorf("%d events, then %+v", i, page)
-			}
-			break
-		}
-		if e := page.Items[0]; e.ID != want[i].ID || string(e.Payload) != string(want[i].Payload) {
-			t.Errorf("event %d is %+v", i, e)
-		}
-		q.After = page.Next
-	}
-	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{
-		AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseStatusChanged},
-	})
-	if err != nil || len(page.Items) != 2 || page.More {
-		t.Errorf("%+v, %v", page, err)
-	}
-}
-
-func TestPrune(t *testing.T) {
-	for _, c := range []struct {
-		retention *time.Duration
-		gone      bool
-	}{{nil, true}, {new(31 * 24 * time.Hour), false}, {new(time.Duration), false}} {
-		w := newWorld(t, func(o *formsvc.Options) { o.Retention = c.retention })
-		campaign := w.campaign()
-		hook := w.hook()
-		w.submitted(&campaign)
-		w.clock.add(formsvc.DefaultRetention + time.Second)
-		n, err := w.svc.Prune(w.ctx)
-		if err != nil || (n > 0) != c.gone {
-			t.Errorf("%v: %d, %v", c.retention, n, err)
-		}
-		page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
-		if err != nil || (page.Total == 0) != c.gone {
-			t.Errorf("%v: %+v, %v", c.retention, page, err)
-		}
-	}
-	for _, short := range []time.Duration{time.Minute, -1} {
-		if _, err := formsvc.New(memory.New(), &formsvc.Options{Retention: &short}); err == nil {
-			t.Errorf("a retention of %v was taken", short)
-		}
-	}
-}
-
-// Run prunes at once and then every hour, and logs failures.
-func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		c := w.campaign()
-		hook := w.hook()
-		w.submitted(&c)
-		done := make(chan error, 1)
-		ctx := t.Context()
-		go func() { done <- w.svc.Run(ctx) }()
-		synctest.Wait()
-		left := func() int64 {
-			page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return page.Total
-		}
-		if left() != 1 {
-			t.Error("pruned too early")
-		}
-		w.clock.add(formsvc.DefaultRetention + time.Second)
-		time.Sleep(time.Hour + time.Minute)
-		if left() != 0 {
-			t.Error("not pruned")
-		}
-		_ = w.queue().Close()
-		time.Sleep(time.Hour + time.Minute)
-		synctest.Wait()
-		if !strings.Contains(log.String(), "pruning failed") {
-			t.Error("the fault is not logged:", log.String())
-		}
-	})
 }

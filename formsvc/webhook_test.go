@@ -163,35 +163,6 @@ func TestWebhookLimit(t *testing.T) {
 	}
 }
 
-func TestWebhooksOfOtherAccounts(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	second, err := w.svc.Accounts.Create(w.ctx, "second")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := formsvc.WebhookInput{URL: "https://example.com", Events: created(), CampaignID: c.ID}
-	_, _, err = w.svc.Webhooks.Create(w.ctx, second.ID, in)
-	wantFaults(t, err, "/campaignUuid unknown_campaign")
-	hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign := formsvc.WebhookKey{AccountID: second.ID, ID: hook.ID}
-	_, err = w.svc.Webhooks.Get(w.ctx, foreign)
-	wantError(t, err, formsvc.ErrNotFound)
-	wantError(t, w.svc.Webhooks.Delete(w.ctx, foreign), formsvc.ErrNotFound)
-	if list, err := w.svc.Webhooks.List(w.ctx, second.ID); err != nil || len(list) != 0 {
-		t.Errorf("List returns %+v, %v", list, err)
-	}
-	if got, err := w.svc.Webhooks.Get(w.ctx, formsvc.WebhookKey{AccountID: w.account, ID: hook.ID}); err != nil || got.ID != hook.ID {
-		t.Errorf("Get returns %+v, %v", got, err)
-	}
-	in.CampaignID = ""
-	_, _, err = w.svc.Webhooks.Create(w.ctx, c.ID, in)
-	wantError(t, err, formsvc.ErrNotFound)
-}
-
 func TestListens(t *testing.T) {
 	e := formsvc.Event{AccountID: "a", CampaignID: "c", Type: webhook.ResponseUpdated}
 	heard := formsvc.Webhook{AccountID: "a", Events: []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseUpdated}}
