@@ -33,28 +33,6 @@ func (w *world) sample(hook *formsvc.Webhook, from, to time.Time, parts, each in
 	return samples
 }
 
-// attempt makes one attempt of that duration for each due delivery of a webhook.
-func (w *world) attempt(hook *formsvc.Webhook, result delivery.Result, took time.Duration) {
-	w.tb.Helper()
-	now := w.clock.Now()
-	claims, err := w.queue().Claim(w.ctx, delivery.ClaimRequest{
-		Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(hook.ID), N: 1_000}},
-	})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	outcomes := make([]delivery.Outcome, len(claims))
-	for i, c := range claims {
-		outcomes[i] = delivery.Outcome{
-			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now.Add(time.Hour),
-			Attempt: delivery.Attempt{Number: c.Attempts + 1, StartedAt: now, Duration: took, Status: 200},
-		}
-	}
-	if _, err := w.queue().Finish(w.ctx, outcomes); err != nil {
-		w.tb.Fatal(err)
-	}
-}
-
 // sampleOf computes the expected sample from the whole list.
 func sampleOf(list []formsvc.Delivery, from, to time.Time, each int) formsvc.DeliverySample {
 	s := formsvc.DeliverySample{From: from}
@@ -104,7 +82,7 @@ func TestDeliverySampleAgreesWithAllDeliveries(t *testing.T) {
 			w.submitted(&c)
 		}
 		if result := random.IntN(4); result < 3 {
-			w.attempt(&hook, []delivery.Result{delivery.Delivered, delivery.Failed, delivery.Postponed}[result],
+			w.attempt([]delivery.Result{delivery.Delivered, delivery.Failed, delivery.Postponed}[result],
 				time.Duration(1+random.IntN(30_000))*time.Millisecond)
 		}
 		w.clock.add(time.Duration(random.IntN(int(30 * time.Minute))).Truncate(time.Millisecond))
@@ -142,36 +120,6 @@ func TestDeliverySampleAgreesWithAllDeliveries(t *testing.T) {
 func partAt(from time.Time, length time.Duration, i, parts int) time.Time {
 	from = from.Truncate(time.Millisecond)
 	return from.Add(length * time.Duration(i) / time.Duration(parts)).Truncate(time.Millisecond)
-}
-
-// The first millisecond of a part belongs to it, the first one of the next part doesn't.
-func TestDeliverySamplePartsIncludeTheirStart(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
-	for range 5 {
-		w.submitted(&c)
-		w.clock.add(time.Millisecond)
-	}
-	for i, s := range w.sample(&hook, start(), start().Add(5*time.Millisecond), 5, 10) {
-		if s.Pending != 1 || s.More || !s.From.Equal(start().Add(time.Duration(i)*time.Millisecond)) {
-			t.Errorf("part %d is %+v", i, s)
-		}
-	}
-	for _, at := range []struct{ from, to, want int }{{-1, 0, 0}, {-1, 1, 1}, {0, 1, 1}, {1, 4, 3}, {4, 5, 1}, {5, 6, 0}} {
-		from, to := start().Add(time.Duration(at.from)*time.Millisecond), start().Add(time.Duration(at.to)*time.Millisecond)
-		if s := w.sample(&hook, from, to, 1, 10); s[0].Pending != at.want {
-			t.Errorf("from %d to %d ms: %d, want %d", at.from, at.to, s[0].Pending, at.want)
-		}
-	}
-	// Parts that are shorter than a millisecond are empty or contain a whole one.
-	pending := 0
-	for _, s := range w.sample(&hook, start(), start().Add(5*time.Millisecond), 96, 10) {
-		pending += s.Pending
-	}
-	if pending != 5 {
-		t.Errorf("%d deliveries in parts of less than a millisecond, want 5", pending)
-	}
 }
 
 // Limits are clamped, and no query counts.

@@ -1,11 +1,9 @@
 package formsvc_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook"
 )
 
 // someID is the ID of no record.
@@ -27,51 +25,6 @@ func (w *world) about(r *formsvc.Response, limit int) []formsvc.Event {
 		w.tb.Fatal(err)
 	}
 	return events
-}
-
-// Recent and About return real events, without test events.
-func TestRecentEventsAndEventsAboutAResponse(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	hook := w.hook()
-	r := w.submitted(&c, answer("a", "1"))
-	other := w.submitted(&c)
-	w.updated(&r, formsvc.ResponsePatch{Status: new("validated")})
-	test, err := w.svc.Webhooks.Test(w.ctx, hookKey(&hook))
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := w.store.take()
-	if types := eventTypes(made); !slices.Equal(types, []formsvc.EventType{
-		webhook.ResponseCreated, webhook.ResponseCreated, webhook.ResponseStatusChanged,
-	}) {
-		t.Fatalf("made %v", types)
-	}
-	same := func(what string, got []formsvc.Event, want ...formsvc.Event) {
-		t.Helper()
-		if !slices.EqualFunc(got, want, func(a, b formsvc.Event) bool {
-			return a.ID == b.ID && a.Type == b.Type && string(a.Payload) == string(b.Payload) && a.ResponseID == b.ResponseID
-		}) {
-			t.Errorf("%s: %d events, want %d or others", what, len(got), len(want))
-		}
-	}
-	same("newest", w.recent(100), made[2], made[1], made[0])
-	same("the newest", w.recent(1), made[2])
-	same("about a response", w.about(&r, 100), made[0], made[2])
-	same("the first about it", w.about(&r, 1), made[0])
-	same("about another", w.about(&other, 100), made[1])
-
-	for _, e := range made {
-		got, err := w.svc.Events.Get(w.ctx, w.account, e.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same("one", []formsvc.Event{got}, e)
-	}
-	got, err := w.svc.Events.Get(w.ctx, w.account, test.EventID)
-	if err != nil || !got.Test || len(got.Payload) == 0 {
-		t.Errorf("the test event is %+v, %v", got, err)
-	}
 }
 
 func TestRecentEventsAreLimited(t *testing.T) {

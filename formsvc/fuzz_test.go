@@ -49,50 +49,6 @@ func FuzzStoredAnswers(f *testing.F) {
 	})
 }
 
-// FuzzEmail checks that accepted addresses are bare addresses by RFC 5322 with a valid length.
-func FuzzEmail(f *testing.F) {
-	for _, s := range []string{
-		"a@b", "a.b+c@d-e.f", `"a b"@c`, "a@[::1]", "é@é", "a@b\x00", "Ada <a@b>", "=?utf-8?q?a?=@b", ".@.", "a@b, c@d",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if !formsvc.ValidEmail(s) {
-			return
-		}
-		a, err := mail.ParseAddress(s)
-		if err != nil || a.Name != "" || a.Address != s {
-			t.Fatalf("%q is accepted, but ParseAddress says %v, %v", s, a, err)
-		}
-		if len(s) > 254 || strings.ContainsAny(s, " \r\n<>\x00") || !utf8.ValidString(s) {
-			t.Fatalf("%q is accepted", s)
-		}
-	})
-}
-
-// FuzzModuleValue checks that no value causes a panic, and that each type accepts only values that
-// other parsers accept.
-func FuzzModuleValue(f *testing.F) {
-	types := []formsvc.ModuleType{"text", "email", "url", "number", "date", "boolean", "choice"}
-	for i, c := range valueCases {
-		for _, value := range slices.Concat(c.good, c.bad) {
-			f.Add(i, c.module.MaxLength, value)
-		}
-	}
-	f.Fuzz(func(t *testing.T, kind, maxLength int, value string) {
-		m := formsvc.Module{Type: types[uint(kind)%uint(len(types))], MaxLength: maxLength, Options: []string{"a", ""}}
-		if formsvc.CheckValue(&m, value) != "" {
-			return
-		}
-		if maxLength > 0 && utf8.RuneCountInString(value) > maxLength {
-			t.Fatalf("%q is longer than %d", value, maxLength)
-		}
-		if !readable(m.Type, value) {
-			t.Fatalf("%q is accepted by a module of type %s", value, m.Type)
-		}
-	})
-}
-
 // readable reports whether another parser accepts the value for the type.
 func readable(kind formsvc.ModuleType, value string) bool {
 	switch kind {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
-	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -20,8 +19,9 @@ func (w *world) queue() *memory.Store {
 	return q
 }
 
-// finish makes one attempt with that result for every due delivery, and returns the claims.
-func (w *world) finish(result delivery.Result) []delivery.Claim {
+// attempt makes one attempt with that result and duration for every due delivery, and returns the
+// claims. Its receivers name eve.
+func (w *world) attempt(result delivery.Result, took time.Duration) []delivery.Claim {
 	w.tb.Helper()
 	now := w.clock.Now()
 	endpoints, err := w.queue().Ready(w.ctx, now)
@@ -39,8 +39,10 @@ func (w *world) finish(result delivery.Result) []delivery.Claim {
 	outcomes := make([]delivery.Outcome, len(claims))
 	for i, c := range claims {
 		outcomes[i] = delivery.Outcome{
-			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now,
-			Attempt: delivery.Attempt{Number: c.Attempts + 1, StartedAt: now, Status: 500, Error: delivery.ClassStatus},
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now.Add(time.Hour),
+			Attempt: delivery.Attempt{
+				Number: c.Attempts + 1, StartedAt: now, Duration: took, Status: 500, Error: delivery.ClassStatus, Answer: []byte("no user " + eve),
+			},
 		}
 	}
 	if _, err := w.queue().Finish(w.ctx, outcomes); err != nil {
@@ -48,6 +50,8 @@ func (w *world) finish(result delivery.Result) []delivery.Claim {
 	}
 	return claims
 }
+
+func (w *world) finish(result delivery.Result) []delivery.Claim { return w.attempt(result, 0) }
 
 // All deliveries that failed since a time are sent again, once each and spread over time, in any
 // number of atomic writes.
@@ -94,35 +98,6 @@ func TestRedeliverFailed(t *testing.T) {
 	wantError(t, err, formsvc.ErrNotFound)
 }
 
-func TestRedeliverOne(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
-	w.submitted(&c)
-	claims := w.finish(delivery.Delivered)
-	if _, err := w.svc.Webhooks.SetDisabled(w.ctx, hookKey(&hook), true); err != nil {
-		t.Fatal(err)
-	}
-	w.clock.add(time.Minute)
-	key := formsvc.DeliveryKey{AccountID: w.account, ID: formsvc.ID(claims[0].ID)}
-	d, err := w.svc.Deliveries.Redeliver(w.ctx, key)
-	if err != nil || d.State != formsvc.DeliveryPending || d.DueAt != w.clock.Now() || d.Attempts != 1 {
-		t.Fatalf("%+v, %v", d, err)
-	}
-	again := w.finish(delivery.Failed)
-	if len(again) != 1 || again[0].ID != claims[0].ID || again[0].EventID != claims[0].EventID ||
-		again[0].Kind != delivery.Replay || again[0].Attempts != 1 {
-		t.Errorf("claimed %+v", again)
-	}
-	d, err = w.svc.Deliveries.Get(w.ctx, key)
-	if err != nil || d.State != formsvc.DeliveryFailed || len(d.Log) != 2 || d.Log[1].Status != 500 {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if notices, err := w.svc.Notices.List(w.ctx, formsvc.NoticeQuery{AccountID: w.account}); err != nil || notices.Total != 0 {
-		t.Errorf("a replay left %+v, %v", notices, err)
-	}
-}
-
 // If a delivery's process died and its lease has ended, no attempt is shown as under way, and the
 // delivery can be sent again.
 func TestLostAttemptIsNotUnderWay(t *testing.T) {
@@ -160,43 +135,5 @@ func TestLostAttemptIsNotUnderWay(t *testing.T) {
 	shown(time.Time{})
 	if d, err := w.svc.Deliveries.Redeliver(w.ctx, key); err != nil || !d.SendingSince.IsZero() || d.DueAt != w.clock.Now() {
 		t.Errorf("sent again as %+v, %v", d, err)
-	}
-}
-
-func TestNotices(t *testing.T) {
-	w := newWorld(t)
-	if _, err := w.svc.Accounts.SetContact(w.ctx, w.account, "nobody"); !errors.Is(err, formsvc.ErrInvalid) {
-		t.Error(err)
-	}
-	if a, err := w.svc.Accounts.SetContact(w.ctx, w.account, "ada@example.com"); err != nil || a.Contact != "ada@example.com" {
-		t.Errorf("%+v, %v", a, err)
-	}
-	c := w.campaign()
-	hook := w.hook()
-	for range 3 {
-		w.submitted(&c)
-	}
-	w.finish(delivery.Failed)
-	digests, err := w.svc.Notices.Digests(w.ctx, 10)
-	if err != nil || len(digests) != 1 || digests[0].Failures != 3 || digests[0].Contact != "ada@example.com" ||
-		digests[0].URL != hook.URL || digests[0].Error != delivery.ClassStatus {
-		t.Fatalf("%+v, %v", digests, err)
-	}
-	if err := w.svc.Notices.Sent(w.ctx, digests[0]); err != nil {
-		t.Fatal(err)
-	}
-	wantError(t, w.svc.Notices.Sent(w.ctx, digests[0]), formsvc.ErrStale)
-	w.submitted(&c)
-	w.finish(delivery.Failed)
-	if more, err := w.svc.Notices.Digests(w.ctx, 10); err != nil || len(more) != 0 {
-		t.Errorf("within the hour: %+v, %v", more, err)
-	}
-	w.clock.add(time.Hour)
-	if more, err := w.svc.Notices.Digests(w.ctx, 10); err != nil || len(more) != 1 || more[0].Failures != 1 {
-		t.Errorf("after the hour: %+v, %v", more, err)
-	}
-	page, err := w.svc.Notices.List(w.ctx, formsvc.NoticeQuery{AccountID: w.account, WebhookID: hook.ID})
-	if err != nil || page.Total != 4 || page.Items[0].Event != webhook.ResponseCreated || page.Items[0].Status != 500 {
-		t.Errorf("%+v, %v", page, err)
 	}
 }

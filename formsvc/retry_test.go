@@ -2,10 +2,8 @@ package formsvc_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -153,46 +151,5 @@ func TestChangeDuringTheWriteIsNoticed(t *testing.T) {
 			_, err := w.submit(&campaign, answer("a", "x"))
 			c.check(t, err)
 		})
-	}
-}
-
-// Respondents submit while the owner keeps changing the campaign: each response either fails or is
-// counted.
-func TestCreateWhileTheCampaignChanges(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex
-		made int64
-	)
-	for range 6 {
-		wg.Go(func() {
-			for range 50 {
-				_, err := w.submit(&c, answer("a", "x"))
-				if err != nil && !errors.Is(err, formsvc.ErrUnavailable) {
-					t.Error(err)
-				}
-				if err == nil {
-					mu.Lock()
-					made++
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	for _, svc := range []*formsvc.Service{w.svc, w.neighbour()} {
-		wg.Go(func() {
-			for range 50 {
-				if _, err := svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "x"}, 0); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	got, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&c))
-	if err != nil || got.ResponseCount != made || int64(len(w.store.take())) != made || got.Version != 101 {
-		t.Errorf("%d were made, the campaign is %+v, %v", made, got, err)
 	}
 }

@@ -2,7 +2,6 @@ package formsvc_test
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -151,19 +150,5 @@ func TestCheckText(t *testing.T) {
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, formsvc.ErrInvalid) {
 			t.Errorf("%q: %v", c.texts, err)
 		}
-	}
-}
-
-func TestValidationErrorText(t *testing.T) {
-	e := &formsvc.ValidationError{}
-	if e.Error() != "invalid input" {
-		t.Error(e)
-	}
-	e.Fields = []formsvc.FieldError{{Pointer: "/a", Code: "x", Detail: "is bad"}, {Pointer: "", Code: "y", Detail: "is worse"}}
-	if e.Error() != "invalid input: /a: is bad; : is worse" {
-		t.Error(e)
-	}
-	if err := fmt.Errorf("wrapped: %w", e); !errors.Is(err, formsvc.ErrInvalid) || errors.Is(err, formsvc.ErrNotFound) {
-		t.Error("it is not ErrInvalid, or something else too")
 	}
 }

@@ -3,12 +3,10 @@ package formsvc_test
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -182,41 +180,6 @@ func TestListens(t *testing.T) {
 		c.edit(&hook)
 		if got := hook.Listens(&e); got != c.want {
 			t.Errorf("%s: %t", c.label, got)
-		}
-	}
-}
-
-// Every event has one delivery to every webhook that listens.
-func TestDeliveries(t *testing.T) {
-	w := newWorld(t)
-	c, d := w.campaign(), w.campaign()
-	hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
-		URL: "https://example.com", CampaignID: c.ID,
-		Events: []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseCompleted},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.submitted(&d)
-	r := w.submitted(&c)
-	events := w.store.take()
-	w.clock.add(time.Second)
-	w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), FirstName: new("X")})
-	events = append(events[1:], w.store.take()[2])
-	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{
-		AccountID: w.account, WebhookID: hook.ID, Page: formsvc.PageQuery{Ascending: true},
-	})
-	if err != nil || len(page.Items) != len(events) {
-		t.Fatalf("the deliveries are %+v, %v", page, err)
-	}
-	for i, delivery := range page.Items {
-		e := events[i]
-		want := formsvc.Delivery{
-			ID: formsvc.DeliveryID(e.ID, hook.ID), AccountID: w.account, WebhookID: hook.ID, EventID: e.ID, Event: e.Type,
-			State: formsvc.DeliveryPending, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt,
-		}
-		if !reflect.DeepEqual(delivery, want) {
-			t.Errorf("got %+v\nwant %+v", delivery, want)
 		}
 	}
 }
