@@ -3,8 +3,6 @@ package formsvc
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 )
 
@@ -33,16 +31,14 @@ func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (
 }
 
 func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Account, value string, err error) {
+	defer wrap(&err, "create account")
 	var v ValidationError
-	if strings.TrimSpace(name) == "" {
-		v.add("/name", "required", "must not be empty")
-	}
-	v.checkLine("/name", name, 100)
+	v.checkTitle("/name", name, 100)
 	if err := v.err(); err != nil {
 		return Account{}, "", err
 	}
 	now := a.s.now()
-	account := Account{ID: a.s.newID(now), Name: name, CreatedAt: now}
+	account := Account{ID: a.s.NewID(now), Name: name, CreatedAt: now}
 	var (
 		keys    []Key
 		details map[string]string
@@ -57,7 +53,7 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Acco
 		details["key"] = string(key.ID)
 	}
 	if err := a.s.store.CreateAccount(ctx, account, keys, Change{Audit: a.s.audit(account.ID, AuditAccountCreated, account.ID, details)}); err != nil {
-		return Account{}, "", fmt.Errorf("formsvc: create account: %w", err)
+		return Account{}, "", err
 	}
 	return account, value, nil
 }
@@ -89,50 +85,34 @@ func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
 
 // SetContact sets the e-mail address that is notified of webhooks that fail; "" means no
 // notifications. It fails with [ErrNotFound] and *[ValidationError].
-func (a Accounts) SetContact(ctx context.Context, id ID, email string) (Account, error) {
-	var v ValidationError
-	if email != "" && (!validEmail(email) || CheckText(email) != nil) {
-		v.add("/contact", "invalid_email", "must be an e-mail address")
+func (a Accounts) SetContact(ctx context.Context, id ID, email string) (_ Account, err error) {
+	defer wrap(&err, "contact")
+	if email != "" && !validEmail(email) {
+		return Account{}, invalid("/contact", "invalid_email", "must be an e-mail address")
 	}
-	if err := v.err(); err != nil {
-		return Account{}, err
-	}
-	account, err := a.s.store.UpdateAccount(ctx, id, func(account *Account) error {
+	return a.s.store.UpdateAccount(ctx, id, func(account *Account) error {
 		account.Contact = email
 		return nil
 	})
-	if err != nil {
-		return Account{}, fmt.Errorf("formsvc: contact: %w", err)
-	}
-	return account, nil
 }
 
 // ByName returns the account with that name, or [ErrNotFound].
-func (a Accounts) ByName(ctx context.Context, name string) (Account, error) {
+func (a Accounts) ByName(ctx context.Context, name string) (_ Account, err error) {
+	defer wrap(&err, "account")
 	if CheckText(name) != nil {
-		return Account{}, fmt.Errorf("formsvc: account: %w", ErrNotFound)
+		return Account{}, ErrNotFound
 	}
-	account, err := a.s.store.AccountByName(ctx, name)
-	if err != nil {
-		return Account{}, fmt.Errorf("formsvc: account: %w", err)
-	}
-	return account, nil
+	return a.s.store.AccountByName(ctx, name)
 }
 
 // Get returns the account with that ID, or [ErrNotFound].
-func (a Accounts) Get(ctx context.Context, id ID) (Account, error) {
-	account, err := a.s.store.Account(ctx, id)
-	if err != nil {
-		return Account{}, fmt.Errorf("formsvc: account: %w", err)
-	}
-	return account, nil
+func (a Accounts) Get(ctx context.Context, id ID) (_ Account, err error) {
+	defer wrap(&err, "account")
+	return a.s.store.Account(ctx, id)
 }
 
 // List returns every account, oldest first.
-func (a Accounts) List(ctx context.Context) ([]Account, error) {
-	accounts, err := a.s.store.Accounts(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: accounts: %w", err)
-	}
-	return accounts, nil
+func (a Accounts) List(ctx context.Context) (_ []Account, err error) {
+	defer wrap(&err, "accounts")
+	return a.s.store.Accounts(ctx)
 }

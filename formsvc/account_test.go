@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
@@ -56,17 +55,14 @@ func TestAccountNotFound(t *testing.T) {
 	}
 }
 
-func TestAccountNameIsUnique(t *testing.T) {
+func TestSetContact(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.svc.Accounts.Create(w.ctx, "first")
-	wantError(t, err, formsvc.ErrConflict)
-	w.clock.add(time.Second)
-	if _, err := w.svc.Accounts.Create(w.ctx, "First"); err != nil {
-		t.Error("names that differ in case:", err)
-	}
-	list, err := w.svc.Accounts.List(w.ctx)
-	if err != nil || len(list) != 2 || list[0].Name != "first" || list[1].Name != "First" {
-		t.Errorf("List returns %+v, %v", list, err)
+	_, err := w.svc.Accounts.SetContact(w.ctx, w.account, "nobody")
+	wantFaults(t, err, "/contact invalid_email")
+	for _, email := range []string{"ada@example.com", ""} {
+		if a, err := w.svc.Accounts.SetContact(w.ctx, w.account, email); err != nil || a.Contact != email {
+			t.Errorf("%+v, %v", a, err)
+		}
 	}
 }
 

@@ -2,8 +2,10 @@ package formsvc
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -62,70 +64,136 @@ func (a Answers) JSON() string {
 }
 
 // List returns the answers in their order. The caller owns the result.
-func (a Answers) List() ([]Answer, error) {
-	if a.text == "" {
-		return nil, nil
-	}
-	var members map[string]struct {
-		Value []string `json:"value"`
-	}
-	if err := json.Unmarshal([]byte(a.text), &members); err != nil {
-		return nil, fmt.Errorf("formsvc: stored answers: %w", err)
-	}
-	list := make([]Answer, 0, len(members))
-	for _, name := range memberOrder(a.text) {
-		list = append(list, Answer{Name: name, Value: members[name].Value})
-	}
-	return list, nil
+func (a Answers) List() (list []Answer, err error) {
+	err = a.Each(func(name string, values []string) error {
+		list = append(list, Answer{Name: name, Value: append([]string{}, values...)})
+		return nil
+	})
+	return list, err
 }
 
 // Get returns the values of one module, and whether it was answered.
-func (a Answers) Get(name string) ([]string, bool) {
+func (a Answers) Get(name string) (values []string, ok bool) {
 	list, err := a.List()
-	if err != nil {
-		return nil, false
-	}
 	i := slices.IndexFunc(list, func(x Answer) bool { return x.Name == name })
-	if i < 0 {
+	if err != nil || i < 0 {
 		return nil, false
 	}
 	return list[i].Value, true
 }
 
-// memberOrder returns the names of a JSON object's members in their order.
-func memberOrder(object string) []string {
-	var names []string
-	depth, expectName := 0, false
-	for i := 0; i < len(object); {
-		switch c := object[i]; c {
-		case '"':
-			end := i + 1
-			for object[end] != '"' {
-				if object[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			if depth == 1 && expectName {
-				var name string
-				if json.Unmarshal([]byte(object[i:end+1]), &name) == nil {
-					names = append(names, name)
-				}
-				expectName = false
-			}
-			i = end + 1
-			continue
-		case '{', '[':
-			depth++
-			expectName = depth == 1
-		case '}', ']':
-			depth--
-		case ',':
-			expectName = depth == 1
-		}
-		i++
+var errAnswersText = errors.New("formsvc: stored answers: not as they were written")
+
+// Each calls see with every answer in order, and returns the first error. see must not keep values
+// after it returns. Unlike [Answers.List], it doesn't copy text without escapes.
+func (a Answers) Each(see func(name string, values []string) error) error {
+	if a.text == "" {
+		return nil
 	}
-	return names
+	s := answerScanner{rest: a.text}
+	var values []string
+	s.expect('{')
+	for first := true; s.err == nil && !s.ends('}'); first = false {
+		if !first {
+			s.expect(',')
+		}
+		name := s.text()
+		s.expect(':')
+		s.expect('{')
+		if s.text() != "value" {
+			s.fail()
+		}
+		s.expect(':')
+		s.expect('[')
+		values = values[:0]
+		for s.err == nil && !s.ends(']') {
+			if len(values) > 0 {
+				s.expect(',')
+			}
+			values = append(values, s.text())
+		}
+		s.expect('}')
+		if s.err != nil {
+			break
+		}
+		if err := see(name, values); err != nil {
+			return err
+		}
+	}
+	if s.err == nil && strings.TrimLeft(s.rest, jsonSpace) != "" {
+		s.fail()
+	}
+	return s.err
+}
+
+// jsonSpace occurs if a store keeps the text in a JSON type of its database.
+const jsonSpace = " \t\r\n"
+
+// An answerScanner reads the text of answers from its beginning.
+type answerScanner struct {
+	rest string
+	err  error
+}
+
+func (s *answerScanner) fail() {
+	if s.err == nil {
+		s.err = errAnswersText
+	}
+}
+
+// next skips white space and returns the next byte, or 0 at the end.
+func (s *answerScanner) next() byte {
+	for s.rest != "" {
+		if c := s.rest[0]; strings.IndexByte(jsonSpace, c) < 0 {
+			return c
+		}
+		s.rest = s.rest[1:]
+	}
+	return 0
+}
+
+// ends reports whether c is next, and consumes it if so.
+func (s *answerScanner) ends(c byte) bool {
+	if s.next() != c {
+		return false
+	}
+	s.rest = s.rest[1:]
+	return true
+}
+
+func (s *answerScanner) expect(c byte) {
+	if s.err == nil && !s.ends(c) {
+		s.fail()
+	}
+}
+
+// text consumes a string.
+func (s *answerScanner) text() string {
+	if s.err != nil || s.next() != '"' {
+		s.fail()
+		return ""
+	}
+	escaped := false
+	for i := 1; i < len(s.rest) && s.rest[i] >= ' '; i++ { // JSON has no raw control characters
+		switch s.rest[i] {
+		case '\\':
+			escaped = true
+			i++
+		case '"':
+			literal := s.rest[:i+1]
+			s.rest = s.rest[i+1:]
+			if !escaped {
+				return literal[1:i]
+			}
+			var text string
+			if err := json.Unmarshal([]byte(literal), &text); err != nil {
+				s.err = fmt.Errorf("%w: %w", errAnswersText, err)
+			}
+			return text
+		}
+	}
+	s.fail()
+	return ""
 }
 
 // maxAnswers limits the number of a response's answers; [MaxAnswersSize] limits their size.

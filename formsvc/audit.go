@@ -2,7 +2,6 @@ package formsvc
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -72,7 +71,7 @@ const maxActor = 200
 func (c *core) audit(account ID, action AuditAction, target ID, details map[string]string) *AuditEntry {
 	now := c.now()
 	return &AuditEntry{
-		ID: c.newID(now), AccountID: account, Actor: c.actor, Action: action, Target: target, Details: details, CreatedAt: now,
+		ID: c.NewID(now), AccountID: account, Actor: c.actor, Action: action, Target: target, Details: details, CreatedAt: now,
 	}
 }
 
@@ -80,11 +79,8 @@ func (c *core) audit(account ID, action AuditAction, target ID, details map[stri
 type Audits struct{ s *core }
 
 // List returns a page of an account's audit trail.
-func (a Audits) List(ctx context.Context, q AuditQuery) (Page[AuditEntry], error) {
+func (a Audits) List(ctx context.Context, q AuditQuery) (_ Page[AuditEntry], err error) {
+	defer wrap(&err, "audit")
 	q.Page = q.Page.Clamped()
-	page, err := a.s.store.Audit(ctx, q)
-	if err != nil {
-		return Page[AuditEntry]{}, fmt.Errorf("formsvc: audit: %w", err)
-	}
-	return page, nil
+	return a.s.store.Audit(ctx, q)
 }

@@ -2,7 +2,7 @@ package formsvc
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -100,26 +100,26 @@ type Campaigns struct{ s *core }
 // Create creates a campaign. It fails with a *[ValidationError] that names every invalid field, and
 // with [ErrNotFound] if there is no such account, and with a *[LimitError] if it has
 // [Options].MaxCampaigns campaigns.
-func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (Campaign, error) {
-	in, err := in.checked(c.s.faults())
+func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
+	defer wrap(&err, "create campaign")
+	in, err = in.checked(c.s.faults())
 	if err != nil {
 		return Campaign{}, err
 	}
 	now := c.s.now()
 	campaign := Campaign{
-		ID: c.s.newID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
+		ID: c.s.NewID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	if err := c.s.store.CreateCampaign(ctx, campaign, Change{Idempotency: c.s.record(&campaign), Limit: c.s.maxCampaigns}); err != nil {
-		return Campaign{}, fmt.Errorf("formsvc: create campaign: %w", limited(err, "campaigns", c.s.maxCampaigns))
-	}
-	return campaign, nil
+	err = c.s.store.CreateCampaign(ctx, campaign, Change{Idempotency: c.s.record(&campaign), Limit: c.s.maxCampaigns})
+	return campaign, limited(err, "campaigns", c.s.maxCampaigns)
 }
 
 // Replace sets every field of in; zero values reset fields to their defaults. It fails with
 // [ErrStale] unless the campaign's version is ifVersion; 0 means any version. It fails with
 // [ErrNotFound] and *[ValidationError] as Create does.
-func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (Campaign, error) {
-	in, err := in.checked(c.s.faults())
+func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (_ Campaign, err error) {
+	defer wrap(&err, "replace campaign")
+	in, err = in.checked(c.s.faults())
 	if err != nil {
 		return Campaign{}, err
 	}
@@ -132,38 +132,26 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 		campaign.UpdatedAt = c.s.now()
 		return nil
 	})
-	if err != nil {
-		return Campaign{}, fmt.Errorf("formsvc: replace campaign: %w", err)
-	}
 	c.s.campaigns.drop(key) // not put: the caller may change the returned campaign
-	return campaign, nil
+	return campaign, err
 }
 
 // Get returns a campaign, or [ErrNotFound].
-func (c Campaigns) Get(ctx context.Context, key CampaignKey) (Campaign, error) {
-	campaign, err := c.s.store.Campaign(ctx, key)
-	if err != nil {
-		return Campaign{}, fmt.Errorf("formsvc: campaign: %w", err)
-	}
-	return campaign, nil
+func (c Campaigns) Get(ctx context.Context, key CampaignKey) (_ Campaign, err error) {
+	defer wrap(&err, "campaign")
+	return c.s.store.Campaign(ctx, key)
 }
 
 // List returns a page of the account's campaigns.
-func (c Campaigns) List(ctx context.Context, q CampaignQuery) (Page[Campaign], error) {
+func (c Campaigns) List(ctx context.Context, q CampaignQuery) (_ Page[Campaign], err error) {
+	defer wrap(&err, "campaigns")
 	q.Page = q.Page.Clamped()
-	page, err := c.s.store.Campaigns(ctx, q)
-	if err != nil {
-		return Page[Campaign]{}, fmt.Errorf("formsvc: campaigns: %w", err)
-	}
-	return page, nil
+	return c.s.store.Campaigns(ctx, q)
 }
 
 // checked returns in with its defaults, or v with the faults of in.
 func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
-	if strings.TrimSpace(in.Title) == "" {
-		v.add("/title", "required", "must not be empty")
-	}
-	v.checkLine("/title", in.Title, maxTitle)
+	v.checkTitle("/title", in.Title, maxTitle)
 	v.checkLine("/description", in.Description, maxDescription)
 	switch in.Status {
 	case "":
@@ -195,12 +183,7 @@ func (e *ValidationError) checkMetadata(metadata map[string]string) {
 		e.add("/metadata", "too_many", "must have at most %d entries", maxMetadata)
 		return
 	}
-	keys := make([]string, 0, len(metadata))
-	for k := range metadata {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(metadata)) {
 		pointer := "/metadata/" + pointerEscape(k)
 		if k == "" {
 			e.add(pointer, "required", "must have a name")

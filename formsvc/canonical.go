@@ -29,7 +29,7 @@ func CanonicalAnswers(a Answers) []byte {
 }
 
 func canonicalAnswers(a Answers) ([]byte, error) {
-	if _, err := a.List(); err != nil { // stricter than JSON
+	if err := a.Each(func(string, []string) error { return nil }); err != nil { // stricter than JSON
 		return nil, err
 	}
 	return jcs.Transform([]byte(a.JSON()))

@@ -2,8 +2,6 @@ package formsvc
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 )
 
@@ -44,49 +42,37 @@ type Comments struct{ s *core }
 // Create adds a comment to a response, whatever the status of the response or its campaign. It
 // changes nothing else and raises no event. It fails with a *[ValidationError], and with
 // [ErrNotFound] for an unknown response.
-func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (Comment, error) {
+func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (_ Comment, err error) {
+	defer wrap(&err, "create comment")
 	if err := in.check(s.s.faults()); err != nil {
-		return Comment{}, fmt.Errorf("formsvc: create comment: %w", err)
+		return Comment{}, err
 	}
 	now := s.s.now()
 	c := Comment{
-		ID: s.s.newID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
+		ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
 		Body: in.Body, Author: in.Author, CreatedAt: now,
 	}
-	if err := s.s.store.CreateComment(ctx, c, Change{Idempotency: s.s.record(&c)}); err != nil {
-		return Comment{}, fmt.Errorf("formsvc: create comment: %w", err)
-	}
-	return c, nil
+	err = s.s.store.CreateComment(ctx, c, Change{Idempotency: s.s.record(&c)})
+	return c, err
 }
 
 func (in *CommentInput) check(v ValidationError) error {
-	if strings.TrimSpace(in.Body) == "" {
-		v.add("/body", "required", "must not be blank")
-	} else {
-		v.checkLine("/body", in.Body, MaxComment)
-	}
+	v.checkTitle("/body", in.Body, MaxComment)
 	v.checkLine("/author", in.Author, MaxAuthor)
 	return v.err()
 }
 
 // List returns a page of the comments on a response, or [ErrNotFound].
-func (s Comments) List(ctx context.Context, q CommentQuery) (Page[Comment], error) {
+func (s Comments) List(ctx context.Context, q CommentQuery) (_ Page[Comment], err error) {
+	defer wrap(&err, "comments")
 	q.Page = q.Page.Clamped()
-	page, err := s.s.store.Comments(ctx, q)
-	if err != nil {
-		return Page[Comment]{}, fmt.Errorf("formsvc: comments: %w", err)
-	}
-	return page, nil
+	return s.s.store.Comments(ctx, q)
 }
 
 // AppendJSON appends the comment as the JSON object that clients get.
 func (c *Comment) AppendJSON(b []byte) []byte {
-	b = append(b, `{"uuid":"`...)
-	b = append(b, c.ID...)
-	b = append(b, `","body":`...)
-	b = appendString(b, c.Body)
-	b = append(b, `,"author":`...)
-	b = appendOptional(b, c.Author)
-	b = append(b, `,"createdAt":`...)
-	return append(AppendTime(b, c.CreatedAt), '}')
+	b = appendText(b, `{"uuid":`, string(c.ID))
+	b = appendText(b, `,"body":`, c.Body)
+	b = appendOptional(b, `,"author":`, c.Author)
+	return append(appendTime(b, `,"createdAt":`, c.CreatedAt), '}')
 }

@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -78,37 +77,7 @@ func TestCreateCommentRefusesInvalidInput(t *testing.T) {
 		_, err := w.svc.Comments.Create(w.ctx, responseKey(&r), x.in)
 		wantFaults(t, err, x.want...)
 	}
-	unknown := responseKey(&r)
-	unknown.ID = c.ID
-	_, err := w.svc.Comments.Create(w.ctx, unknown, formsvc.CommentInput{Body: "x"})
-	wantError(t, err, formsvc.ErrNotFound)
-	_, err = w.svc.Comments.List(w.ctx, formsvc.CommentQuery{AccountID: w.account, CampaignID: c.ID, ResponseID: c.ID})
-	wantError(t, err, formsvc.ErrNotFound)
 	if list := w.comments(&r); len(list) != 0 {
 		t.Errorf("%d comments", len(list))
-	}
-}
-
-func TestCreateCommentIsIdempotent(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	var seen *formsvc.Comment
-	svc := w.svc.Once(&formsvc.Once{AccountID: w.account, Key: "k", Reply: func(result any) formsvc.Reply {
-		seen, _ = result.(*formsvc.Comment)
-		return formsvc.Reply{Status: 201, Body: []byte("kept")}
-	}})
-	first, err := svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"})
-	if err != nil || seen == nil || *seen != first {
-		t.Fatalf("%+v, %v; seen %+v", first, err, seen)
-	}
-	_, err = svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"})
-	wantError(t, err, formsvc.ErrRepeated)
-	a, err := w.svc.Recall(w.ctx, w.account, "k")
-	if err != nil || string(a.Body) != "kept" || len(w.comments(&r)) != 1 {
-		t.Errorf("%+v, %v, %d comments", a, err, len(w.comments(&r)))
-	}
-	if _, err := w.svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"}); err != nil || errors.Is(err, formsvc.ErrRepeated) {
-		t.Errorf("without a key: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package formsvc
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -100,14 +99,15 @@ type Deliveries struct{ s *core }
 
 // List returns a page of a webhook's deliveries, with their attempts. It fails with [ErrNotFound]
 // if the account has no such webhook.
-func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (Page[Delivery], error) {
+func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery], err error) {
+	defer wrap(&err, "deliveries")
 	q.Page = q.Page.Clamped()
 	if _, err := d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
-		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
+		return Page[Delivery]{}, err
 	}
 	page, err := d.s.store.Deliveries(ctx, q)
 	if err != nil {
-		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
+		return Page[Delivery]{}, err
 	}
 	now := d.s.now()
 	for i := range page.Items {
@@ -117,10 +117,11 @@ func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (Page[Delivery], 
 }
 
 // Get returns a delivery with its attempts, or [ErrNotFound].
-func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (Delivery, error) {
+func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
+	defer wrap(&err, "delivery")
 	delivery, err := d.s.store.Delivery(ctx, key)
 	if err != nil {
-		return Delivery{}, fmt.Errorf("formsvc: delivery: %w", err)
+		return Delivery{}, err
 	}
 	delivery.forgetLost(d.s.now())
 	return delivery, nil
@@ -130,7 +131,8 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (Delivery, error) 
 // current secret, even if the webhook is disabled. A finished delivery gets one attempt; one that
 // waits for a retry gets it now. It fails with [ErrNotFound], also if the event was pruned, and
 // with [ErrConflict] while an attempt is under way.
-func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (Delivery, error) {
+func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
+	defer wrap(&err, "redeliver")
 	now := d.s.now()
 	delivery, err := d.s.store.Redeliver(ctx, key, now, func(delivery *Delivery) (Change, error) {
 		delivery.forgetLost(now)
@@ -141,7 +143,7 @@ func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (Delivery, e
 		}, nil
 	})
 	if err != nil {
-		return Delivery{}, fmt.Errorf("formsvc: redeliver: %w", err)
+		return Delivery{}, err
 	}
 	delivery.forgetLost(now)
 	return delivery, nil
@@ -163,12 +165,13 @@ const (
 // It works in atomic writes of 500 deliveries; the last one has the record of [Service.Once]. If
 // two nodes run the same call at once, both redeliver a share, one call succeeds, and the
 // deliveries in the last write of the other stay failed.
-func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (int, error) {
+func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
+	defer wrap(&err, "redeliver")
 	if err := d.s.repeated(ctx); err != nil {
-		return 0, fmt.Errorf("formsvc: redeliver: %w", err)
+		return 0, err
 	}
 	if _, err := d.s.store.Webhook(ctx, key); err != nil {
-		return 0, fmt.Errorf("formsvc: redeliver: %w", err)
+		return 0, err
 	}
 	now := d.s.now()
 	total := 0
@@ -188,7 +191,7 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 		})
 		total += n
 		if err != nil {
-			return total, fmt.Errorf("formsvc: redeliver: %w", err)
+			return total, err
 		}
 		if n < redeliverBatch {
 			return total, nil
@@ -198,19 +201,17 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 
 // Waiting returns how many deliveries of a webhook wait for an attempt or are in one,
 // up to [MaxWaiting]. An unknown webhook has none.
-func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (int64, error) {
+func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (_ int64, err error) {
+	defer wrap(&err, "waiting")
 	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Webhook: &key, Limit: MaxWaiting, Now: d.s.now()})
 	if err != nil {
-		return 0, fmt.Errorf("formsvc: waiting: %w", err)
+		return 0, err
 	}
 	return stats.Pending, nil
 }
 
 // Stats returns the backlog of all accounts together.
-func (d Deliveries) Stats(ctx context.Context) (QueueStats, error) {
-	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Limit: MaxCounted, Now: d.s.now()})
-	if err != nil {
-		return QueueStats{}, fmt.Errorf("formsvc: queue: %w", err)
-	}
-	return stats, nil
+func (d Deliveries) Stats(ctx context.Context) (_ QueueStats, err error) {
+	defer wrap(&err, "queue")
+	return d.s.store.QueueStats(ctx, QueueQuery{Limit: MaxCounted, Now: d.s.now()})
 }

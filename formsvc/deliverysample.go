@@ -2,7 +2,6 @@ package formsvc
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -28,68 +27,48 @@ type DeliverySample struct {
 // has no such webhook.
 func (d Deliveries) Sample(
 	ctx context.Context, key WebhookKey, from, to time.Time, parts, each int,
-) ([]DeliverySample, error) {
+) (_ []DeliverySample, err error) {
+	defer wrap(&err, "sample")
 	from, to = milliseconds(from), milliseconds(to)
 	if !to.After(from) {
-		var v ValidationError
-		v.add("/to", "out_of_range", "must be later than from")
-		return nil, fmt.Errorf("formsvc: sample: %w", &v)
+		return nil, invalid("/to", "out_of_range", "must be later than from")
 	}
 	if _, err := d.s.store.Webhook(ctx, key); err != nil {
-		return nil, fmt.Errorf("formsvc: sample: %w", err)
+		return nil, err
 	}
 	parts, each = min(max(parts, 1), MaxSampleParts), min(max(each, 1), MaxSampleEach)
-	s := sampler{core: d.s, key: key, each: each}
 	samples := make([]DeliverySample, parts)
-	for i := range samples {
+	begin := func(i int) time.Time {
 		// Division comes first: multiplying a long time would overflow.
 		length, n, all := to.Sub(from), time.Duration(i), time.Duration(parts)
-		samples[i].From = milliseconds(from.Add(length/all*n + length%all*n/all))
+		return milliseconds(from.Add(length/all*n + length%all*n/all))
 	}
 	for i := range samples {
-		end := to
-		if i+1 < parts {
-			end = samples[i+1].From
-		}
-		if err := s.fill(ctx, &samples[i], end); err != nil {
-			return nil, fmt.Errorf("formsvc: sample: %w", err)
+		samples[i].From = begin(i)
+		if err := d.sample(ctx, key, &samples[i], begin(i+1), each); err != nil {
+			return nil, err
 		}
 	}
 	return samples, nil
 }
 
-// sampler reads deliveries of a webhook part by part.
-type sampler struct {
-	*core
-
-	key  WebhookKey
-	each int
-	next ID   // of the first delivery after the parts that were read, if it was seen
-	done bool // there are no more
-}
-
-// fill reads the part that ends at end, unless it is known to be empty.
-func (s *sampler) fill(ctx context.Context, sample *DeliverySample, end time.Time) error {
-	after, stop := beforeID(sample.From), beforeID(end)
-	if s.done || after == stop || s.next > stop {
-		return nil
-	}
-	page, err := s.store.Deliveries(ctx, DeliveryQuery{
-		AccountID: s.key.AccountID, WebhookID: s.key.ID, NoTotal: true,
-		Page: PageQuery{Limit: s.each + 1, After: after, Ascending: true},
+// sample reads the part that ends at end.
+func (d Deliveries) sample(ctx context.Context, key WebhookKey, s *DeliverySample, end time.Time, each int) error {
+	page, err := d.s.store.Deliveries(ctx, DeliveryQuery{
+		AccountID: key.AccountID, WebhookID: key.ID, NoTotal: true,
+		Page: PageQuery{Limit: each + 1, After: beforeID(s.From), Ascending: true},
 	})
 	if err != nil {
 		return err
 	}
-	s.next, s.done = "", !page.More
-	items := page.Items
+	items, stop := page.Items, beforeID(end)
 	if n := slices.IndexFunc(items, func(d Delivery) bool { return d.ID > stop }); n >= 0 {
-		s.next, s.done, items = items[n].ID, false, items[:n]
+		items = items[:n]
 	}
-	if sample.More = len(items) > s.each; sample.More {
-		items = items[:s.each]
+	if s.More = len(items) > each; s.More {
+		items = items[:each]
 	}
-	sample.sum(items)
+	s.sum(items)
 	return nil
 }
 

@@ -33,28 +33,6 @@ func (w *world) sample(hook *formsvc.Webhook, from, to time.Time, parts, each in
 	return samples
 }
 
-// attempt makes one attempt of that duration for each due delivery of a webhook.
-func (w *world) attempt(hook *formsvc.Webhook, result delivery.Result, took time.Duration) {
-	w.tb.Helper()
-	now := w.clock.Now()
-	claims, err := w.queue().Claim(w.ctx, delivery.ClaimRequest{
-		Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(hook.ID), N: 1_000}},
-	})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	outcomes := make([]delivery.Outcome, len(claims))
-	for i, c := range claims {
-		outcomes[i] = delivery.Outcome{
-			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now.Add(time.Hour),
-			Attempt: delivery.Attempt{Number: c.Attempts + 1, StartedAt: now, Duration: took, Status: 200},
-		}
-	}
-	if _, err := w.queue().Finish(w.ctx, outcomes); err != nil {
-		w.tb.Fatal(err)
-	}
-}
-
 // sampleOf computes the expected sample from the whole list.
 func sampleOf(list []formsvc.Delivery, from, to time.Time, each int) formsvc.DeliverySample {
 	s := formsvc.DeliverySample{From: from}
@@ -104,7 +82,7 @@ func TestDeliverySampleAgreesWithAllDeliveries(t *testing.T) {
 			w.submitted(&c)
 		}
 		if result := random.IntN(4); result < 3 {
-			w.attempt(&hook, []delivery.Result{delivery.Delivered, delivery.Failed, delivery.Postponed}[result],
+			w.attempt([]delivery.Result{delivery.Delivered, delivery.Failed, delivery.Postponed}[result],
 				time.Duration(1+random.IntN(30_000))*time.Millisecond)
 		}
 		w.clock.add(time.Duration(random.IntN(int(30 * time.Minute))).Truncate(time.Millisecond))
@@ -144,68 +122,22 @@ func partAt(from time.Time, length time.Duration, i, parts int) time.Time {
 	return from.Add(length * time.Duration(i) / time.Duration(parts)).Truncate(time.Millisecond)
 }
 
-// The first millisecond of a part belongs to it, the first one of the next part doesn't.
-func TestDeliverySamplePartsIncludeTheirStart(t *testing.T) {
+// Limits are clamped, and no query counts.
+func TestDeliverySampleIsLimited(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
-	for range 5 {
-		w.submitted(&c)
-		w.clock.add(time.Millisecond)
-	}
-	for i, s := range w.sample(&hook, start(), start().Add(5*time.Millisecond), 5, 10) {
-		if s.Pending != 1 || s.More || !s.From.Equal(start().Add(time.Duration(i)*time.Millisecond)) {
-			t.Errorf("part %d is %+v", i, s)
-		}
-	}
-	for _, at := range []struct{ from, to, want int }{{-1, 0, 0}, {-1, 1, 1}, {0, 1, 1}, {1, 4, 3}, {4, 5, 1}, {5, 6, 0}} {
-		from, to := start().Add(time.Duration(at.from)*time.Millisecond), start().Add(time.Duration(at.to)*time.Millisecond)
-		if s := w.sample(&hook, from, to, 1, 10); s[0].Pending != at.want {
-			t.Errorf("from %d to %d ms: %d, want %d", at.from, at.to, s[0].Pending, at.want)
-		}
-	}
-	// Parts that are shorter than a millisecond are empty or contain a whole one.
-	pending := 0
-	for _, s := range w.sample(&hook, start(), start().Add(5*time.Millisecond), 96, 10) {
-		pending += s.Pending
-	}
-	if pending != 5 {
-		t.Errorf("%d deliveries in parts of less than a millisecond, want 5", pending)
-	}
-}
-
-// A sample makes one query for each part with deliveries, and one more; none of them counts.
-func TestDeliverySampleMakesFewQueries(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
-	asked := func(want int) {
-		t.Helper()
-		w.store.disturb(nil)
-		samples := w.sample(&hook, start(), start().Add(24*time.Hour), 1_000, 1_000)
-		if n := w.store.count("Deliveries"); n != want || w.store.count("Deliveries counted") != 0 {
-			t.Errorf("asked %d times, want %d; counted %d times", n, want, w.store.count("Deliveries counted"))
-		}
-		if len(samples) != formsvc.MaxSampleParts {
-			t.Errorf("%d parts, want %d", len(samples), formsvc.MaxSampleParts)
-		}
-	}
-	asked(1)
-	w.submitted(&c)
-	asked(1)
-	w.clock.add(6 * time.Hour)
-	w.submitted(&c)
-	asked(2)
-	w.clock.add(6 * time.Hour)
 	for range formsvc.MaxSampleEach + 1 {
 		w.submitted(&c)
 	}
-	asked(3)
-	for range formsvc.MaxSampleEach {
-		w.submitted(&c)
+	samples := w.sample(&hook, start(), start().Add(24*time.Hour), 1_000, 1_000)
+	if n := len(samples); n != formsvc.MaxSampleParts || w.store.count("Deliveries") != n || w.store.count("Deliveries counted") != 0 {
+		t.Errorf("%d parts, %d queries", n, w.store.count("Deliveries"))
 	}
-	asked(4) // what follows the 51st is unknown
-	samples := w.sample(&hook, start(), start().Add(24*time.Hour), 0, 0)
+	if samples[0].Pending != formsvc.MaxSampleEach || !samples[0].More {
+		t.Errorf("the first part is %+v", samples[0])
+	}
+	samples = w.sample(&hook, start(), start().Add(24*time.Hour), 0, 0)
 	if len(samples) != 1 || samples[0].Pending != 1 || !samples[0].More {
 		t.Errorf("the least sample is %+v", samples)
 	}

@@ -1,10 +1,6 @@
 package formsvc_test
 
 import (
-	"go/ast"
-	"go/doc"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -13,14 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// lines is the largest output of "go doc": a screen or two.
-const lines = 120
-
-// longer has the packages with a higher limit, and why.
-var longer = map[string]int{
-	"formsvc": 215, // its names alone need more, and its text is one screen
-}
 
 // TestTableOfPackages compares the table of packages in ARCHITECTURE.md with the tree.
 func TestTableOfPackages(t *testing.T) {
@@ -47,7 +35,7 @@ func TestTableOfPackages(t *testing.T) {
 		}
 	}
 	for _, dir := range directories(t) {
-		if isLeaf(dir) || slices.Contains(strings.Split(dir, "/"), "internal") || parseDir(t, dir).name == "" {
+		if isLeaf(dir) || slices.Contains(strings.Split(dir, "/"), "internal") || !isPackage(t, dir) {
 			continue
 		}
 		if !slices.Contains(named, dir) {
@@ -56,38 +44,14 @@ func TestTableOfPackages(t *testing.T) {
 	}
 }
 
-// A parsed has the facts to check about a package.
-type parsed struct {
-	name     string // "" if there is only test code
-	comment  string
-	examples []*doc.Example
-	runs     bool // whether a test runs the example's code
-}
-
-func parseDir(t *testing.T, dir string) *parsed {
+// isPackage reports whether a directory has code apart from tests.
+func isPackage(t *testing.T, dir string) bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := new(parsed)
-	fset := token.NewFileSet()
-	for _, name := range names {
-		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasSuffix(name, "_test.go") {
-			p.examples = append(p.examples, doc.Examples(file)...)
-			p.runs = p.runs || slices.ContainsFunc(file.Decls, isTestExample)
-			continue
-		}
-		p.name = file.Name.Name
-		if !ast.IsGenerated(file) {
-			p.comment += file.Doc.Text()
-		}
-	}
-	return p
+	return slices.ContainsFunc(names, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
 }
 
 // directories returns the directories of the tree with Go code.
@@ -122,9 +86,4 @@ func walk(t *testing.T, visit func(name string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func isTestExample(d ast.Decl) bool {
-	f, ok := d.(*ast.FuncDecl)
-	return ok && f.Recv == nil && f.Name.Name == "TestExample"
 }

@@ -1,11 +1,9 @@
 package formsvc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"strconv"
@@ -105,19 +103,17 @@ func (r *Receipt) counts() map[string]string {
 // The audit trail gets an entry before and one after, without personal data. If Person fails
 // midway, it returns what it had removed by then. It fails with a *[ValidationError] for an invalid
 // address, and with [ErrNotFound] for an unknown account.
-func (e Erasure) Person(ctx context.Context, account ID, email string) (Receipt, error) {
+func (e Erasure) Person(ctx context.Context, account ID, email string) (_ Receipt, err error) {
+	defer wrap(&err, "erase")
 	p, err := e.person(ctx, account, email)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("formsvc: erase: %w", err)
+		return Receipt{}, err
 	}
 	w := e.eraser(account)
 	err = w.audited(ctx, AuditErasureBegun, AuditErasureDone, w.receipt.ID, nil, func() error {
 		return w.person(ctx, p)
 	})
-	if err != nil {
-		return w.receipt, fmt.Errorf("formsvc: erase: %w", err)
-	}
-	return w.receipt, nil
+	return w.receipt, err
 }
 
 // Older removes the responses of a campaign that were created longer than age ago, oldest first.
@@ -127,25 +123,21 @@ func (e Erasure) Person(ctx context.Context, account ID, email string) (Receipt,
 // The audit trail gets an entry before and one after. If Older fails midway, it returns what it had
 // removed by then. It fails with a *[ValidationError] for an age that is not positive, and with
 // [ErrNotFound] for an unknown campaign.
-func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration) (Receipt, error) {
+func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration) (_ Receipt, err error) {
+	defer wrap(&err, "retention")
 	if age <= 0 {
-		var v ValidationError
-		v.add("/age", "invalid_value", "must be longer than 0")
-		return Receipt{}, fmt.Errorf("formsvc: retention: %w", &v)
+		return Receipt{}, invalid("/age", "invalid_value", "must be longer than 0")
 	}
 	if _, err := e.s.store.Campaign(ctx, key); err != nil {
-		return Receipt{}, fmt.Errorf("formsvc: retention: %w", err)
+		return Receipt{}, err
 	}
 	w := e.eraser(key.AccountID)
 	w.receipt.CampaignID, w.receipt.Before = key.ID, w.receipt.StartedAt.Add(-age)
 	details := map[string]string{"receipt": string(w.receipt.ID), "before": w.receipt.Before.Format(time.RFC3339)}
-	err := w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
-		return w.responsesOf(ctx, key, ResponseFilter{CreatedBefore: w.receipt.Before}, w.response)
+	err = w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
+		return w.responses(ctx, w.responsesOf(ctx, key, ResponseFilter{CreatedBefore: w.receipt.Before}))
 	})
-	if err != nil {
-		return w.receipt, fmt.Errorf("formsvc: retention: %w", err)
-	}
-	return w.receipt, nil
+	return w.receipt, err
 }
 
 // Sizes of the atomic writes of an erasure, small enough that no request waits for one.
@@ -166,18 +158,17 @@ type eraser struct {
 
 func (e Erasure) eraser(account ID) *eraser {
 	now := e.s.now()
-	return &eraser{core: e.s, receipt: Receipt{ID: e.s.newID(now), AccountID: account, StartedAt: now}}
+	return &eraser{core: e.s, receipt: Receipt{ID: e.s.NewID(now), AccountID: account, StartedAt: now}}
 }
 
 // audited runs an erasure between two entries in the audit trail.
 func (w *eraser) audited(
 	ctx context.Context, begun, done AuditAction, target ID, details map[string]string, erase func() error,
 ) error {
-	if err := w.note(ctx, begun, target, details); err != nil {
-		return err
+	err := w.note(ctx, begun, target, details)
+	if err == nil { // the remains of deleted webhooks can't be found by their owner later
+		_, err = w.prune(ctx, PruneEvents, time.Time{})
 	}
-	// The remains of deleted webhooks can't be found by their owner later.
-	_, err := inUnits(ctx, func() (int, error) { return w.store.Prune(ctx, PruneEvents, time.Time{}, pruneBatch) })
 	if err == nil {
 		err = erase()
 	}
@@ -204,31 +195,50 @@ func (w *eraser) note(ctx context.Context, action AuditAction, target ID, detail
 
 // person removes the data of one person.
 func (w *eraser) person(ctx context.Context, p *person) error {
-	if err := p.responses(ctx, w.response); err != nil {
+	if err := w.responses(ctx, p.responses(ctx)); err != nil {
 		return err
 	}
-	err := p.signatures(ctx, func(sig *Signature) error {
+	for sig, err := range p.signatures(ctx) {
+		if err != nil {
+			return err
+		}
 		w.next.Signatures, w.next.RepliesOf = append(w.next.Signatures, sig.ID), append(w.next.RepliesOf, sig.ResponseID)
-		return w.added(ctx)
-	})
-	if err == nil {
-		err = w.flush(ctx) // the events below are those that are left
+		if err := w.added(ctx); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = p.events(ctx, func(event *Event) error {
-			w.next.Events, w.next.RepliesOf = append(w.next.Events, event.ID), append(w.next.RepliesOf, event.ResponseID)
-			return w.added(ctx)
-		})
+	if err := w.flush(ctx); err != nil { // the events below are those that are left
+		return err
+	}
+	for event, err := range p.events(ctx) {
+		if err != nil {
+			return err
+		}
+		if !p.named(event.Payload) {
+			continue
+		}
+		w.next.Events, w.next.RepliesOf = append(w.next.Events, event.ID), append(w.next.RepliesOf, event.ResponseID)
+		if err := w.added(ctx); err != nil {
+			return err
+		}
 	}
 	w.next.Refusals = true
 	w.n++
-	return err
+	return nil
 }
 
-// response removes a response.
-func (w *eraser) response(ctx context.Context, r *Response) error {
-	w.next.Responses = append(w.next.Responses, r.Key())
-	return w.added(ctx)
+// responses removes responses.
+func (w *eraser) responses(ctx context.Context, list iter.Seq2[*Response, error]) error {
+	for r, err := range list {
+		if err != nil {
+			return err
+		}
+		w.next.Responses = append(w.next.Responses, r.Key())
+		if err := w.added(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *eraser) added(ctx context.Context) error {
@@ -263,7 +273,7 @@ func (w *eraser) flush(ctx context.Context) error {
 // removeBlobs removes the blobs of deleted files, even after ctx has ended, and returns how many
 // are left.
 func (c *core) removeBlobs(ctx context.Context, files []ID) (left int) {
-	if c.bound || c.blobs == nil { // the transaction may be rolled back
+	if c.bound || c.Blobs == nil { // the transaction may be rolled back
 		return len(files)
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -281,7 +291,7 @@ func (w *eraser) scrub(ctx context.Context) {
 		return
 	}
 	if err := w.store.Scrub(ctx); err != nil {
-		w.logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
+		w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
 			slog.Any("error", err))
 	}
 }
@@ -292,105 +302,74 @@ type person struct {
 
 	account ID
 	email   string
-	folded  []byte // the address as in a JSON string, without the quotes, in lower case
+	folded  string // the address as in a JSON string, without the quotes, in lower case
 }
 
 // person checks the input of an erasure or export.
 func (e Erasure) person(ctx context.Context, account ID, email string) (*person, error) {
-	if !validEmail(email) || CheckText(email) != nil {
-		var v ValidationError
-		v.add("/email", "invalid_email", "must be an e-mail address")
-		return nil, &v
+	if !validEmail(email) {
+		return nil, invalid("/email", "invalid_email", "must be an e-mail address")
 	}
 	if _, err := e.s.store.Account(ctx, account); err != nil {
 		return nil, err
 	}
 	text := appendString(nil, FoldEmail(email))
-	return &person{core: e.s, account: account, email: email, folded: text[1 : len(text)-1]}, nil
+	return &person{core: e.s, account: account, email: email, folded: string(text[1 : len(text)-1])}, nil
 }
 
-// responses calls do for the person's responses, campaign by campaign. There is no index on
-// addresses, since it would slow down every new response.
-func (p *person) responses(ctx context.Context, do func(context.Context, *Response) error) error {
-	campaigns := func(q PageQuery) (Page[Campaign], error) {
-		return p.store.Campaigns(ctx, CampaignQuery{AccountID: p.account, Page: q})
-	}
-	return eachOf(campaigns, func(c *Campaign) ID { return c.ID }, func(c *Campaign) error {
-		return p.responsesOf(ctx, CampaignKey{AccountID: p.account, ID: c.ID}, ResponseFilter{Email: p.email, AnyCase: true}, do)
+// erasePages is the query for pages of records that are erased or exported.
+func erasePages() PageQuery {
+	return PageQuery{Limit: eraseUnit, Ascending: true, MaxBytes: eraseBytes}
+}
+
+// responses yields the person's responses, campaign by campaign. There is no index on addresses,
+// since it would slow down every new response.
+func (p *person) responses(ctx context.Context) iter.Seq2[*Response, error] {
+	campaigns := records(erasePages(), func(page PageQuery) (Page[Campaign], error) {
+		return p.store.Campaigns(ctx, CampaignQuery{AccountID: p.account, Page: page})
+	})
+	return flat(campaigns, func(c *Campaign) iter.Seq2[*Response, error] {
+		return p.responsesOf(ctx, c.Key(), ResponseFilter{Email: p.email, AnyCase: true})
 	})
 }
 
-// responsesOf calls do for the responses of a campaign that match the filter, oldest first.
-func (c *core) responsesOf(
-	ctx context.Context, key CampaignKey, filter ResponseFilter, do func(context.Context, *Response) error,
-) error {
-	fetch := func(q PageQuery) (Page[Response], error) {
-		return c.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, Page: q})
-	}
-	return eachOf(fetch, func(r *Response) ID { return r.ID }, func(r *Response) error { return do(ctx, r) })
-}
-
-// signatures calls do for the person's signatures, of any response.
-func (p *person) signatures(ctx context.Context, do func(*Signature) error) error {
-	fetch := func(q PageQuery) (Page[Signature], error) {
-		return p.store.Signatures(ctx, SignatureQuery{AccountID: p.account, Email: p.email, Page: q})
-	}
-	return eachOf(fetch, func(s *Signature) ID { return s.ID }, do)
-}
-
-// events calls do for the events that name the person as user or signer.
-func (p *person) events(ctx context.Context, do func(*Event) error) error {
-	return p.allEvents(ctx, func(event *Event) error {
-		if !p.named(event.Payload) {
-			return nil
-		}
-		return do(event)
+// responsesOf yields the responses of a campaign that match the filter, oldest first.
+func (c *core) responsesOf(ctx context.Context, key CampaignKey, filter ResponseFilter) iter.Seq2[*Response, error] {
+	return records(erasePages(), func(page PageQuery) (Page[Response], error) {
+		return c.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, Page: page})
 	})
 }
 
-// allEvents calls do for all events of the account.
-func (p *person) allEvents(ctx context.Context, do func(*Event) error) error {
-	q := EventQuery{AccountID: p.account, Limit: MaxLimit, Early: true}.Clamped()
-	for {
-		page, err := p.store.Events(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			if err := do(&page.Items[i]); err != nil {
-				return err
-			}
-		}
-		if !page.More {
-			return nil
-		}
-		q.After = page.Next
-	}
+// signatures yields the person's signatures, of any response.
+func (p *person) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
+	return records(erasePages(), func(page PageQuery) (Page[Signature], error) {
+		return p.store.Signatures(ctx, SignatureQuery{AccountID: p.account, Email: p.email, Page: page})
+	})
 }
 
-// eachOf calls do for all records that fetch finds, oldest first. do may remove them.
-func eachOf[T any](fetch func(PageQuery) (Page[T], error), id func(*T) ID, do func(*T) error) error {
-	q := PageQuery{Limit: eraseUnit, Ascending: true, MaxBytes: eraseBytes}
-	for {
-		page, err := fetch(q)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			if err := do(&page.Items[i]); err != nil {
-				return err
+// events yields all events of the account.
+func (p *person) events(ctx context.Context) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
+		q := EventQuery{AccountID: p.account, Limit: MaxLimit, Early: true}.Clamped()
+		for more := true; more; {
+			page, err := p.store.Events(ctx, q)
+			if err != nil {
+				yield(nil, err)
+				return
 			}
+			for i := range page.Items {
+				if !yield(&page.Items[i], nil) {
+					return
+				}
+			}
+			more, q.After = page.More, page.Next
 		}
-		if !page.More || len(page.Items) == 0 {
-			return nil
-		}
-		q.After = id(&page.Items[len(page.Items)-1])
 	}
 }
 
 // named reports whether a payload names the person as user or signer.
 func (p *person) named(payload []byte) bool {
-	if !bytes.Contains(foldBytes(payload), p.folded) {
+	if !strings.Contains(FoldEmail(string(payload)), p.folded) {
 		return false // payloads all write an address with the same bytes
 	}
 	type user struct {
@@ -407,23 +386,4 @@ func (p *person) named(payload []byte) bool {
 		return true // written by another program: its structure is unknown
 	}
 	return SameEmail(v.Data.Response.User.Email, p.email) || SameEmail(v.Data.Signature.Signer.Email, p.email)
-}
-
-// foldBytes returns a copy with ASCII letters in lower case.
-func foldBytes(b []byte) []byte {
-	folded := make([]byte, len(b))
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		folded[i] = c
-	}
-	return folded
-}
-
-func ignoreNotFound(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
 }

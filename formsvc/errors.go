@@ -55,7 +55,7 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 	// ErrMoved means that the data of the store is being moved to another database, or was moved;
 	// it is also [ErrUnavailable]. Nothing was changed.
-	ErrMoved error = movedError{}
+	ErrMoved = fmt.Errorf("the database is not in use: %w", ErrUnavailable)
 	// ErrUnknownOutcome means that the connection to the store broke while a change was being
 	// committed. The change may or may not have happened; check before you retry.
 	ErrUnknownOutcome = errors.New("outcome unknown")
@@ -196,9 +196,43 @@ func (e *TransitionError) Error() string {
 // Is reports whether target is [ErrTransition].
 func (e *TransitionError) Is(target error) bool { return target == ErrTransition }
 
-type movedError struct{}
+// A LimitError says that an account has as many records of a kind as it may. It is an [ErrLimit].
+type LimitError struct {
+	Kind  string // "campaigns", "keys" or "webhooks"
+	Limit int
+}
 
-func (movedError) Error() string { return "the database is not in use" }
+// Error names the kind and the limit.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the account has %d %s, which is as many as it may", e.Limit, e.Kind)
+}
 
-// Unwrap makes callers that don't know ErrMoved wait or retry.
-func (movedError) Unwrap() error { return ErrUnavailable }
+// Is reports whether target is [ErrLimit].
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }
+
+// limited adds the kind and the limit to a store's [ErrLimit].
+func limited(err error, kind string, limit int) error {
+	if errors.Is(err, ErrLimit) {
+		return &LimitError{Kind: kind, Limit: limit}
+	}
+	return err
+}
+
+// invalid returns a *[ValidationError] for one field.
+func invalid(pointer, code, detail string) error {
+	return &ValidationError{Fields: []FieldError{{Pointer: pointer, Code: code, Detail: detail}}}
+}
+
+// wrap adds what a method was doing to its error. Methods defer it.
+func wrap(err *error, doing string) {
+	if *err != nil {
+		*err = fmt.Errorf("formsvc: %s: %w", doing, *err)
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -32,6 +33,9 @@ type Event struct {
 	TraceParent string
 }
 
+// AppendJSON appends the payload.
+func (e *Event) AppendJSON(b []byte) []byte { return append(b, e.Payload...) }
+
 // eventExtra holds the fields that only some events have.
 type eventExtra struct {
 	previousStatus string
@@ -44,8 +48,8 @@ type eventExtra struct {
 
 func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.Time, extra eventExtra) Event {
 	e := Event{
-		ID: c.newID(now), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: t, CreatedAt: now,
-		TraceParent: extra.trace,
+		ID: c.NewID(now), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: t, CreatedAt: now,
+		Test: extra.test, TraceParent: extra.trace,
 	}
 	e.Payload = e.payload(campaign, r, extra, true)
 	if len(e.Payload) > MaxPayload {
@@ -62,41 +66,28 @@ func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.T
 // data.truncated is true.
 func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole bool) []byte {
 	b := make([]byte, 0, 640+len(r.Answers.text)+len(campaign.Title))
-	b = append(b, `{"id":"`...)
-	b = append(b, e.ID...)
-	b = append(b, `","event":"`...)
-	b = append(b, e.Type...)
-	b = append(b, `","timestamp":`...)
-	b = AppendTime(b, e.CreatedAt)
-	if extra.test {
+	b = appendText(b, `{"id":`, string(e.ID))
+	b = appendText(b, `,"event":`, string(e.Type))
+	b = appendTime(b, `,"timestamp":`, e.CreatedAt)
+	if e.Test {
 		b = append(b, `,"test":true`...)
 	}
-	b = append(b, `,"data":{"campaign":{"uuid":"`...)
-	b = append(b, campaign.ID...)
+	b = appendText(b, `,"data":{"campaign":{"uuid":`, string(campaign.ID))
 	if e.Type == webhook.ResponseDeleted { // identifiers alone
-		b = append(b, `"},"response":{"uuid":"`...)
-		b = append(b, r.ID...)
-		b = append(b, `","reference":`...)
-		b = appendString(b, r.Reference)
+		b = appendText(b, `},"response":{"uuid":`, string(r.ID))
+		b = appendText(b, `,"reference":`, r.Reference)
 		return append(b, '}', '}', '}')
 	}
-	b = append(b, `","title":`...)
-	b = appendString(b, campaign.Title)
-	b = append(b, `},"response":`...)
-	b = appendResponse(b, r, whole)
+	b = appendText(b, `,"title":`, campaign.Title)
+	b = appendResponse(append(b, `},"response":`...), r, whole)
 	if extra.previousStatus != "" {
-		b = append(b, `,"previousStatus":`...)
-		b = appendString(b, extra.previousStatus)
+		b = appendText(b, `,"previousStatus":`, extra.previousStatus)
 	}
 	if extra.changes != nil {
-		b = append(b, `,"changes":`...)
-		b = appendStrings(b, extra.changes)
+		b = appendStrings(append(b, `,"changes":`...), extra.changes)
 	}
 	if extra.member != "" {
-		b = append(b, `,"`...)
-		b = append(b, extra.member...)
-		b = append(b, `":`...)
-		b = append(b, extra.json...)
+		b = append(fmt.Appendf(b, `,"%s":`, extra.member), extra.json...)
 	}
 	if !whole {
 		b = append(b, `,"truncated":true`...)

@@ -2,9 +2,7 @@ package formsvc_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -89,112 +87,6 @@ func TestPayloadBytes(t *testing.T) {
 	}
 }
 
-func TestPayloadsParseInReceivers(t *testing.T) {
-	w := newWorld(t)
-	r := goldenUnits(w)
-	at := start().Add(time.Minute)
-	data := webhook.Data{
-		Campaign: webhook.Campaign{UUID: string(r.CampaignID), Title: "Grant \"A/B\" <é>\n"},
-		Response: webhook.Response{
-			UUID: string(r.ID), Reference: "REF-00001", CampaignUUID: string(r.CampaignID), Status: "completed",
-			User: webhook.User{Email: "ada@example.com", FirstName: "Augusta", LastName: "Lovelace"},
-			Responses: map[string]webhook.Answer{
-				"a": {Value: []string{"1", "\x01"}}, "b/c": {Value: []string{"🌍"}},
-			},
-			CreatedAt: start(), UpdatedAt: at, CompletedAt: at,
-		},
-	}
-	created, updated, moved := data, data, data
-	created.Response.Status, created.Response.User.FirstName = "pending", "Ada"
-	created.Response.UpdatedAt, created.Response.CompletedAt = start(), time.Time{}
-	created.Response.Responses = map[string]webhook.Answer{"a": {Value: []string{"1", "\x01"}}, "b/c": {Value: []string{}}}
-	updated.Changes = []string{"/user/firstName", "/responses/b~1c"}
-	moved.PreviousStatus = "pending"
-	want := []struct {
-		t    formsvc.EventType
-		data webhook.Data
-	}{
-		{webhook.ResponseCreated, created},
-		{webhook.ResponseUpdated, updated},
-		{webhook.ResponseStatusChanged, moved},
-		{webhook.ResponseCompleted, moved},
-	}
-	events := w.parsed()
-	if len(events) != len(want) {
-		t.Fatalf("%d events", len(events))
-	}
-	for i, e := range events {
-		if e.Type != want[i].t || !reflect.DeepEqual(e.Data, want[i].data) {
-			t.Errorf("%s says %+v\nwant %s %+v", e.Type, e.Data, want[i].t, want[i].data)
-		}
-	}
-}
-
-// members returns the names in an object of a payload, sorted.
-func members(t *testing.T, payload []byte, path ...string) []string {
-	t.Helper()
-	for _, name := range path {
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal(payload, &object); err != nil {
-			t.Fatal(err)
-		}
-		payload = object[name]
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(payload, &object); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// Each type has exactly the fields of the contract.
-func TestPayloadFieldsByType(t *testing.T) {
-	w := newWorld(t)
-	goldenUnits(w)
-	response := []string{
-		"campaignUuid", "completedAt", "createdAt", "reference", "responses", "status", "updatedAt", "user", "uuid",
-	}
-	extra := map[formsvc.EventType]string{
-		webhook.ResponseUpdated: "changes", webhook.ResponseStatusChanged: "previousStatus", webhook.ResponseCompleted: "previousStatus",
-	}
-	for _, e := range w.store.take() {
-		if got := members(t, e.Payload); !slices.Equal(got, []string{"data", "event", "id", "timestamp"}) {
-			t.Errorf("%s has %q", e.Type, got)
-		}
-		want := []string{"campaign", "response"}
-		if extra[e.Type] != "" {
-			want = append(want, extra[e.Type])
-			slices.Sort(want)
-		}
-		if got := members(t, e.Payload, "data"); !slices.Equal(got, want) {
-			t.Errorf("%s has %q in data", e.Type, got)
-		}
-		if got := members(t, e.Payload, "data", "response"); !slices.Equal(got, response) {
-			t.Errorf("%s has %q in data.response", e.Type, got)
-		}
-	}
-}
-
-func TestEventRecords(t *testing.T) {
-	w := newWorld(t)
-	r := goldenUnits(w)
-	last := formsvc.ID("")
-	for _, e := range w.store.take() {
-		if e.AccountID != r.AccountID || e.CampaignID != r.CampaignID || e.ResponseID != r.ID {
-			t.Errorf("%s is of %+v", e.Type, e)
-		}
-		if e.ID <= last {
-			t.Errorf("%s does not sort after the one before", e.Type)
-		}
-		last = e.ID
-	}
-}
-
 // A payload at the limit is complete; one byte more and it is truncated.
 func TestPayloadIsTruncatedAboveTheLimit(t *testing.T) {
 	w := newWorld(t)
@@ -217,9 +109,6 @@ func TestPayloadIsTruncatedAboveTheLimit(t *testing.T) {
 		}
 		if !e.Data.Truncated || e.Data.Response.Responses != nil || len(payload) > 2_000 {
 			t.Errorf("%d bytes, truncated %t", len(payload), e.Data.Truncated)
-		}
-		if got := members(t, payload, "data", "response"); slices.Contains(got, "responses") || len(got) != 8 {
-			t.Errorf("the response has %q", got)
 		}
 		if !bytes.HasSuffix(payload, []byte(`},"truncated":true}}`)) {
 			t.Errorf("the payload ends in %s", payload[len(payload)-40:])

@@ -1,11 +1,9 @@
 package formsvc_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook"
 )
 
 // someID is the ID of no record.
@@ -27,80 +25,6 @@ func (w *world) about(r *formsvc.Response, limit int) []formsvc.Event {
 		w.tb.Fatal(err)
 	}
 	return events
-}
-
-// Recent and About return real events, without test events.
-func TestRecentEventsAndEventsAboutAResponse(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	hook := w.hook()
-	r := w.submitted(&c, answer("a", "1"))
-	other := w.submitted(&c)
-	w.updated(&r, formsvc.ResponsePatch{Status: new("validated")})
-	test, err := w.svc.Webhooks.Test(w.ctx, hookKey(&hook))
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := w.store.take()
-	if types := eventTypes(made); !slices.Equal(types, []formsvc.EventType{
-		webhook.ResponseCreated, webhook.ResponseCreated, webhook.ResponseStatusChanged,
-	}) {
-		t.Fatalf("made %v", types)
-	}
-	same := func(what string, got []formsvc.Event, want ...formsvc.Event) {
-		t.Helper()
-		if !slices.EqualFunc(got, want, func(a, b formsvc.Event) bool {
-			return a.ID == b.ID && a.Type == b.Type && string(a.Payload) == string(b.Payload) && a.ResponseID == b.ResponseID
-		}) {
-			t.Errorf("%s: %d events, want %d or others", what, len(got), len(want))
-		}
-	}
-	same("newest", w.recent(100), made[2], made[1], made[0])
-	same("the newest", w.recent(1), made[2])
-	same("about a response", w.about(&r, 100), made[0], made[2])
-	same("the first about it", w.about(&r, 1), made[0])
-	same("about another", w.about(&other, 100), made[1])
-
-	for _, e := range made {
-		got, err := w.svc.Events.Get(w.ctx, w.account, e.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same("one", []formsvc.Event{got}, e)
-	}
-	got, err := w.svc.Events.Get(w.ctx, w.account, test.EventID)
-	if err != nil || !got.Test || len(got.Payload) == 0 {
-		t.Errorf("the test event is %+v, %v", got, err)
-	}
-}
-
-func TestRecentEventsOfOtherAccounts(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	e := w.store.take()[0]
-	second := w.second()
-	_, err := w.svc.Events.Get(w.ctx, second, e.ID)
-	wantError(t, err, formsvc.ErrNotFound)
-	_, err = w.svc.Events.Get(w.ctx, w.account, someID)
-	wantError(t, err, formsvc.ErrNotFound)
-	for _, key := range []formsvc.ResponseKey{
-		{AccountID: second, CampaignID: c.ID, ID: r.ID}, {AccountID: w.account, CampaignID: someID, ID: r.ID},
-		{AccountID: w.account, CampaignID: c.ID, ID: someID},
-	} {
-		_, err = w.svc.Events.About(w.ctx, key, 10)
-		wantError(t, err, formsvc.ErrNotFound)
-	}
-	for _, account := range []formsvc.ID{second, someID, "nope"} {
-		if events, err := w.svc.Events.Recent(w.ctx, formsvc.RecentQuery{AccountID: account, Limit: 10}); err != nil || len(events) != 0 {
-			t.Errorf("the newest events of %q: %d, %v", account, len(events), err)
-		}
-	}
-	if err := w.svc.Responses.Delete(w.ctx, responseKey(&r), 0); err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.svc.Events.About(w.ctx, responseKey(&r), 10)
-	wantError(t, err, formsvc.ErrNotFound)
 }
 
 func TestRecentEventsAreLimited(t *testing.T) {

@@ -335,7 +335,7 @@ func ExampleEvents_Follow() {
 		fmt.Println(err)
 		return
 	}
-	err = svc.Events.Follow(ctx, formsvc.FollowQuery{AccountID: account, After: after},
+	err = svc.Events.Follow(ctx, formsvc.EventQuery{AccountID: account, After: after},
 		func(_ context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
 			for _, e := range events {
 				event, err := webhook.ParseEvent(e.Payload) // what webhooks get

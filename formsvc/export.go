@@ -30,16 +30,17 @@ type Export struct {
 // and after its After; Limit and Offset are ignored. Responses created later are left out, so the
 // export ends even while new ones keep arriving. A response that changes during the export is read
 // in its state at that time, and a deleted one is left out. It fails with [ErrNotFound].
-func (s Responses) Export(ctx context.Context, q ResponseQuery) (*Export, error) {
+func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err error) {
+	defer wrap(&err, "export responses")
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
 	if err != nil {
-		return nil, fmt.Errorf("formsvc: export responses: %w", err)
+		return nil, err
 	}
 	newest, err := s.s.store.Responses(ctx, ResponseQuery{
 		AccountID: q.AccountID, CampaignID: q.CampaignID, NoTotal: true, Page: PageQuery{Limit: 1},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("formsvc: export responses: %w", err)
+		return nil, err
 	}
 	e := &Export{s: s.s, query: q, modules: c.Modules}
 	e.query.NoTotal, e.query.Page.MaxBytes, e.query.Page.Offset = true, exportBytes, 0

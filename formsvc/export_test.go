@@ -5,10 +5,8 @@ import "time"
 // Internals for the tests in package formsvc_test.
 var (
 	EncodeID     = encodeID
-	MemberOrder  = memberOrder
 	NewReference = newReference
 	ValidEmail   = validEmail
-	SimpleEmail  = simpleEmail
 )
 
 // Retries is the largest number of attempts to write a new response.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"iter"
 	"time"
 )
 
@@ -21,16 +21,15 @@ import (
 // during the call may be missing. The audit trail gets an entry before and one after, without
 // personal data. The [Receipt] counts what was written, and in BlobsLeft the damaged files. If
 // Export fails midway, the archive can't be used. It fails as Person does.
-func (e Erasure) Export(ctx context.Context, account ID, email string, out io.Writer) (Receipt, error) {
+func (e Erasure) Export(ctx context.Context, account ID, email string, out io.Writer) (_ Receipt, err error) {
+	defer wrap(&err, "export a person")
 	p, err := e.person(ctx, account, email)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("formsvc: export a person: %w", err)
+		return Receipt{}, err
 	}
 	x := &personExport{person: p, eraser: e.eraser(account), zip: zip.NewWriter(out), own: make(map[ID]bool), damaged: []ID{}}
-	if err := x.write(ctx); err != nil {
-		return x.receipt, fmt.Errorf("formsvc: export a person: %w", err)
-	}
-	return x.receipt, nil
+	err = x.write(ctx)
+	return x.receipt, err
 }
 
 // personExport writes the archive of one person.
@@ -41,146 +40,175 @@ type personExport struct {
 	keys    []ResponseKey // the person's responses, and own has their identifiers
 	own     map[ID]bool
 	damaged []ID
+	err     error // the first one; nothing is written after it
 }
 
 func (x *personExport) write(ctx context.Context) error {
 	if err := x.note(ctx, AuditExportBegun, x.receipt.ID, nil); err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name  string
-		write func(context.Context, *lines) error
-	}{
-		{"responses", x.responses}, {"comments", x.comments}, {"signatures", x.signatures}, {"files", x.files}, {"events", x.events},
-	} {
-		to, err := x.create(part.name+".ndjson", zip.Deflate, x.receipt.StartedAt)
-		if err != nil {
-			return err
-		}
-		if err := part.write(ctx, &lines{to: to}); err != nil {
-			return err
-		}
+	var comments int // a receipt doesn't count them
+	part(x, "responses", x.responses(ctx), &x.receipt.Responses)
+	part(x, "comments", x.comments(ctx), &comments)
+	part(x, "signatures", x.signatures(ctx), &x.receipt.Signatures)
+	part(x, "files", x.files(ctx), &x.receipt.Files)
+	part(x, "events", x.events(ctx), &x.receipt.Events)
+	if x.err == nil {
+		x.err = x.contents(ctx)
 	}
-	if err := x.contents(ctx); err != nil {
-		return err
+	if x.err == nil {
+		x.err = x.finish()
 	}
-	if err := x.finish(); err != nil {
-		return err
+	if x.err == nil {
+		x.err = x.note(ctx, AuditExportDone, x.receipt.ID, x.receipt.counts())
 	}
-	return x.note(ctx, AuditExportDone, x.receipt.ID, x.receipt.counts())
+	return x.err
 }
 
 func (x *personExport) create(name string, method uint16, at time.Time) (io.Writer, error) {
 	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: at})
 }
 
-// lines writes JSON values, each in a line.
-type lines struct {
-	to  io.Writer
-	buf []byte
+// part adds a file with each record in a line, and counts them.
+func part[T interface{ AppendJSON([]byte) []byte }](x *personExport, name string, list iter.Seq2[T, error], count *int) {
+	if x.err != nil {
+		return
+	}
+	var (
+		to   io.Writer
+		line []byte
+	)
+	if to, x.err = x.create(name+".ndjson", zip.Deflate, x.receipt.StartedAt); x.err != nil {
+		return
+	}
+	for record, err := range list {
+		if err == nil {
+			line = append(record.AppendJSON(line[:0]), '\n')
+			_, err = to.Write(line)
+		}
+		if err != nil {
+			x.err = err
+			return
+		}
+		*count++
+	}
 }
 
-func (l *lines) write(appendJSON func([]byte) []byte) error {
-	l.buf = append(appendJSON(l.buf[:0]), '\n')
-	_, err := l.to.Write(l.buf)
-	return err
+// responses yields the person's responses, and keeps their keys for the other records.
+func (x *personExport) responses(ctx context.Context) iter.Seq2[*Response, error] {
+	return func(yield func(*Response, error) bool) {
+		for r, err := range x.person.responses(ctx) {
+			if err == nil {
+				x.keys, x.own[r.ID] = append(x.keys, r.Key()), true
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
-func (x *personExport) responses(ctx context.Context, to *lines) error {
-	return x.person.responses(ctx, func(_ context.Context, r *Response) error {
-		x.keys = append(x.keys, r.Key())
-		x.own[r.ID] = true
-		x.receipt.Responses++
-		return to.write(r.AppendJSON)
+// ofEach yields the records of each of the person's responses, which may be deleted meanwhile.
+func ofEach[T any, P interface {
+	*T
+	id() ID
+}](x *personExport, fetch func(ResponseKey, PageQuery) (Page[T], error)) iter.Seq2[P, error] {
+	return func(yield func(P, error) bool) {
+		for _, key := range x.keys {
+			list := records[T, P](erasePages(), func(page PageQuery) (Page[T], error) { return fetch(key, page) })
+			for record, err := range list {
+				if errors.Is(err, ErrNotFound) {
+					break
+				}
+				if !yield(record, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (x *personExport) comments(ctx context.Context) iter.Seq2[*Comment, error] {
+	return ofEach(x, func(key ResponseKey, page PageQuery) (Page[Comment], error) {
+		return x.store.Comments(ctx, CommentQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
 	})
 }
 
-// ofEach calls do for the records of each of the person's responses, which may be deleted meanwhile.
-func ofEach[T any](
-	x *personExport, fetch func(ResponseKey, PageQuery) (Page[T], error), id func(*T) ID, do func(*T) error,
-) error {
-	for _, key := range x.keys {
-		err := eachOf(func(q PageQuery) (Page[T], error) { return fetch(key, q) }, id, do)
-		if ignoreNotFound(err) != nil {
+// signatures yields those of the person's responses, by anybody, and the person's of other responses.
+func (x *personExport) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
+	own := ofEach(x, func(key ResponseKey, page PageQuery) (Page[Signature], error) {
+		return x.store.Signatures(ctx, SignatureQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
+	})
+	return func(yield func(*Signature, error) bool) {
+		for sig, err := range own {
+			if !yield(sig, err) {
+				return
+			}
+		}
+		for sig, err := range x.person.signatures(ctx) {
+			if err == nil && x.own[sig.ResponseID] {
+				continue
+			}
+			if !yield(sig, err) {
+				return
+			}
+		}
+	}
+}
+
+func (x *personExport) files(ctx context.Context) iter.Seq2[*File, error] {
+	return ofEach(x, func(key ResponseKey, page PageQuery) (Page[File], error) {
+		return x.store.Files(ctx, FileQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
+	})
+}
+
+// events yields those about the person's responses and those that name the person.
+func (x *personExport) events(ctx context.Context) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
+		for event, err := range x.person.events(ctx) {
+			if err == nil && !x.own[event.ResponseID] && !x.person.named(event.Payload) {
+				continue
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// contents writes the bytes of the files as they are: most kinds of files are compressed already.
+func (x *personExport) contents(ctx context.Context) error {
+	for listed, err := range x.files(ctx) {
+		if err == nil {
+			err = x.content(ctx, listed)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *personExport) comments(ctx context.Context, to *lines) error {
-	return ofEach(x, func(key ResponseKey, q PageQuery) (Page[Comment], error) {
-		return x.store.Comments(ctx, CommentQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
-	}, func(c *Comment) ID { return c.ID }, func(c *Comment) error { return to.write(c.AppendJSON) })
-}
-
-// signatures writes those of the person's responses, by anybody, and the person's of other responses.
-func (x *personExport) signatures(ctx context.Context, to *lines) error {
-	write := func(sig *Signature) error {
-		x.receipt.Signatures++
-		return to.write(sig.AppendJSON)
+func (x *personExport) content(ctx context.Context, listed *File) error {
+	f, err := x.store.File(ctx, FileKey{AccountID: listed.AccountID, ID: listed.ID})
+	if err != nil {
+		return ignoreNotFound(err)
 	}
-	err := ofEach(x, func(key ResponseKey, q PageQuery) (Page[Signature], error) {
-		return x.store.Signatures(ctx, SignatureQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
-	}, func(sig *Signature) ID { return sig.ID }, write)
+	to, err := x.create("files/"+string(f.ID), zip.Store, f.CreatedAt)
 	if err != nil {
 		return err
 	}
-	return x.person.signatures(ctx, func(sig *Signature) error {
-		if x.own[sig.ResponseID] {
-			return nil
-		}
-		return write(sig)
-	})
-}
-
-func (x *personExport) files(ctx context.Context, to *lines) error {
-	return x.eachFile(ctx, func(f *File) error {
-		x.receipt.Files++
-		return to.write(f.AppendJSON)
-	})
-}
-
-func (x *personExport) eachFile(ctx context.Context, do func(*File) error) error {
-	return ofEach(x, func(key ResponseKey, q PageQuery) (Page[File], error) {
-		return x.store.Files(ctx, FileQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
-	}, func(f *File) ID { return f.ID }, do)
-}
-
-// contents writes the bytes of the files as they are: most kinds of files are compressed already.
-func (x *personExport) contents(ctx context.Context) error {
-	return x.eachFile(ctx, func(listed *File) error {
-		f, err := x.store.File(ctx, FileKey{AccountID: listed.AccountID, ID: listed.ID})
-		if err != nil {
-			return ignoreNotFound(err)
-		}
-		to, err := x.create("files/"+string(f.ID), zip.Store, f.CreatedAt)
-		if err != nil {
-			return err
-		}
-		from, err := Files{x.core}.Open(ctx, &f, 0, -1)
-		if err == nil {
-			_, err = io.Copy(to, from)
-			err = errors.Join(err, from.Close())
-		}
-		if errors.Is(err, ErrCorrupt) {
-			x.damaged = append(x.damaged, f.ID)
-			x.receipt.BlobsLeft++
-			return nil
-		}
-		return err
-	})
-}
-
-// events writes those about the person's responses and those that name the person.
-func (x *personExport) events(ctx context.Context, to *lines) error {
-	return x.person.allEvents(ctx, func(event *Event) error {
-		if !x.own[event.ResponseID] && !x.person.named(event.Payload) {
-			return nil
-		}
-		x.receipt.Events++
-		return to.write(func(b []byte) []byte { return append(b, event.Payload...) })
-	})
+	from, err := Files{x.core}.Open(ctx, &f, 0, -1)
+	if err == nil {
+		_, err = io.Copy(to, from)
+		err = errors.Join(err, from.Close())
+	}
+	if errors.Is(err, ErrCorrupt) {
+		x.damaged = append(x.damaged, f.ID)
+		x.receipt.BlobsLeft++
+		return nil
+	}
+	return err
 }
 
 // finish adds the receipt and ends the archive.

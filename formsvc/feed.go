@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // An EventPosition is a position in an account's events. The zero position is before the first
@@ -46,22 +47,29 @@ func (p *EventPosition) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// EventQuery chooses events of one account.
+// EventQuery chooses events of one account, for [Events.List] and [Events.Follow].
 type EventQuery struct {
 	AccountID  ID
 	CampaignID ID            // "" means all
 	Types      []EventType   // none means all
-	After      EventPosition // continue after this position
+	After      EventPosition // continue after this position; zero means before the oldest stored event
 	Limit      int           // 1 to MaxLimit; 0 means DefaultLimit, values above MaxLimit are clamped
 	// MaxBytes limits the sum of the payloads. A page has at least one event if there is one. 0
 	// means DefaultEventBytes.
 	MaxBytes int
 	// Early includes events that running transactions may still precede. Set it to read everything
-	// there is now; leave it unset to continue from Next later.
+	// there is now; leave it unset to continue from Next later. Follow ignores it.
 	Early bool
-	// AllAccounts selects the events of all accounts; AccountID is ignored.
+	// AllAccounts selects the events of all accounts, in one order; leave AccountID empty then. A
+	// position of all accounts isn't valid for one account, nor the reverse.
 	AllAccounts bool
+	// Poll is Follow's interval for finding events that were committed by other processes or in the
+	// host application's transactions. 0 means DefaultPoll. List ignores it.
+	Poll time.Duration
 }
+
+// DefaultPoll is the default of [EventQuery.Poll].
+const DefaultPoll = time.Second
 
 // Clamped returns q with its limits within bounds.
 func (q EventQuery) Clamped() EventQuery {
@@ -87,12 +95,9 @@ type Events struct{ s *core }
 // List returns the events after a position in commit order; for one response that is the order of
 // its changes. Continuing from [EventPage.Next] misses no event, even if the transaction of an
 // earlier one commits later. Test events are left out. Events are kept for [Options.Retention].
-func (e Events) List(ctx context.Context, q EventQuery) (EventPage, error) {
-	page, err := e.s.store.Events(ctx, q.Clamped())
-	if err != nil {
-		return EventPage{}, fmt.Errorf("formsvc: events: %w", err)
-	}
-	return page, nil
+func (e Events) List(ctx context.Context, q EventQuery) (_ EventPage, err error) {
+	defer wrap(&err, "events")
+	return e.s.store.Events(ctx, q.Clamped())
 }
 
 // RecentQuery chooses the newest events of one account.
@@ -109,32 +114,23 @@ const maxAbout = 1000
 // than the limit if their payloads would exceed [DefaultEventBytes]. Use it to show or sample
 // events: its cost doesn't depend on their number, but it may miss an event that thousands of
 // others follow. To read every event, use [Events.List]. An unknown account or campaign has none.
-func (e Events) Recent(ctx context.Context, q RecentQuery) ([]Event, error) {
+func (e Events) Recent(ctx context.Context, q RecentQuery) (_ []Event, err error) {
+	defer wrap(&err, "recent events")
 	q.Limit = min(max(q.Limit, 1), MaxRecent)
-	events, err := e.s.store.RecentEvents(ctx, q)
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: recent events: %w", err)
-	}
-	return events, nil
+	return e.s.store.RecentEvents(ctx, q)
 }
 
 // Get returns an event, which may be a test event, or [ErrNotFound].
-func (e Events) Get(ctx context.Context, account, id ID) (Event, error) {
-	event, err := e.s.store.Event(ctx, account, id)
-	if err != nil {
-		return Event{}, fmt.Errorf("formsvc: event: %w", err)
-	}
-	return event, nil
+func (e Events) Get(ctx context.Context, account, id ID) (_ Event, err error) {
+	defer wrap(&err, "event")
+	return e.s.store.Event(ctx, account, id)
 }
 
 // About returns the stored events about a response, oldest first, up to limit, which is clamped to
 // 1 to 1000. It returns fewer if their payloads would exceed [DefaultEventBytes]. It fails with
 // [ErrNotFound] if there is no such response; events about a deleted response are in [Events.List]
 // only.
-func (e Events) About(ctx context.Context, key ResponseKey, limit int) ([]Event, error) {
-	events, err := e.s.store.EventsAbout(ctx, key, min(max(limit, 1), maxAbout))
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: events about a response: %w", err)
-	}
-	return events, nil
+func (e Events) About(ctx context.Context, key ResponseKey, limit int) (_ []Event, err error) {
+	defer wrap(&err, "events about a response")
+	return e.s.store.EventsAbout(ctx, key, min(max(limit, 1), maxAbout))
 }

@@ -332,29 +332,6 @@ func TestDeleteResponse(t *testing.T) {
 	}
 }
 
-// The process may die between the rows and the blobs.
-func TestDeleteResponseLeavesBlobsToSweep(t *testing.T) {
-	w := newFileWorld(t)
-	w.uploaded(pattern(10))
-	w.shelf.disturb(func(method, _ string) error {
-		if method == "Delete" {
-			return errors.New("no bucket")
-		}
-		return nil
-	})
-	if err := w.svc.Responses.Delete(w.ctx, responseKey(&w.response), 1); err != nil {
-		t.Fatal(err)
-	}
-	if keys := w.shelf.keys(t); len(keys) != 1 {
-		t.Errorf("blobs %q", keys)
-	}
-	w.shelf.disturb(nil)
-	w.clock.add(formsvc.SweepAge + time.Hour)
-	if result, err := w.svc.Files.Sweep(w.ctx, nil); err != nil || result.Removed != 1 {
-		t.Errorf("Sweep: %+v, %v", result, err)
-	}
-}
-
 // The event has identifiers alone, and only a webhook that names it gets it.
 func TestDeleteResponseRaisesItsEvent(t *testing.T) {
 	w := newWorld(t)

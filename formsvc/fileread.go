@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"sync"
 )
 
@@ -21,18 +22,15 @@ import (
 // whole file also compares its hash before the last block is returned. Open fails with [ErrCorrupt]
 // if the blob is missing or has another size, and with [ErrUnavailable] if the blob store can't be
 // used now.
-func (s Files) Open(ctx context.Context, f *File, offset, length int64) (io.ReadCloser, error) {
-	if s.s.blobs == nil {
-		return nil, fmt.Errorf("formsvc: open file: %w", errors.ErrUnsupported)
+func (s Files) Open(ctx context.Context, f *File, offset, length int64) (_ io.ReadCloser, err error) {
+	defer wrap(&err, "open file")
+	if s.s.Blobs == nil {
+		return nil, errors.ErrUnsupported
 	}
-	r, err := s.open(ctx, f, offset, length, s.s.hashDownloads)
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: open file: %w", err)
-	}
-	return r, nil
+	return s.open(ctx, f, offset, length, s.s.HashDownloads)
 }
 
-func (s Files) open(ctx context.Context, f *File, offset, length int64, hash bool) (*content, error) {
+func (s Files) open(ctx context.Context, f *File, offset, length int64, hash bool) (io.ReadCloser, error) {
 	if offset < 0 || offset > f.Size {
 		return nil, fmt.Errorf("offset %d of a file of %d bytes: %w", offset, f.Size, ErrInvalid)
 	}
@@ -40,15 +38,9 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64, hash boo
 	if length >= 0 {
 		end = min(offset+length, f.Size)
 	}
-	c := &content{file: f, left: end - offset, table: castagnoli(), pool: s.s.blocks}
-	if hash && offset == 0 && end == f.Size {
-		c.hasher = newBlockHasher(s.s.pieces)
-	}
-	c.next = offset / BlockSize
-	c.skip = int(offset % BlockSize)
-	first := c.next * BlockSize
+	first := offset / BlockSize * BlockSize
 	last := min((end+BlockSize-1)/BlockSize*BlockSize, f.Size)
-	body, info, err := s.s.blobs.Open(ctx, BlobKey(f.ID), first, max(last-first, 0))
+	body, info, err := s.s.Blobs.Open(ctx, BlobKey(f.ID), first, max(last-first, 0))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: the blob is missing", ErrCorrupt)
@@ -58,33 +50,27 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64, hash boo
 		_ = body.Close()
 		return nil, fmt.Errorf("%w: the blob has %d bytes instead of %d", ErrCorrupt, info.Size, f.Size)
 	}
-	c.body = body
+	c := &content{
+		body: body, file: f, pool: s.s.blocks, next: first / BlockSize, skip: int(offset - first), left: end - offset,
+	}
+	if hash && offset == 0 && end == f.Size {
+		c.hasher = newBlockHasher()
+	}
 	return c, nil
 }
 
-// A content reads a part of a file block by block. While the caller reads one block, a goroutine
-// reads and checks the next one; Close waits for it.
+// A content reads a part of a file block by block.
 type content struct {
 	body   io.ReadCloser
 	file   *File
-	table  *crc32.Table
 	pool   *sync.Pool       // of *[BlockSize]byte
 	hasher *blockHasher     // nil unless the whole file is read and its hash compared
 	next   int64            // the block to be read next
 	skip   int              // bytes of the first block that were not asked for
 	left   int64            // bytes still to be returned
-	block  []byte           // what is left of the current block
-	room   *[BlockSize]byte // holds block
-	spare  *[BlockSize]byte // for another one
-	ahead  chan loaded      // delivers the block that is being read; nil if none is
+	room   *[BlockSize]byte // holds the current block; nil before the first and after Close
+	block  []byte           // what is left of it
 	err    error
-}
-
-// A loaded is a block that has been read and checked.
-type loaded struct {
-	room *[BlockSize]byte // to be returned to the pool
-	size int              // bytes in it
-	err  error
 }
 
 // Read implements io.Reader.
@@ -93,7 +79,9 @@ func (c *content) Read(p []byte) (int, error) {
 		c.err = io.EOF
 	}
 	if len(c.block) == 0 && c.err == nil {
-		c.err = c.turn()
+		if err := c.load(); err != nil {
+			c.err = fmt.Errorf("formsvc: read file: %w", err)
+		}
 	}
 	if c.err != nil {
 		return 0, c.err
@@ -106,60 +94,20 @@ func (c *content) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (c *content) Close() error {
-	if c.ahead != nil {
-		c.spare = (<-c.ahead).room
-		c.ahead = nil
-	}
-	for _, room := range []*[BlockSize]byte{c.room, c.spare} {
-		if room != nil {
-			c.pool.Put(room)
-		}
-	}
-	c.room, c.spare, c.block = nil, nil, nil
-	if c.hasher != nil {
-		c.hasher.close()
+	if c.room != nil {
+		c.pool.Put(c.room)
+		c.room, c.block = nil, nil
 	}
 	c.err = cmp.Or(c.err, fs.ErrClosed)
 	return c.body.Close()
 }
 
-// turn makes the next block the current one and starts to read the one after it.
-func (c *content) turn() error {
-	var got loaded
-	if c.ahead != nil {
-		got = <-c.ahead
-		c.ahead = nil
-	} else {
-		got = c.load(nil)
+// load reads the next block and compares it with its checksum.
+func (c *content) load() error {
+	if c.room == nil {
+		c.room = c.pool.Get().(*[BlockSize]byte)
 	}
-	c.room, c.spare = got.room, c.room
-	if got.err != nil {
-		return fmt.Errorf("formsvc: read file: %w", got.err)
-	}
-	c.block = got.room[c.skip:got.size]
-	c.block = c.block[:min(int64(len(c.block)), c.left)]
-	c.skip = 0
-	if int64(len(c.block)) < c.left {
-		ahead, room := make(chan loaded, 1), c.spare
-		c.ahead, c.spare = ahead, nil
-		go func() { ahead <- c.load(room) }()
-	}
-	return nil
-}
-
-// load reads the next block and checks it. Nil for room means a new one.
-func (c *content) load(room *[BlockSize]byte) loaded {
-	if room == nil {
-		room = c.pool.Get().(*[BlockSize]byte)
-	}
-	b := loaded{room: room}
-	b.size = int(min(BlockSize, c.file.Size-c.next*BlockSize))
-	b.err = c.check(b.room[:b.size])
-	return b
-}
-
-// check fills a block and compares it with its checksum.
-func (c *content) check(block []byte) error {
+	block := c.room[:min(BlockSize, c.file.Size-c.next*BlockSize)]
 	if _, err := io.ReadFull(c.body, block); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("%w: the blob ends early", ErrCorrupt)
@@ -167,19 +115,68 @@ func (c *content) check(block []byte) error {
 		return blobError(err)
 	}
 	sums := c.file.Blocks
-	if int64(len(sums)) < 4*(c.next+1) || binary.BigEndian.Uint32(sums[4*c.next:]) != crc32.Checksum(block, c.table) {
+	if int64(len(sums)) < 4*(c.next+1) || binary.BigEndian.Uint32(sums[4*c.next:]) != crc32.Checksum(block, castagnoli()) {
 		return fmt.Errorf("%w: the block at byte %d has another checksum", ErrCorrupt, c.next*BlockSize)
 	}
 	c.next++
-	if c.hasher == nil {
-		return nil
+	if c.hasher != nil {
+		c.hasher.write(block)
+		if c.next*BlockSize >= c.file.Size {
+			if digest, _ := c.hasher.finish(); digest != c.file.SHA256 {
+				return fmt.Errorf("%w: it has another hash", ErrCorrupt)
+			}
+		}
 	}
-	c.hasher.write(block)
-	if c.next*BlockSize < c.file.Size {
-		return nil
-	}
-	if digest, _ := c.hasher.finish(); digest != c.file.SHA256 {
-		return fmt.Errorf("%w: it has another hash", ErrCorrupt)
-	}
+	c.block = block[c.skip:]
+	c.block = c.block[:min(int64(len(c.block)), c.left)]
+	c.skip = 0
 	return nil
+}
+
+// AllFiles yields the files of all accounts with their Blocks, oldest first. It reads them in small
+// pages, so that an index of any size takes little memory. An error ends the sequence.
+func AllFiles(ctx context.Context, store FileStore) iter.Seq2[*File, error] {
+	return records(PageQuery{Limit: 100, Ascending: true}, func(page PageQuery) (Page[File], error) {
+		return store.Files(ctx, FileQuery{AllAccounts: true, Page: page})
+	})
+}
+
+// Verify reads the contents of all files of all accounts. For each file that is missing or differs
+// from what was uploaded, it calls damaged with an error that is [ErrCorrupt]. It stops if damaged
+// returns an error, or if the store or the blob store fails. It returns the number of checked
+// files.
+func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (checked int, err error) {
+	defer wrap(&err, "verify")
+	if s.s.Blobs == nil {
+		return 0, errors.ErrUnsupported
+	}
+	for f, err := range AllFiles(ctx, s.s.store) {
+		if err == nil {
+			err = s.verify(ctx, f)
+		}
+		if errors.Is(err, ErrCorrupt) {
+			err = damaged(f, err)
+		}
+		if err != nil {
+			return checked, err
+		}
+		checked++
+	}
+	return checked, nil
+}
+
+// verify returns an error that is ErrCorrupt if a file's content is damaged. A file that was
+// deleted meanwhile isn't damaged.
+func (s Files) verify(ctx context.Context, f *File) error {
+	c, err := s.open(ctx, f, 0, -1, true)
+	if err == nil {
+		_, err = io.Copy(io.Discard, c)
+		err = errors.Join(err, c.Close())
+	}
+	if errors.Is(err, ErrCorrupt) {
+		if _, gone := s.s.store.File(ctx, FileKey{AccountID: f.AccountID, ID: f.ID}); errors.Is(gone, ErrNotFound) {
+			return nil
+		}
+	}
+	return err
 }

@@ -1,44 +1,17 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 )
-
-// DefaultPoll is the default of [FollowQuery.Poll].
-const DefaultPoll = time.Second
-
-// A FollowQuery chooses the events that [Events.Follow] passes on.
-type FollowQuery struct {
-	// AccountID is the account to follow. It is required, unless AllAccounts is set.
-	AccountID ID
-	// AllAccounts follows every account, in one order and with one position; [Event.AccountID]
-	// names the account of an event. A position of all accounts isn't valid for one account, nor
-	// the reverse. Defaults to the account of AccountID.
-	AllAccounts bool
-	// CampaignID leaves out the events of other campaigns. Defaults to all campaigns.
-	CampaignID ID
-	// Types leaves out the events of other types. Defaults to all types.
-	Types []EventType
-	// After is the position to continue from: the last one that you stored. Defaults to before the
-	// oldest stored event ([Options.Retention]).
-	After EventPosition
-	// Limit is the largest number of events in a call; it is clamped to MaxLimit. Defaults to
-	// DefaultLimit.
-	Limit int
-	// MaxBytes limits the payloads of a call together, in bytes; a single payload may be larger.
-	// Defaults to [DefaultEventBytes].
-	MaxBytes int
-	// Poll is the interval for finding events that were committed by other processes or in the host
-	// application's transactions. Defaults to [DefaultPoll].
-	Poll time.Duration
-}
 
 const (
 	// firstLook is the first delay before Follow looks again for an announced event that the feed
@@ -76,7 +49,7 @@ const (
 // On Postgres, a look costs one index lookup for each account: some milliseconds for a thousand
 // accounts. To catch up on many accounts faster, set a larger Limit.
 func (e Events) Follow(
-	ctx context.Context, q FollowQuery, handle func(ctx context.Context, events []Event, next EventPosition) error,
+	ctx context.Context, q EventQuery, handle func(ctx context.Context, events []Event, next EventPosition) error,
 ) error {
 	if err := q.check(); err != nil {
 		return fmt.Errorf("formsvc: follow: %w", err)
@@ -84,10 +57,8 @@ func (e Events) Follow(
 	if e.s.bound {
 		return errors.New("formsvc: follow: this service is bound to a transaction; follow with the one it was made from")
 	}
-	f := &follower{core: e.s, query: q, heard: make(chan struct{}, 1)}
-	if q.Poll == 0 {
-		f.query.Poll = DefaultPoll
-	}
+	f := &follower{core: e.s, query: q.Clamped(), heard: make(chan struct{}, 1)}
+	f.query.Poll, f.query.Early = cmp.Or(q.Poll, DefaultPoll), false
 	e.s.followers.join(f)
 	defer e.s.followers.leave(f)
 	f.due = f.soon() // events committed just before were not announced to this follower
@@ -101,7 +72,7 @@ func (e Events) Follow(
 	return err
 }
 
-func (q *FollowQuery) check() error {
+func (q *EventQuery) check() error {
 	switch {
 	case q.AllAccounts && q.AccountID != "":
 		return fmt.Errorf("AccountID and AllAccounts exclude each other: %w", ErrInvalid)
@@ -123,7 +94,7 @@ func (q *FollowQuery) check() error {
 // A follower is one call of Follow.
 type follower struct {
 	*core
-	query FollowQuery
+	query EventQuery
 	heard chan struct{} // has a token if an event was committed since the last look
 	took  time.Duration // by the last look
 	// due is the delay before looking again for an event that the feed may not show yet; 0 if there
@@ -153,7 +124,7 @@ func (f *follower) step(ctx context.Context, handle func(context.Context, []Even
 	var page EventPage
 	if err := f.patiently(ctx, func(ctx context.Context) (err error) {
 		began := time.Now()
-		page, err = f.look(ctx)
+		page, err = f.store.Events(ctx, f.query)
 		f.took = time.Since(began)
 		return err
 	}); err != nil {
@@ -170,15 +141,6 @@ func (f *follower) step(ctx context.Context, handle func(context.Context, []Even
 		return ctx.Err()
 	}
 	return f.wait(ctx)
-}
-
-// look returns the next events.
-func (f *follower) look(ctx context.Context) (EventPage, error) {
-	q := EventQuery{
-		AccountID: f.query.AccountID, CampaignID: f.query.CampaignID, Types: f.query.Types, After: f.query.After,
-		Limit: f.query.Limit, MaxBytes: f.query.MaxBytes, AllAccounts: f.query.AllAccounts,
-	}
-	return f.store.Events(ctx, q.Clamped())
 }
 
 // wait waits until there may be an event; it returns the error of ctx.
@@ -219,10 +181,61 @@ func (f *follower) patiently(ctx context.Context, do func(context.Context) error
 			return fmt.Errorf("formsvc: follow: %w", err)
 		}
 		rest = min(rest, maxOutagePause)
-		f.logger.LogAttrs(ctx, slog.LevelWarn, "following events failed; it goes on when the store is available",
+		f.Logger.LogAttrs(ctx, slog.LevelWarn, "following events failed; it goes on when the store is available",
 			slog.Any("error", err), slog.Duration("pause", rest))
 		if !pause(ctx, rest) {
 			return ctx.Err()
 		}
 	}
+}
+
+// followers are the running calls of [Events.Follow] in a Service.
+type followers struct {
+	mu  sync.Mutex
+	set map[*follower]struct{}
+}
+
+func (f *followers) join(one *follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.set == nil {
+		f.set = make(map[*follower]struct{})
+	}
+	f.set[one] = struct{}{}
+}
+
+func (f *followers) leave(one *follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.set, one)
+}
+
+// tell wakes the followers of an account, or all followers if account is "".
+func (f *followers) tell(account ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.set {
+		if account == "" || one.query.AllAccounts || one.query.AccountID == account {
+			select {
+			case one.heard <- struct{}{}:
+			default: // it will look anyway
+			}
+		}
+	}
+}
+
+// raised announces an event of the account to followers. In a bound transaction it does nothing:
+// the host application calls [Service.Notify] after the commit.
+func (c *core) raised(account ID) {
+	if !c.bound {
+		c.followers.tell(account)
+	}
+}
+
+// Notify makes [Events.Follow] and the delivery engine of this process look for events at once.
+// Call it on the unbound Service after you commit a transaction in which a bound one
+// ([Service.With]) raised events. Without it they find the events at their next poll.
+func (s *Service) Notify() {
+	s.core.followers.tell("")
+	s.core.store.Notify()
 }

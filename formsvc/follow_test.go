@@ -29,7 +29,7 @@ type handed struct {
 
 // follow runs Follow in the background and passes on the handler's arguments. stop ends it and
 // returns its error.
-func follow(t *testing.T, svc *formsvc.Service, q formsvc.FollowQuery) (calls <-chan handed, stop func() error) {
+func follow(t *testing.T, svc *formsvc.Service, q formsvc.EventQuery) (calls <-chan handed, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	passed, result := make(chan handed, 1000), make(chan error, 1)
@@ -92,9 +92,9 @@ func TestFollowEveryEventAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(o *formsvc.Options) { o.Blobs = memblob.New() })
-			q := formsvc.FollowQuery{AccountID: w.account, Poll: never}
+			q := formsvc.EventQuery{AccountID: w.account, Poll: never}
 			if all {
-				q = formsvc.FollowQuery{AllAccounts: true, Poll: never}
+				q = formsvc.EventQuery{AllAccounts: true, Poll: never}
 			}
 			c := w.campaign()
 			calls, stop := follow(t, w.svc, q)
@@ -129,7 +129,7 @@ func TestFollowContinuesFromAPosition(t *testing.T) {
 		w.submitted(&c)
 	}
 	created := slices.Repeat([]formsvc.EventType{webhook.ResponseCreated}, 10)
-	calls, stop := follow(t, w.svc, formsvc.FollowQuery{AccountID: w.account, Limit: 3, Poll: never})
+	calls, stop := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Limit: 3, Poll: never})
 	at := wantTypes(t, calls, created[:7]...).String()
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestFollowContinuesFromAPosition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls, _ = follow(t, w.neighbour(), formsvc.FollowQuery{AccountID: w.account, After: after, Poll: never})
+	calls, _ = follow(t, w.neighbour(), formsvc.EventQuery{AccountID: w.account, After: after, Poll: never})
 	wantTypes(t, calls, created[:3]...)
 }
 
@@ -151,8 +151,8 @@ func TestFollowFindsEventsOfOtherNodes(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	node := w.neighbour()
-	polls, _ := follow(t, node, formsvc.FollowQuery{AccountID: w.account, Poll: time.Millisecond})
-	told, _ := follow(t, node, formsvc.FollowQuery{AllAccounts: true, Poll: never})
+	polls, _ := follow(t, node, formsvc.EventQuery{AccountID: w.account, Poll: time.Millisecond})
+	told, _ := follow(t, node, formsvc.EventQuery{AllAccounts: true, Poll: never})
 	first := w.submitted(&c)
 	wantTypes(t, polls, webhook.ResponseCreated)
 	node.Notify()
@@ -200,9 +200,9 @@ func TestFollowFilters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed, _ := follow(t, w.svc, formsvc.FollowQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseCompleted}, Poll: never})
-	one, _ := follow(t, w.svc, formsvc.FollowQuery{AccountID: w.account, CampaignID: b.ID, Poll: never})
-	all, _ := follow(t, w.svc, formsvc.FollowQuery{AllAccounts: true, Poll: never})
+	typed, _ := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseCompleted}, Poll: never})
+	one, _ := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, CampaignID: b.ID, Poll: never})
+	all, _ := follow(t, w.svc, formsvc.EventQuery{AllAccounts: true, Poll: never})
 	w.submitted(&strange)
 	w.submitted(&a)
 	r := w.submitted(&b)
@@ -279,7 +279,7 @@ func TestFollowWaitsForLateEvents(t *testing.T) {
 		}
 		return nil
 	})
-	calls, _ := follow(t, svc, formsvc.FollowQuery{AccountID: c.AccountID, Poll: time.Hour})
+	calls, _ := follow(t, svc, formsvc.EventQuery{AccountID: c.AccountID, Poll: time.Hour})
 	for range 3 {
 		if _, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()}); err != nil {
 			t.Fatal(err)
@@ -304,7 +304,7 @@ func TestFollowRetriesAfterAnOutage(t *testing.T) {
 			return nil
 		}
 	})
-	calls, stop := follow(t, svc, formsvc.FollowQuery{AccountID: c.AccountID, Poll: time.Millisecond})
+	calls, stop := follow(t, svc, formsvc.EventQuery{AccountID: c.AccountID, Poll: time.Millisecond})
 	if _, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()}); err != nil {
 		t.Fatal(err)
 	}
@@ -315,23 +315,6 @@ func TestFollowRetriesAfterAnOutage(t *testing.T) {
 	if err := stop(); !errors.Is(err, broken) {
 		t.Errorf("Follow ended with %v, want %v", err, broken)
 	}
-}
-
-func TestFollowStoreClosed(t *testing.T) {
-	t.Parallel()
-	store := memory.New()
-	svc, err := formsvc.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, stop := follow(t, svc, formsvc.FollowQuery{AllAccounts: true, Poll: time.Millisecond})
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for range calls {
-		t.Error("a closed store has events")
-	}
-	wantError(t, stop(), formsvc.ErrStoreClosed)
 }
 
 // TestFollowReturnsTheHandlersError checks that Follow returns the handler's error, and nil at the
@@ -353,7 +336,7 @@ func TestFollowReturnsTheHandlersError(t *testing.T) {
 		{func(ctx context.Context) error { cancel(); return fmt.Errorf("a query: %w", ctx.Err()) }, nil},
 		{func(context.Context) error { return stop }, nil}, // not called anymore
 	} {
-		err := w.svc.Events.Follow(ctx, formsvc.FollowQuery{AccountID: w.account},
+		err := w.svc.Events.Follow(ctx, formsvc.EventQuery{AccountID: w.account},
 			func(ctx context.Context, _ []formsvc.Event, _ formsvc.EventPosition) error { return row.handle(ctx) })
 		if err != row.want { //nolint:errorlint // it is returned as it is
 			t.Errorf("Follow ended with %v, want %v", err, row.want)
@@ -372,7 +355,7 @@ func TestFollowRefusesInvalidQueries(t *testing.T) {
 	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute) // ends Follow if the query isn't refused
 	defer cancel()
 	handle := func(context.Context, []formsvc.Event, formsvc.EventPosition) error { return nil }
-	for want, q := range map[string]formsvc.FollowQuery{
+	for want, q := range map[string]formsvc.EventQuery{
 		"AccountID, or AllAccounts":  {},
 		"exclude each other":         {AccountID: w.account, AllAccounts: true},
 		"CampaignID needs":           {AllAccounts: true, CampaignID: c.ID},
@@ -384,13 +367,13 @@ func TestFollowRefusesInvalidQueries(t *testing.T) {
 			t.Errorf("%+v: error %v, want ErrInvalid with %q", q, err, want)
 		}
 	}
-	for _, q := range []formsvc.FollowQuery{
+	for _, q := range []formsvc.EventQuery{
 		{AccountID: c.ID}, {AccountID: "nope"}, {AccountID: other.ID, CampaignID: c.ID},
 	} {
 		wantError(t, w.svc.Events.Follow(ctx, q, handle), formsvc.ErrNotFound)
 	}
 	bound := w.svc.With(w.store.Store)
-	if err := bound.Events.Follow(ctx, formsvc.FollowQuery{AccountID: w.account}, handle); err == nil ||
+	if err := bound.Events.Follow(ctx, formsvc.EventQuery{AccountID: w.account}, handle); err == nil ||
 		!strings.Contains(err.Error(), "bound to a transaction") {
 		t.Errorf("a bound service: error %v, want one that says so", err)
 	}

@@ -82,7 +82,6 @@ type watchedStore struct {
 	mu      sync.Mutex
 	calls   map[string]int
 	written []formsvc.Event
-	uses    []formsvc.KeyUse // all written uses
 }
 
 func (s *watchedStore) enter(method string) error {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 )
 
@@ -70,33 +68,21 @@ func CheckIdempotencyKey(key string) error {
 
 // Remember stores the reply to a call that changed nothing, such as one that was refused. It fails
 // with [ErrRepeated] if the key is taken.
-func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) error {
+func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) (err error) {
+	defer wrap(&err, "remember")
 	record := IdempotencyRecord{AccountID: account, Key: key, Reply: a, CreatedAt: s.core.now()}
-	if err := s.core.store.Note(ctx, Change{Idempotency: &record}); err != nil {
-		return fmt.Errorf("formsvc: remember: %w", err)
-	}
-	return nil
+	return s.core.store.Note(ctx, Change{Idempotency: &record})
 }
 
 // Recall returns the reply to an earlier call with that key, or [ErrNotFound] if there was none in
 // the last [IdempotencyTTL].
-func (s *Service) Recall(ctx context.Context, account ID, key string) (Reply, error) {
+func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, err error) {
+	defer wrap(&err, "recall")
 	record, err := s.core.store.Recall(ctx, account, key, s.core.now().Add(-IdempotencyTTL))
 	if err != nil {
-		return Reply{}, fmt.Errorf("formsvc: recall: %w", err)
+		return Reply{}, err
 	}
 	return record.Reply, nil
-}
-
-// Forget deletes replies that are older than [IdempotencyTTL], and returns their number.
-// [Service.Run] calls it.
-func (s *Service) Forget(ctx context.Context) (int, error) {
-	before := s.core.now().Add(-IdempotencyTTL)
-	deleted, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneIdempotency, before, pruneBatch) })
-	if err != nil {
-		return deleted, fmt.Errorf("formsvc: forget: %w", err)
-	}
-	return deleted, nil
 }
 
 // repeated returns [ErrRepeated] if the call has a reply already. Methods with more than one atomic
@@ -130,5 +116,3 @@ type inFlightKey struct {
 	account ID
 	key     string
 }
-
-type inFlight struct{ sync.Map }

@@ -176,46 +176,6 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// Replies are kept for 24 hours; then Run deletes all of them.
-func TestForgetDeletesExpiredReplies(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	remember := func(key string) {
-		t.Helper()
-		if err := w.svc.Remember(w.ctx, w.account, key, formsvc.Reply{Status: 200}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const old = 1_100
-	for i := range old {
-		remember(fmt.Sprint("old ", i))
-	}
-	w.clock.add(time.Millisecond)
-	remember("young")
-	w.clock.add(formsvc.IdempotencyTTL - time.Millisecond)
-	if n, err := w.svc.Forget(w.ctx); n != 0 || err != nil {
-		t.Errorf("%d, %v", n, err)
-	}
-	w.clock.add(time.Millisecond)
-	if n, err := w.svc.Forget(w.ctx); n != old || err != nil {
-		t.Errorf("%d, %v, want %d", n, err, old)
-	}
-	if _, err := w.svc.Recall(w.ctx, w.account, "young"); err != nil {
-		t.Error(err)
-	}
-	w.clock.add(time.Millisecond)
-	_, err := w.svc.Recall(w.ctx, w.account, "young") // Recall deletes it as well
-	wantError(t, err, formsvc.ErrNotFound)
-	remember("young")
-	w.clock.add(formsvc.IdempotencyTTL + time.Millisecond)
-	stop := running(w.svc)
-	eventually(t, "Run forgets", func() bool {
-		_, err := w.store.Recall(w.ctx, w.account, "young", time.Time{})
-		return errors.Is(err, formsvc.ErrNotFound)
-	})
-	stop()
-}
-
 // Examine checks a file as Upload does and stores nothing.
 func TestExamineStoresNothing(t *testing.T) {
 	w := newFileWorld(t)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -152,24 +153,22 @@ type KeyInput struct {
 
 // Create creates a key and returns its value, which can't be read again. It fails with a
 // *[LimitError] if the account has [Options].MaxKeys keys that are neither revoked nor expired.
-func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (Key, string, error) {
+func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, _ string, err error) {
+	defer wrap(&err, "create key")
 	key, value, err := k.s.makeKey(account, in)
 	if err != nil {
 		return Key{}, "", err
 	}
 	change := Change{Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Idempotency: k.s.record(&key), Limit: k.s.maxKeys}
 	if err := k.s.store.CreateKey(ctx, key, change); err != nil {
-		return Key{}, "", fmt.Errorf("formsvc: create key: %w", limited(err, "keys", k.s.maxKeys))
+		return Key{}, "", limited(err, "keys", k.s.maxKeys)
 	}
 	return key, value, nil
 }
 
 func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
 	var v ValidationError
-	if strings.TrimSpace(in.Name) == "" {
-		v.add("/name", "required", "must not be empty")
-	}
-	v.checkLine("/name", in.Name, 100)
+	v.checkTitle("/name", in.Name, 100)
 	if len(in.Permissions) == 0 {
 		v.add("/permissions", "required", "must name at least one permission")
 	}
@@ -186,7 +185,7 @@ func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
 	}
 	now, value := c.now(), newKeyValue()
 	key := Key{
-		ID: c.newID(now), AccountID: account, Name: in.Name, Prefix: value[:keyShown],
+		ID: c.NewID(now), AccountID: account, Name: in.Name, Prefix: value[:keyShown],
 		Hash: sha256.Sum256([]byte(value)), Permissions: slices.Compact(slices.Sorted(slices.Values(in.Permissions))),
 		CreatedAt: now,
 	}
@@ -206,19 +205,17 @@ func (k *Key) auditDetails() map[string]string {
 }
 
 // List returns the account's keys, oldest first, revoked ones included.
-func (k Keys) List(ctx context.Context, account ID) ([]Key, error) {
-	keys, err := k.s.store.Keys(ctx, account)
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: keys: %w", err)
-	}
-	return keys, nil
+func (k Keys) List(ctx context.Context, account ID) (_ []Key, err error) {
+	defer wrap(&err, "keys")
+	return k.s.store.Keys(ctx, account)
 }
 
 // Revoke revokes a key permanently. It fails with [ErrNotFound] if the account has no such key;
 // revoking a key twice is no error. Other nodes notice within [KeyCacheTTL].
-func (k Keys) Revoke(ctx context.Context, account, id ID) error {
+func (k Keys) Revoke(ctx context.Context, account, id ID) (err error) {
+	defer wrap(&err, "revoke key")
 	if err := k.s.store.RevokeKey(ctx, account, id, k.s.now(), Change{Audit: k.s.audit(account, AuditKeyRevoked, id, nil)}); err != nil {
-		return fmt.Errorf("formsvc: revoke key: %w", err)
+		return err
 	}
 	k.s.keys.clear()
 	return nil
@@ -227,7 +224,8 @@ func (k Keys) Revoke(ctx context.Context, account, id ID) error {
 // Authenticate returns the principal of a key value. It fails with [ErrUnauthenticated] if the key
 // isn't valid for any reason, and with another error if the store fails. The result may be as old as
 // [KeyCacheTTL]. It is shared with other calls, so it must not be changed.
-func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error) {
+func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err error) {
+	defer wrap(&err, "authenticate")
 	if !plausibleKey(value) {
 		return nil, ErrUnauthenticated
 	}
@@ -241,7 +239,7 @@ func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error
 		return nil, ErrUnauthenticated
 	}
 	if err != nil {
-		return nil, fmt.Errorf("formsvc: authenticate: %w", err)
+		return nil, err
 	}
 	cached := &cachedKey{Key: key, principal: Principal{
 		AccountID: key.AccountID, KeyID: key.ID, KeyName: key.Name, Permissions: key.Permissions,
@@ -285,4 +283,37 @@ func (c *cachedKey) principalAt(now time.Time) (*Principal, error) {
 // since the key was read, it may not: the entry would last too long.
 func (c *cachedKey) freshAt(now time.Time) bool {
 	return now.Before(c.until) && !now.Before(c.until.Add(-KeyCacheTTL))
+}
+
+// A KeyUse says when a key was used.
+type KeyUse struct {
+	AccountID ID
+	ID        ID // of the key
+	At        time.Time
+}
+
+// noteUse notes when a key was last used, until that is written. A busy key is noted once in
+// [KeyCacheTTL], when it is read from the store. If there is no room, all notes are dropped, since
+// they are only shown to people.
+func (c *core) noteUse(use KeyUse) {
+	if last, known := c.uses.get(use.ID); !known || use.At.After(last.At) {
+		c.uses.put(use.ID, use)
+	}
+}
+
+// WriteUses writes when keys were last used ([Key.LastUsedAt]). [Service.Run] calls it every
+// minute, and when it ends. If it fails, the next call writes the same uses. If the process is
+// killed, unwritten uses are lost.
+func (k Keys) WriteUses(ctx context.Context) (err error) {
+	defer wrap(&err, "uses of keys")
+	list := slices.Collect(maps.Values(k.s.uses.clear()))
+	if len(list) == 0 {
+		return nil
+	}
+	if err = k.s.store.UseKeys(ctx, list); err != nil {
+		for _, use := range list {
+			k.s.noteUse(use)
+		}
+	}
+	return err
 }

@@ -3,11 +3,8 @@ package formsvc_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -17,9 +14,6 @@ func (s *watchedStore) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error
 	if err := s.enter("UseKeys"); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.uses = append(s.uses, uses...)
-	s.mu.Unlock()
 	return s.Store.UseKeys(ctx, uses)
 }
 
@@ -143,22 +137,6 @@ func TestKeyUseIsRetried(t *testing.T) {
 	w.wantUsed("not used meanwhile", &second, 0)
 }
 
-// Uses of more than 10,000 keys are dropped.
-func TestKeyUseIsLimited(t *testing.T) {
-	w := newWorld(t, func(o *formsvc.Options) { o.MaxKeys = new(int) })
-	const most = 10_000
-	var last formsvc.Key
-	for range most + 2 {
-		key, value := w.key(formsvc.FilesRead)
-		w.authenticated(w.svc, value)
-		last = key
-	}
-	w.writeUses(w.svc)
-	if n := len(w.store.uses); n != 2 || w.store.uses[0].ID != last.ID && w.store.uses[1].ID != last.ID {
-		t.Errorf("%d uses are left, want the last two", n)
-	}
-}
-
 func TestKeyUseConcurrently(t *testing.T) {
 	w := newWorld(t)
 	var all sync.WaitGroup
@@ -186,37 +164,4 @@ func TestKeyUseConcurrently(t *testing.T) {
 	if err != nil || len(list) != 8 {
 		t.Errorf("%d keys, %v", len(list), err)
 	}
-}
-
-// Run writes every minute, logs failures, and writes once more when it ends.
-func TestRunWritesKeyUses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		key, value := w.key(formsvc.FilesRead)
-		stop := running(w.svc)
-		w.authenticated(w.svc, value)
-		time.Sleep(time.Minute - time.Second)
-		w.wantUsed("within a minute", &key, -1)
-		time.Sleep(2 * time.Second)
-		w.wantUsed("after a minute", &key, 0)
-
-		w.clock.set(start().Add(time.Hour))
-		w.authenticated(w.svc, value)
-		w.store.disturb(func(method string, _ int) error {
-			if method == "UseKeys" {
-				return errors.New("broken pipe")
-			}
-			return nil
-		})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if !strings.Contains(log.String(), "writing when keys were used failed") {
-			t.Error("the fault is not logged:", log.String())
-		}
-		w.store.disturb(nil)
-		w.wantUsed("when it failed", &key, 0)
-		stop()
-		w.wantUsed("at the end", &key, time.Hour)
-	})
 }

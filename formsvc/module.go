@@ -187,11 +187,8 @@ func (m *Module) checkValue(value string) (code, detail string) {
 // validEmail reports whether s is a bare address, local@domain, of at most 254
 // bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).
 func validEmail(s string) bool {
-	if len(s) > 254 || strings.ContainsAny(s, "<>\r\n") {
+	if len(s) > 254 || strings.ContainsAny(s, "<>\r\n") || CheckText(s) != nil {
 		return false
-	}
-	if simpleEmail(s) {
-		return true
 	}
 	a, err := mail.ParseAddress(s)
 	if err != nil || a.Name != "" || a.Address != s {
@@ -199,29 +196,4 @@ func validEmail(s string) bool {
 	}
 	at := strings.LastIndexByte(s, '@')
 	return at > 0 && at <= 64 && at < len(s)-1
-}
-
-// simpleEmail accepts common addresses without the full grammar: letters, digits and ._+- on both
-// sides of one @, no empty label.
-func simpleEmail(s string) bool {
-	at := strings.IndexByte(s, '@')
-	if at <= 0 || at > 64 || at == len(s)-1 {
-		return false
-	}
-	previous := byte('.')
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case (c == '_' || c == '+') && i < at, c == '-':
-		case c == '.' || i == at:
-			if previous == '.' || previous == '@' {
-				return false
-			}
-		default:
-			return false
-		}
-		previous = c
-	}
-	return previous != '.'
 }

@@ -205,13 +205,3 @@ func TestAnswersAgainstModules(t *testing.T) {
 		})
 	}
 }
-
-// Without modules any name is accepted, as the specification shows.
-func TestCampaignWithoutModulesAcceptsAnyAnswer(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c, answer("__proto__", "1", "2"), answer(" ", ""), answer("x"))
-	if got := r.Answers.JSON(); got != `{"__proto__":{"value":["1","2"]}," ":{"value":[""]},"x":{"value":[]}}` {
-		t.Errorf("the answers are %s", got)
-	}
-}

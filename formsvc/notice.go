@@ -2,7 +2,6 @@ package formsvc
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -50,31 +49,23 @@ const digestLease = 5 * time.Minute
 type Notices struct{ s *core }
 
 // List returns a page of an account's notices.
-func (n Notices) List(ctx context.Context, q NoticeQuery) (Page[Notice], error) {
+func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err error) {
+	defer wrap(&err, "notices")
 	q.Page = q.Page.Clamped()
-	page, err := n.s.store.Notices(ctx, q)
-	if err != nil {
-		return Page[Notice]{}, fmt.Errorf("formsvc: notices: %w", err)
-	}
-	return page, nil
+	return n.s.store.Notices(ctx, q)
 }
 
 // Digests leases digests that are due, at most one an hour for each webhook. Send each within 5
 // minutes and then call [Notices.Sent]; otherwise it becomes due again. Later failures are in the
 // next digest.
-func (n Notices) Digests(ctx context.Context, limit int) ([]Digest, error) {
-	digests, err := n.s.store.ClaimDigests(ctx, n.s.now(), DigestInterval, digestLease, limit)
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: digests: %w", err)
-	}
-	return digests, nil
+func (n Notices) Digests(ctx context.Context, limit int) (_ []Digest, err error) {
+	defer wrap(&err, "digests")
+	return n.s.store.ClaimDigests(ctx, n.s.now(), DigestInterval, digestLease, limit)
 }
 
 // Sent records that a digest was sent, or that it has no recipient. It fails with [ErrStale] if
 // another process has the lease now.
-func (n Notices) Sent(ctx context.Context, d Digest) error {
-	if err := n.s.store.FinishDigest(ctx, d, n.s.now()); err != nil {
-		return fmt.Errorf("formsvc: digest: %w", err)
-	}
-	return nil
+func (n Notices) Sent(ctx context.Context, d Digest) (err error) {
+	defer wrap(&err, "digest")
+	return n.s.store.FinishDigest(ctx, d, n.s.now())
 }

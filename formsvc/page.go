@@ -1,5 +1,7 @@
 package formsvc
 
+import "iter"
+
 // A PageQuery chooses a part of a list. Lists are ordered by ID, which is the
 // order of creation.
 type PageQuery struct {
@@ -32,3 +34,52 @@ type Page[T any] struct {
 	Total int64 // records on all pages
 	More  bool  // whether there is a next page
 }
+
+// records yields the records of all pages that fetch returns from q on. The caller may remove those
+// that it got. An error ends the sequence.
+func records[T any, P interface {
+	*T
+	id() ID
+}](q PageQuery, fetch func(PageQuery) (Page[T], error)) iter.Seq2[P, error] {
+	return func(yield func(P, error) bool) {
+		for q := q; ; {
+			page, err := fetch(q)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Items {
+				if !yield(&page.Items[i], nil) {
+					return
+				}
+			}
+			if !page.More || len(page.Items) == 0 {
+				return
+			}
+			q.After = P(&page.Items[len(page.Items)-1]).id()
+		}
+	}
+}
+
+// flat yields the records of every sequence that of returns for list.
+func flat[T, U any](list iter.Seq2[T, error], of func(T) iter.Seq2[U, error]) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for one, err := range list {
+			if err != nil {
+				yield(*new(U), err)
+				return
+			}
+			for record, err := range of(one) {
+				if !yield(record, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c *Campaign) id() ID  { return c.ID }
+func (r *Response) id() ID  { return r.ID }
+func (f *File) id() ID      { return f.ID }
+func (c *Comment) id() ID   { return c.ID }
+func (s *Signature) id() ID { return s.ID }

@@ -226,22 +226,6 @@ func TestPatchIfVersion(t *testing.T) {
 	}
 }
 
-func TestUpdateReturnsTheStoresError(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	for _, method := range []string{"Campaign", "UpdateResponse"} {
-		for _, fault := range []error{formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome} {
-			w.store.disturb(failFirst(method, 1, fault))
-			_, err := w.update(&r, formsvc.ResponsePatch{Status: new("validated")})
-			wantError(t, err, fault)
-			if n := w.store.count(method); n != 1 {
-				t.Errorf("%s was called %d times", method, n)
-			}
-		}
-	}
-}
-
 // A node's clock may be behind that of the node that made the last change.
 func TestUpdatedAtNeverDecreases(t *testing.T) {
 	w := newWorld(t)

@@ -3,8 +3,6 @@ package formsvc
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 )
@@ -16,10 +14,7 @@ const (
 )
 
 const (
-	quotaTick    = time.Second      // how often counts are written
-	quotaTimeout = 10 * time.Second // of one call of the store
-	quotaIdle    = time.Minute      // after which a subject is read from the store again
-	quotaKept    = 48 * time.Hour   // windows are kept for at least this long
+	quotaIdle    = time.Minute // after which a subject is read from the store again
 	quotaLongest = 100 * 365 * 24 * time.Hour
 )
 
@@ -77,20 +72,17 @@ func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
 //
 // The first request of a subject in a window asks the store, and fails with its error if the store
 // is unavailable.
-func (q Quotas) Take(ctx context.Context, who *Principal) (QuotaState, error) {
+func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
+	defer wrap(&err, "take quota")
 	l := q.s.quota
 	if l.limit == 0 || who.NoQuota {
 		return QuotaState{}, nil
 	}
-	state, err := l.take(ctx, l.subject(who))
-	if err != nil {
-		return state, fmt.Errorf("formsvc: take quota: %w", err)
-	}
-	return state, nil
+	return l.take(ctx, l.subject(who))
 }
 
 // Give uncounts a request, given the state that Take returned, and returns the new state. A request
-// of a window that has ended stays counted.
+// of a window that has ended and was written stays counted.
 func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 	l := q.s.quota
 	if l.limit == 0 || taken.Limit == 0 {
@@ -102,21 +94,16 @@ func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 // Use returns the windows of a subject ([Principal.Subject], or the account with
 // [Options.QuotaPerAccount]) that began at since or later and have requests, oldest first. Windows
 // are kept for at least 48 hours. The last second of a node may be missing.
-func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error) {
-	list, err := q.s.quota.store.QuotaUse(ctx, subject, since)
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: quota use: %w", err)
-	}
-	return list, nil
+func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []QuotaUse, err error) {
+	defer wrap(&err, "quota use")
+	return q.s.quota.store.QuotaUse(ctx, subject, since)
 }
 
 // Flush writes what this node has counted to the store. [Service.Run] does so each second and when
 // it ends. Counts that can't be written are kept for the next call.
-func (q Quotas) Flush(ctx context.Context) error {
-	if err := q.s.quota.flush(ctx); err != nil {
-		return fmt.Errorf("formsvc: flush quota: %w", err)
-	}
-	return nil
+func (q Quotas) Flush(ctx context.Context) (err error) {
+	defer wrap(&err, "flush quota")
+	return q.s.quota.flush(ctx)
 }
 
 // A quotaCounter counts the requests of this node.
@@ -129,27 +116,25 @@ type quotaCounter struct {
 
 	flushing sync.Mutex // held while the store is written
 	mu       sync.Mutex
-	counts   map[ID]*quotaWindow
-	ended    map[endedWindow]int // requests of windows that have ended, to be written
+	counts   map[windowKey]*windowCount // ended windows, too, until they are written
 }
 
-type endedWindow struct {
+type windowKey struct {
 	subject ID
 	start   time.Time
 }
 
-// A quotaWindow is the window of one subject.
-type quotaWindow struct {
-	start   time.Time
-	counted int // by all nodes, as the store said, with what this node has written
-	pending int // counted by this node and not written yet
+// A windowCount is what one window has counted.
+type windowCount struct {
+	counted int // by all nodes, as the store said
+	pending int // by this node, not written yet
 	used    time.Time
 }
 
 func newQuotaCounter(store QuotaStore, o *Options) (*quotaCounter, error) {
 	l := &quotaCounter{
 		store: store, limit: valueOf(o.Quota, DefaultQuota), window: o.QuotaWindow, perAccount: o.QuotaPerAccount, now: o.Now,
-		counts: make(map[ID]*quotaWindow), ended: make(map[endedWindow]int),
+		counts: make(map[windowKey]*windowCount),
 	}
 	if l.limit < 0 {
 		return nil, errors.New("the Quota must not be negative")
@@ -174,53 +159,45 @@ func (l *quotaCounter) subject(who *Principal) ID {
 // take counts a request, or returns an error.
 func (l *quotaCounter) take(ctx context.Context, subject ID) (QuotaState, error) {
 	now := l.now()
-	start := QuotaStart(now, l.window)
-	if state, known, err := l.count(subject, start, now, nil); known {
-		return state, err
-	}
-	list, err := l.store.QuotaUse(ctx, subject, start)
-	if err != nil {
-		return QuotaState{}, err
-	}
-	stored := 0
-	for _, u := range list {
-		if u.Start.Equal(start) {
-			stored = u.Used
+	key := windowKey{subject, QuotaStart(now, l.window)}
+	w := l.find(key)
+	if w == nil {
+		list, err := l.store.QuotaUse(ctx, subject, key.start)
+		if err != nil {
+			return QuotaState{}, err
+		}
+		w = new(windowCount)
+		for _, u := range list {
+			if u.Start.Equal(key.start) {
+				w.counted = u.Used
+			}
 		}
 	}
-	state, _, err := l.count(subject, start, now, &stored)
-	return state, err
-}
-
-// count counts a request in a window that is known, or begins one for which the store has counted
-// that many.
-func (l *quotaCounter) count(subject ID, start, now time.Time, stored *int) (_ QuotaState, known bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.counts[subject]
-	if w == nil || !w.start.Equal(start) {
-		if stored == nil {
-			return QuotaState{}, false, nil
-		}
-		if w != nil && w.pending != 0 {
-			l.ended[endedWindow{subject, w.start}] += w.pending
-		}
-		w = &quotaWindow{start: start, counted: *stored}
-		l.counts[subject] = w
+	if known := l.counts[key]; known != nil { // perhaps another request began the window meanwhile
+		w = known
 	}
+	l.counts[key] = w
 	w.used = now
-	state := l.state(w, now)
+	state := l.state(w, key.start, now)
 	if state.Left == 0 {
-		return state, true, &QuotaError{state}
+		return state, &QuotaError{state}
 	}
 	w.pending++
 	state.Left--
-	return state, true, nil
+	return state, nil
 }
 
-func (l *quotaCounter) state(w *quotaWindow, now time.Time) QuotaState {
+func (l *quotaCounter) find(key windowKey) *windowCount {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts[key]
+}
+
+func (l *quotaCounter) state(w *windowCount, start, now time.Time) QuotaState {
 	return QuotaState{
-		Limit: l.limit, Left: max(l.limit-w.counted-w.pending, 0), Window: l.window, Reset: max(w.start.Add(l.window).Sub(now), 0), start: w.start,
+		Limit: l.limit, Left: max(l.limit-w.counted-w.pending, 0), Window: l.window, Reset: max(start.Add(l.window).Sub(now), 0), start: start,
 	}
 }
 
@@ -228,12 +205,12 @@ func (l *quotaCounter) state(w *quotaWindow, now time.Time) QuotaState {
 func (l *quotaCounter) give(subject ID, taken QuotaState) QuotaState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.counts[subject]
-	if w == nil || !w.start.Equal(taken.start) {
+	w := l.counts[windowKey{subject, taken.start}]
+	if w == nil {
 		return taken
 	}
 	w.pending--
-	return l.state(w, l.now())
+	return l.state(w, taken.start, l.now())
 }
 
 // flush writes what is pending, and learns what other nodes have counted.
@@ -244,72 +221,37 @@ func (l *quotaCounter) flush(ctx context.Context) error {
 	if len(list) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, quotaTimeout)
-	defer cancel()
 	totals, err := l.store.AddQuota(ctx, list)
-	l.settle(list, totals, err)
-	return err
-}
-
-// collect takes what is pending, and drops windows that have ended or whose subject is idle.
-func (l *quotaCounter) collect() (list []QuotaCount) {
-	now := l.now()
-	start := QuotaStart(now, l.window)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for subject, w := range l.counts {
-		switch {
-		case w.pending != 0:
-			l.ended[endedWindow{subject, w.start}] += w.pending
-			w.counted, w.pending = w.counted+w.pending, 0
-		case !w.start.Equal(start) || now.Sub(w.used) > quotaIdle:
-			delete(l.counts, subject)
-		}
+	if err != nil && !errors.Is(err, ErrUnknownOutcome) {
+		return err // what is pending is written by the next call
 	}
-	for w, n := range l.ended {
-		list = append(list, QuotaCount{Subject: w.subject, Start: w.start, N: n})
-	}
-	clear(l.ended)
-	return list
-}
-
-// settle takes over the store's totals, or takes back what wasn't written. If that is unknown, it is
-// as good as written: no request is counted twice.
-func (l *quotaCounter) settle(list []QuotaCount, totals []int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, c := range list {
-		w := l.counts[c.Subject]
-		current := w != nil && w.start.Equal(c.Start)
-		switch {
-		case err == nil && current:
+		w := l.counts[windowKey{c.Subject, c.Start}]
+		w.pending -= c.N
+		if err == nil {
 			w.counted = totals[i]
-		case err == nil || errors.Is(err, ErrUnknownOutcome):
-		case current:
-			w.counted, w.pending = w.counted-c.N, w.pending+c.N
-		default:
-			l.ended[endedWindow{c.Subject, c.Start}] += c.N
+		} else { // perhaps not written, but no request is counted twice
+			w.counted += c.N
 		}
 	}
-}
-
-// run writes the counts each second until ctx ends, and then once more.
-func (l *quotaCounter) run(ctx context.Context, logger *slog.Logger) {
-	if l.limit == 0 {
-		return
-	}
-	for more := true; more; {
-		more = pause(ctx, quotaTick)
-		if err := l.flush(context.WithoutCancel(ctx)); err != nil {
-			logger.LogAttrs(ctx, slog.LevelError, "writing the quota's counts failed", slog.Any("error", err))
-		}
-	}
-}
-
-// pruneQuota deletes windows that are older than quotaKept, and older than two windows.
-func (s *Service) pruneQuota(ctx context.Context) error {
-	l := s.core.quota
-	before := l.now().Add(-max(quotaKept, 2*l.window))
-	_, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneQuota, before, pruneBatch) })
 	return err
+}
+
+// collect returns what is pending, and drops windows that have ended or are idle.
+func (l *quotaCounter) collect() (list []QuotaCount) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	start := QuotaStart(now, l.window)
+	for key, w := range l.counts {
+		switch {
+		case w.pending != 0:
+			list = append(list, QuotaCount{Subject: key.subject, Start: key.start, N: w.pending})
+		case !key.start.Equal(start) || now.Sub(w.used) > quotaIdle:
+			delete(l.counts, key)
+		}
+	}
+	return list
 }

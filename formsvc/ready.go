@@ -52,10 +52,10 @@ func (s *Service) Ready(ctx context.Context) error {
 }
 
 func (s *Service) blobsReady(ctx context.Context) error {
-	if s.core.blobs == nil {
+	if s.core.Blobs == nil {
 		return nil
 	}
-	if _, err := s.core.blobs.Stat(ctx, "ready"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.core.Blobs.Stat(ctx, "ready"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return blobError(err)
 	}
 	return nil

@@ -2,15 +2,11 @@ package formsvc_test
 
 import (
 	"errors"
-	"log/slog"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
-	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -23,8 +19,9 @@ func (w *world) queue() *memory.Store {
 	return q
 }
 
-// finish makes one attempt with that result for every due delivery, and returns the claims.
-func (w *world) finish(result delivery.Result) []delivery.Claim {
+// attempt makes one attempt with that result and duration for every due delivery, and returns the
+// claims. Its receivers name eve.
+func (w *world) attempt(result delivery.Result, took time.Duration) []delivery.Claim {
 	w.tb.Helper()
 	now := w.clock.Now()
 	endpoints, err := w.queue().Ready(w.ctx, now)
@@ -42,8 +39,10 @@ func (w *world) finish(result delivery.Result) []delivery.Claim {
 	outcomes := make([]delivery.Outcome, len(claims))
 	for i, c := range claims {
 		outcomes[i] = delivery.Outcome{
-			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now,
-			Attempt: delivery.Attempt{Number: c.Attempts + 1, StartedAt: now, Status: 500, Error: delivery.ClassStatus},
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now.Add(time.Hour),
+			Attempt: delivery.Attempt{
+				Number: c.Attempts + 1, StartedAt: now, Duration: took, Status: 500, Error: delivery.ClassStatus, Answer: []byte("no user " + eve),
+			},
 		}
 	}
 	if _, err := w.queue().Finish(w.ctx, outcomes); err != nil {
@@ -51,6 +50,8 @@ func (w *world) finish(result delivery.Result) []delivery.Claim {
 	}
 	return claims
 }
+
+func (w *world) finish(result delivery.Result) []delivery.Claim { return w.attempt(result, 0) }
 
 // All deliveries that failed since a time are sent again, once each and spread over time, in any
 // number of atomic writes.
@@ -97,35 +98,6 @@ func TestRedeliverFailed(t *testing.T) {
 	wantError(t, err, formsvc.ErrNotFound)
 }
 
-func TestRedeliverOne(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
-	w.submitted(&c)
-	claims := w.finish(delivery.Delivered)
-	if _, err := w.svc.Webhooks.SetDisabled(w.ctx, hookKey(&hook), true); err != nil {
-		t.Fatal(err)
-	}
-	w.clock.add(time.Minute)
-	key := formsvc.DeliveryKey{AccountID: w.account, ID: formsvc.ID(claims[0].ID)}
-	d, err := w.svc.Deliveries.Redeliver(w.ctx, key)
-	if err != nil || d.State != formsvc.DeliveryPending || d.DueAt != w.clock.Now() || d.Attempts != 1 {
-		t.Fatalf("%+v, %v", d, err)
-	}
-	again := w.finish(delivery.Failed)
-	if len(again) != 1 || again[0].ID != claims[0].ID || again[0].EventID != claims[0].EventID ||
-		again[0].Kind != delivery.Replay || again[0].Attempts != 1 {
-		t.Errorf("claimed %+v", again)
-	}
-	d, err = w.svc.Deliveries.Get(w.ctx, key)
-	if err != nil || d.State != formsvc.DeliveryFailed || len(d.Log) != 2 || d.Log[1].Status != 500 {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if notices, err := w.svc.Notices.List(w.ctx, formsvc.NoticeQuery{AccountID: w.account}); err != nil || notices.Total != 0 {
-		t.Errorf("a replay left %+v, %v", notices, err)
-	}
-}
-
 // If a delivery's process died and its lease has ended, no attempt is shown as under way, and the
 // delivery can be sent again.
 func TestLostAttemptIsNotUnderWay(t *testing.T) {
@@ -164,136 +136,4 @@ func TestLostAttemptIsNotUnderWay(t *testing.T) {
 	if d, err := w.svc.Deliveries.Redeliver(w.ctx, key); err != nil || !d.SendingSince.IsZero() || d.DueAt != w.clock.Now() {
 		t.Errorf("sent again as %+v, %v", d, err)
 	}
-}
-
-func TestNotices(t *testing.T) {
-	w := newWorld(t)
-	if _, err := w.svc.Accounts.SetContact(w.ctx, w.account, "nobody"); !errors.Is(err, formsvc.ErrInvalid) {
-		t.Error(err)
-	}
-	if a, err := w.svc.Accounts.SetContact(w.ctx, w.account, "ada@example.com"); err != nil || a.Contact != "ada@example.com" {
-		t.Errorf("%+v, %v", a, err)
-	}
-	c := w.campaign()
-	hook := w.hook()
-	for range 3 {
-		w.submitted(&c)
-	}
-	w.finish(delivery.Failed)
-	digests, err := w.svc.Notices.Digests(w.ctx, 10)
-	if err != nil || len(digests) != 1 || digests[0].Failures != 3 || digests[0].Contact != "ada@example.com" ||
-		digests[0].URL != hook.URL || digests[0].Error != delivery.ClassStatus {
-		t.Fatalf("%+v, %v", digests, err)
-	}
-	if err := w.svc.Notices.Sent(w.ctx, digests[0]); err != nil {
-		t.Fatal(err)
-	}
-	wantError(t, w.svc.Notices.Sent(w.ctx, digests[0]), formsvc.ErrStale)
-	w.submitted(&c)
-	w.finish(delivery.Failed)
-	if more, err := w.svc.Notices.Digests(w.ctx, 10); err != nil || len(more) != 0 {
-		t.Errorf("within the hour: %+v, %v", more, err)
-	}
-	w.clock.add(time.Hour)
-	if more, err := w.svc.Notices.Digests(w.ctx, 10); err != nil || len(more) != 1 || more[0].Failures != 1 {
-		t.Errorf("after the hour: %+v, %v", more, err)
-	}
-	page, err := w.svc.Notices.List(w.ctx, formsvc.NoticeQuery{AccountID: w.account, WebhookID: hook.ID})
-	if err != nil || page.Total != 4 || page.Items[0].Event != webhook.ResponseCreated || page.Items[0].Status != 500 {
-		t.Errorf("%+v, %v", page, err)
-	}
-}
-
-func TestEvents(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	w.updated(&r, formsvc.ResponsePatch{Status: new("validated")})
-	w.updated(&r, formsvc.ResponsePatch{Status: new("completed")})
-	want := w.store.take()
-	q := formsvc.EventQuery{AccountID: w.account, Limit: 1}
-	for i := 0; ; i++ {
-		page, err := w.svc.Events.List(w.ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(page.Items) == 0 {
-			if i != len(want) || page.Next != q.After {
-				t.Errorf("%d events, then %+v", i, page)
-			}
-			break
-		}
-		if e := page.Items[0]; e.ID != want[i].ID || string(e.Payload) != string(want[i].Payload) {
-			t.Errorf("event %d is %+v", i, e)
-		}
-		q.After = page.Next
-	}
-	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{
-		AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseStatusChanged},
-	})
-	if err != nil || len(page.Items) != 2 || page.More {
-		t.Errorf("%+v, %v", page, err)
-	}
-}
-
-func TestPrune(t *testing.T) {
-	for _, c := range []struct {
-		retention *time.Duration
-		gone      bool
-	}{{nil, true}, {new(31 * 24 * time.Hour), false}, {new(time.Duration), false}} {
-		w := newWorld(t, func(o *formsvc.Options) { o.Retention = c.retention })
-		campaign := w.campaign()
-		hook := w.hook()
-		w.submitted(&campaign)
-		w.clock.add(formsvc.DefaultRetention + time.Second)
-		n, err := w.svc.Prune(w.ctx)
-		if err != nil || (n > 0) != c.gone {
-			t.Errorf("%v: %d, %v", c.retention, n, err)
-		}
-		page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
-		if err != nil || (page.Total == 0) != c.gone {
-			t.Errorf("%v: %+v, %v", c.retention, page, err)
-		}
-	}
-	for _, short := range []time.Duration{time.Minute, -1} {
-		if _, err := formsvc.New(memory.New(), &formsvc.Options{Retention: &short}); err == nil {
-			t.Errorf("a retention of %v was taken", short)
-		}
-	}
-}
-
-// Run prunes at once and then every hour, and logs failures.
-func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		c := w.campaign()
-		hook := w.hook()
-		w.submitted(&c)
-		done := make(chan error, 1)
-		ctx := t.Context()
-		go func() { done <- w.svc.Run(ctx) }()
-		synctest.Wait()
-		left := func() int64 {
-			page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return page.Total
-		}
-		if left() != 1 {
-			t.Error("pruned too early")
-		}
-		w.clock.add(formsvc.DefaultRetention + time.Second)
-		time.Sleep(time.Hour + time.Minute)
-		if left() != 0 {
-			t.Error("not pruned")
-		}
-		_ = w.queue().Close()
-		time.Sleep(time.Hour + time.Minute)
-		synctest.Wait()
-		if !strings.Contains(log.String(), "pruning failed") {
-			t.Error("the fault is not logged:", log.String())
-		}
-	})
 }

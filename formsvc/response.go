@@ -128,7 +128,8 @@ const retries = 8
 // fails with a *[ValidationError], with [ErrNotFound] for an unknown campaign, and with
 // [ErrCampaignClosed]. If the reference is taken or the campaign has changed meanwhile, it retries
 // a few times.
-func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
+func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
+	defer wrap(&err, "create response")
 	v := s.s.faults()
 	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
@@ -139,11 +140,11 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 	for range retries {
 		c, err := s.campaignFor(ctx, key, v, &in)
 		if err != nil {
-			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
+			return Response{}, err
 		}
 		now := s.s.now()
 		r := Response{
-			ID: s.s.newID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
+			ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
 		change := Change{
@@ -162,10 +163,10 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 			reason = "every reference that is drawn is taken"
 			elsewhere = rand.N(referenceCycle) //nolint:gosec // no secret; this moment's references may be used up
 		default:
-			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
+			return Response{}, err
 		}
 	}
-	return Response{}, fmt.Errorf("formsvc: create response: %s: %w", reason, ErrUnavailable)
+	return Response{}, fmt.Errorf("%s: %w", reason, ErrUnavailable)
 }
 
 // campaignFor returns the campaign if it accepts the input now. It checks the cached campaign
@@ -209,7 +210,7 @@ func (e *ValidationError) require(pointer string) { e.add(pointer, "required", "
 // checkUser notes the faults of a person, but not a missing address; pointer is the position in the
 // input.
 func (e *ValidationError) checkUser(pointer string, u *User) {
-	if u.Email != "" && (!validEmail(u.Email) || CheckText(u.Email) != nil) {
+	if u.Email != "" && !validEmail(u.Email) {
 		e.add(pointer+"/email", "invalid_email", "must be an e-mail address")
 	}
 	e.checkLine(pointer+"/firstName", u.FirstName, maxName)
@@ -219,7 +220,7 @@ func (e *ValidationError) checkUser(pointer string, u *User) {
 // Statuses returns the statuses that may follow from, sorted. others is true if any other status
 // may follow, too, as without statuses in the [Workflow].
 func (s Responses) Statuses(from string) (statuses []string, others bool) {
-	return s.s.workflow.next(from)
+	return s.s.Workflow.next(from)
 }
 
 // Update changes a response and raises the events of the change in one atomic write:
@@ -230,7 +231,8 @@ func (s Responses) Statuses(from string) (statuses []string, others bool) {
 //
 // The patch is applied to the current response. If IfVersion isn't 0 and differs from its version,
 // Update fails with [ErrStale]. Answers are checked against the campaign at the start of the call.
-func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (Response, error) {
+func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
+	defer wrap(&err, "update response")
 	v := s.s.faults()
 	if len(patch.Answers) > maxAnswers {
 		v.add("/responses", "too_many", "must have at most %d members", maxAnswers)
@@ -238,14 +240,14 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	}
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
 	if err != nil {
-		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
+		return Response{}, err
 	}
 	trace := s.s.traceParent(ctx)
 	r, err := s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
 		return s.s.applyPatch(&c, r, &patch, v, trace)
 	})
 	if err != nil {
-		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
+		return Response{}, err
 	}
 	s.s.raised(key.AccountID)
 	return r, nil
@@ -262,7 +264,7 @@ func (c *core) applyPatch(
 	v.Fields = slices.Clip(v.Fields)
 	previous := r.Status
 	if patch.Status != nil {
-		v.checkStatus(c.workflow, *patch.Status)
+		v.checkStatus(c.Workflow, *patch.Status)
 		r.Status = *patch.Status
 	}
 	changes, err := mergeContent(&v, campaign, r, patch)
@@ -272,7 +274,7 @@ func (c *core) applyPatch(
 	if err := v.err(); err != nil {
 		return Change{}, err
 	}
-	if err := c.workflow.allow(previous, r.Status); err != nil {
+	if err := c.Workflow.allow(previous, r.Status); err != nil {
 		return Change{}, err
 	}
 	moved := r.Status != previous
@@ -285,7 +287,7 @@ func (c *core) applyPatch(
 	}
 	r.Version++
 	r.UpdatedAt = now
-	finished := moved && c.workflow.final(r.Status)
+	finished := moved && c.Workflow.final(r.Status)
 	switch {
 	case finished:
 		r.CompletedAt = now
@@ -315,12 +317,9 @@ func (e *ValidationError) checkStatus(w *Workflow, status string) {
 }
 
 // Get returns a response, or [ErrNotFound].
-func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
-	r, err := s.s.store.Response(ctx, key)
-	if err != nil {
-		return Response{}, fmt.Errorf("formsvc: response: %w", err)
-	}
-	return r, nil
+func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err error) {
+	defer wrap(&err, "response")
+	return s.s.store.Response(ctx, key)
 }
 
 // Delete removes a response with its files, comments and signatures. It can't be undone. It raises
@@ -334,7 +333,8 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
 // The blobs of the files are removed after the rows. [Files.Sweep] removes blobs that can't be
 // removed then, and all of them if the Service is bound to a transaction ([Service.With]), which
 // may be rolled back.
-func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64) error {
+func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64) (err error) {
+	defer wrap(&err, "delete response")
 	trace := s.s.traceParent(ctx)
 	files, err := s.s.store.DeleteResponse(ctx, key, func(r *Response) (Change, error) {
 		if ifVersion != 0 && ifVersion != r.Version {
@@ -345,7 +345,7 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64)
 		return Change{Events: []Event{event}, Audit: s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, details)}, nil
 	})
 	if err != nil {
-		return fmt.Errorf("formsvc: delete response: %w", err)
+		return err
 	}
 	s.s.raised(key.AccountID)
 	s.s.removeBlobs(ctx, files)
@@ -353,11 +353,8 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64)
 }
 
 // List returns a page of a campaign's responses, or [ErrNotFound].
-func (s Responses) List(ctx context.Context, q ResponseQuery) (Page[Response], error) {
+func (s Responses) List(ctx context.Context, q ResponseQuery) (_ Page[Response], err error) {
+	defer wrap(&err, "responses")
 	q.Page = q.Page.Clamped()
-	page, err := s.s.store.Responses(ctx, q)
-	if err != nil {
-		return Page[Response]{}, fmt.Errorf("formsvc: responses: %w", err)
-	}
-	return page, nil
+	return s.s.store.Responses(ctx, q)
 }

@@ -209,31 +209,6 @@ func TestCachedCampaignOpensAndCloses(t *testing.T) {
 	wantFaults(t, err, "/responses/ required")
 }
 
-func TestResponsesOfOtherCampaignsAndAccounts(t *testing.T) {
-	w := newWorld(t)
-	c, d := w.campaign(), w.campaign()
-	r := w.submitted(&c)
-	second, err := w.svc.Accounts.Create(w.ctx, "second")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []formsvc.ResponseKey{
-		{AccountID: second.ID, CampaignID: c.ID, ID: r.ID},
-		{AccountID: w.account, CampaignID: d.ID, ID: r.ID},
-		{AccountID: w.account, CampaignID: c.ID, ID: c.ID},
-		{},
-	} {
-		_, err := w.svc.Responses.Get(w.ctx, key)
-		wantError(t, err, formsvc.ErrNotFound)
-		_, err = w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})
-		wantError(t, err, formsvc.ErrNotFound)
-	}
-	_, err = w.svc.Responses.Create(w.ctx, formsvc.CampaignKey{AccountID: second.ID, ID: c.ID}, formsvc.ResponseInput{User: ada()})
-	wantError(t, err, formsvc.ErrNotFound)
-	_, err = w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: second.ID, CampaignID: c.ID})
-	wantError(t, err, formsvc.ErrNotFound)
-}
-
 func TestResponseFilter(t *testing.T) {
 	r := formsvc.Response{
 		Reference: "REF", Status: "pending", User: ada(), CreatedAt: start(), UpdatedAt: start().Add(time.Hour),
@@ -265,35 +240,6 @@ func TestResponseFilter(t *testing.T) {
 		if zero := reflect.DeepEqual(c.f, filter{}) || reflect.DeepEqual(c.f, filter{Status: []string{}}); c.f.IsZero() != zero {
 			t.Errorf("%+v: IsZero is %t", c.f, !zero)
 		}
-	}
-}
-
-func TestListResponses(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	var ids []formsvc.ID
-	for range 5 {
-		r := w.submitted(&c)
-		ids = append(ids, r.ID)
-	}
-	list := func(p formsvc.PageQuery, f formsvc.ResponseFilter) formsvc.Page[formsvc.Response] {
-		page, err := w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: w.account, CampaignID: c.ID, Page: p, Filter: f})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return page
-	}
-	page := list(formsvc.PageQuery{Limit: 2, Offset: -3}, formsvc.ResponseFilter{})
-	if len(page.Items) != 2 || page.Items[0].ID != ids[4] || page.Total != 5 || !page.More {
-		t.Errorf("the first page is %+v", page)
-	}
-	page = list(formsvc.PageQuery{After: ids[3], Offset: 4, Ascending: true}, formsvc.ResponseFilter{})
-	if len(page.Items) != 1 || page.Items[0].ID != ids[4] || page.More {
-		t.Errorf("after the fourth comes %+v", page)
-	}
-	page = list(formsvc.PageQuery{}, formsvc.ResponseFilter{Reference: "REF-00002"})
-	if len(page.Items) != 1 || page.Items[0].ID != ids[1] || page.Total != 1 {
-		t.Errorf("the second is %+v", page)
 	}
 }
 

@@ -2,10 +2,8 @@ package formsvc_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -59,34 +57,6 @@ func TestCreateResponseRetries(t *testing.T) {
 				t.Errorf("%d events", len(events))
 			}
 		})
-	}
-}
-
-func TestTakenReferenceIsReplaced(t *testing.T) {
-	draws := []string{"A", "A", "A", "B"}
-	w := newWorld(t, func(o *formsvc.Options) {
-		o.NewReference = func() string {
-			next := draws[0]
-			draws = draws[1:]
-			return next
-		}
-	})
-	c := w.campaign()
-	first, second := w.submitted(&c), w.submitted(&c)
-	if first.Reference != "A" || second.Reference != "B" {
-		t.Errorf("the references are %q and %q", first.Reference, second.Reference)
-	}
-}
-
-// After the last retry, the call returns its error.
-func TestLastRetryReturnsItsError(t *testing.T) {
-	w := newWorld(t, func(o *formsvc.Options) { o.NewReference = func() string { return "always the same" } })
-	c := w.campaign()
-	w.submitted(&c)
-	_, err := w.submit(&c)
-	wantError(t, err, formsvc.ErrUnavailable)
-	if err == nil || strings.Contains(err.Error(), "campaign keeps changing") {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -154,19 +124,6 @@ func TestChangesOnOtherNodesAreNoticed(t *testing.T) {
 	w.submitted(&c, answer("a", "x"))
 }
 
-// The title in an event is the one at the time of the event.
-func TestEventHasTheCurrentTitle(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	w.submitted(&c)
-	w.store.take()
-	w.elsewhere(&c, formsvc.CampaignInput{})
-	w.submitted(&c)
-	if e := w.parsed()[0]; e.Data.Campaign.Title != "changed" {
-		t.Errorf("the title is %q", e.Data.Campaign.Title)
-	}
-}
-
 // The campaign changes between the decision and the write.
 func TestChangeDuringTheWriteIsNoticed(t *testing.T) {
 	for _, c := range []struct {
@@ -194,60 +151,5 @@ func TestChangeDuringTheWriteIsNoticed(t *testing.T) {
 			_, err := w.submit(&campaign, answer("a", "x"))
 			c.check(t, err)
 		})
-	}
-}
-
-func TestCreateResponseRespectsItsContext(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	w.submitted(&c)
-	w.store.take()
-	ctx, cancel := context.WithCancel(w.ctx)
-	cancel()
-	_, err := w.svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
-	wantError(t, err, context.Canceled)
-	if n := len(w.store.take()); n != 0 {
-		t.Errorf("%d events", n)
-	}
-}
-
-// Respondents submit while the owner keeps changing the campaign: each response either fails or is
-// counted.
-func TestCreateWhileTheCampaignChanges(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex
-		made int64
-	)
-	for range 6 {
-		wg.Go(func() {
-			for range 50 {
-				_, err := w.submit(&c, answer("a", "x"))
-				if err != nil && !errors.Is(err, formsvc.ErrUnavailable) {
-					t.Error(err)
-				}
-				if err == nil {
-					mu.Lock()
-					made++
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	for _, svc := range []*formsvc.Service{w.svc, w.neighbour()} {
-		wg.Go(func() {
-			for range 50 {
-				if _, err := svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "x"}, 0); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	got, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&c))
-	if err != nil || got.ResponseCount != made || int64(len(w.store.take())) != made || got.Version != 101 {
-		t.Errorf("%d were made, the campaign is %+v, %v", made, got, err)
 	}
 }

@@ -11,35 +11,29 @@ import (
 const (
 	pruneInterval = time.Hour
 	sweepInterval = 24 * time.Hour // listing the blobs of a large bucket takes minutes and costs money
+	useInterval   = time.Minute
+	quotaInterval = time.Second
+	// writeTimeout limits one write of counts, so that Run ends soon after its context.
+	writeTimeout = 10 * time.Second
 )
 
 // Run does the regular work of a service until ctx ends, and then returns nil. At once and then
-// every hour it deletes what is older than [Options.Retention], expired replies ([Service.Forget]),
-// and expired links and sessions. Once a day, first after an hour, it sweeps the blobs
+// every hour it prunes ([Service.Prune]). Once a day, first after an hour, it sweeps the blobs
 // ([Files.Sweep]). Every minute it writes when keys were used ([Keys.WriteUses]), and each second
 // what the quotas have counted ([Quotas.Flush]). When ctx ends it does both once more, which may take
 // 10 seconds, so finish serving requests first. Several nodes may run it on one store. It logs errors
 // and retries in the next round.
 func (s *Service) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
-	beside.Go(func() { s.core.quota.run(ctx, s.core.logger) })
-	beside.Go(func() { s.Keys.writeUses(ctx) })
+	beside.Go(func() { s.core.write(ctx, quotaInterval, s.Quotas.Flush) })
+	beside.Go(func() { s.core.write(ctx, useInterval, s.Keys.WriteUses) })
 	defer beside.Wait()
 	swept := s.core.now().Add(pruneInterval - sweepInterval)
 	for {
 		if _, err := s.Prune(ctx); err != nil && ctx.Err() == nil {
-			s.core.logger.LogAttrs(ctx, slog.LevelError, "pruning failed", slog.Any("error", err))
+			s.core.failed(ctx, err)
 		}
-		if _, err := s.Forget(ctx); err != nil && ctx.Err() == nil {
-			s.core.logger.LogAttrs(ctx, slog.LevelError, "forgetting answers failed", slog.Any("error", err))
-		}
-		if err := s.pruneQuota(ctx); err != nil && ctx.Err() == nil {
-			s.core.logger.LogAttrs(ctx, slog.LevelError, "pruning quotas failed", slog.Any("error", err))
-		}
-		if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil {
-			s.core.logger.LogAttrs(ctx, slog.LevelError, "pruning sessions failed", slog.Any("error", err))
-		}
-		if now := s.core.now(); s.core.blobs != nil && now.Sub(swept) >= sweepInterval {
+		if now := s.core.now(); s.core.Blobs != nil && now.Sub(swept) >= sweepInterval {
 			swept = now
 			s.sweep(ctx)
 		}
@@ -49,14 +43,31 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
+// write calls do in each interval until ctx ends, and then once more.
+func (c *core) write(ctx context.Context, interval time.Duration, do func(context.Context) error) {
+	for more := true; more; {
+		more = pause(ctx, interval)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+		if err := do(limited); err != nil {
+			c.failed(ctx, err)
+		}
+		cancel()
+	}
+}
+
+// failed logs an error of regular work, which names the work.
+func (c *core) failed(ctx context.Context, err error) {
+	c.Logger.LogAttrs(ctx, slog.LevelError, "regular work failed", slog.Any("error", err))
+}
+
 // sweep removes blobs without a file and logs their number.
 func (s *Service) sweep(ctx context.Context) {
 	result, err := s.Files.Sweep(ctx, nil)
 	if err != nil && ctx.Err() == nil {
-		s.core.logger.LogAttrs(ctx, slog.LevelError, "sweeping failed", slog.Any("error", err))
+		s.core.failed(ctx, err)
 	}
 	if result.Removed > 0 || result.Leftover > 0 {
-		s.core.logger.LogAttrs(ctx, slog.LevelInfo, "swept blobs without a file",
+		s.core.Logger.LogAttrs(ctx, slog.LevelInfo, "swept blobs without a file",
 			slog.Int("removed", result.Removed), slog.Int("leftover", result.Leftover))
 	}
 }

@@ -102,35 +102,27 @@ type Options struct {
 
 // core is what the services share.
 type core struct {
-	store   Store
-	bound   bool // whether the store is bound to a transaction, which may be rolled back
-	blobs   blobstore.Store
-	owned   *atomic.Bool // whether the blob store was claimed
-	maxFile int64
-	blocks  *sync.Pool // of *[BlockSize]byte
-	pieces  *sync.Pool // of *piece
-	// Options.HashDownloads
-	hashDownloads bool
-	workflow      *Workflow
-	now           func() time.Time
-	newID         func(time.Time) ID
-	newReference  func(time.Time) string
-	checkURL      func(context.Context, string) error
-	retention     time.Duration
-	logger        *slog.Logger
-	traceParentOf func(context.Context) string // or nil
-	quota         *quotaCounter
-	once          *Once                                      // nil unless the call is idempotent
-	actor         string                                     // named in the audit trail
-	refused       []FieldError                               // faults of the input, see Refusing
-	keys          *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
-	uses          *boundedMap[ID, KeyUse]                    // not written yet
-	maxKeys       int
-	maxCampaigns  int
-	campaigns     *boundedMap[CampaignKey, *Campaign] // cached, perhaps outdated: see campaignFor
-	inFlight      *inFlight
-	followers     *followers
-	ids           *boundedMap[string, ID] // of accounts, by name
+	Options // with defaults; some of them are in the fields below
+
+	store        Store
+	bound        bool         // whether the store is bound to a transaction, which may be rolled back
+	owned        *atomic.Bool // whether the blob store was claimed
+	blocks       *sync.Pool   // of *[BlockSize]byte
+	now          func() time.Time
+	newReference func(time.Time) string
+	retention    time.Duration
+	quota        *quotaCounter
+	once         *Once                                      // nil unless the call is idempotent
+	actor        string                                     // named in the audit trail
+	refused      []FieldError                               // faults of the input, see Refusing
+	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
+	uses         *boundedMap[ID, KeyUse]                    // not written yet
+	maxKeys      int
+	maxCampaigns int
+	campaigns    *boundedMap[CampaignKey, *Campaign] // cached, perhaps outdated: see campaignFor
+	inFlight     *sync.Map                           // of inFlightKey
+	followers    *followers
+	ids          *boundedMap[string, ID] // of accounts, by name
 }
 
 // New returns a Service over the store. It fails if an option is invalid.
@@ -176,11 +168,10 @@ func New(store Store, opts *Options) (*Service, error) {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
 	c := &core{
-		store: store, blobs: o.Blobs, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, pieces: &sync.Pool{New: newPiece}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
-		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
-		checkURL: o.CheckURL, retention: retention, logger: o.Logger, quota: quota, traceParentOf: o.TraceParent,
+		Options: o, store: store, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, newReference: reference,
+		now: func() time.Time { return milliseconds(o.Now()) }, retention: retention, quota: quota,
 		maxKeys: valueOf(o.MaxKeys, DefaultMaxKeys), maxCampaigns: valueOf(o.MaxCampaigns, DefaultMaxCampaigns),
-		uses: newBoundedMap[ID, KeyUse](keysRemembered, nil), inFlight: new(inFlight), followers: new(followers),
+		uses: newBoundedMap[ID, KeyUse](keysRemembered, nil), inFlight: new(sync.Map), followers: new(followers),
 	}
 	c.forget()
 	return assemble(c), nil

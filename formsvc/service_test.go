@@ -1,9 +1,7 @@
 package formsvc_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -75,30 +73,6 @@ func TestReferenceFormat(t *testing.T) {
 	}
 }
 
-// References of the same millisecond repeat like 20 random bits; those of different times within a
-// quarter of an hour never repeat.
-func TestReferencesRepeatAsChanceAllows(t *testing.T) {
-	const n = 100_000
-	repeats := func(at func(i int) time.Time) int {
-		seen := make(map[string]bool, n)
-		for i := range n {
-			seen[formsvc.NewReference(at(i))] = true
-		}
-		return n - len(seen)
-	}
-	// n - N(1-(1-1/N)^n) for N = 2^20 is 4620, with a standard deviation under 70.
-	if got := repeats(func(int) time.Time { return start() }); got > 4_620+7*70 {
-		t.Errorf("%d repeats at one moment", got)
-	}
-	if got := repeats(func(i int) time.Time { return start().Add(time.Duration(i) * time.Millisecond) }); got > 0 {
-		t.Errorf("%d repeats at moments of their own", got)
-	}
-	// Spread over months they repeat like 40 random bits: hardly ever.
-	if got := repeats(func(i int) time.Time { return start().Add(time.Duration(i) * 123_457 * time.Millisecond) }); got > 3 {
-		t.Errorf("%d repeats over months", got)
-	}
-}
-
 func TestWithWritesToTheOtherStore(t *testing.T) {
 	w := newWorld(t, withWorkflow(&formsvc.Workflow{Statuses: []string{"done"}, Final: []string{"done"}}))
 	other := &watchedStore{Store: memory.New()}
@@ -160,94 +134,6 @@ func TestWithCachesNothingForTheOtherStore(t *testing.T) {
 	}
 }
 
-// Every method returns the store's error.
-func TestStoreErrorsAreReturned(t *testing.T) {
-	store := memory.New()
-	svc, err := formsvc.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	id := formsvc.FloorID(start())
-	campaign, response := formsvc.CampaignKey{AccountID: id, ID: id}, formsvc.ResponseKey{AccountID: id, CampaignID: id, ID: id}
-	hook := formsvc.WebhookKey{AccountID: id, ID: id}
-	delivery := formsvc.DeliveryKey{AccountID: id, ID: id}
-	input := formsvc.WebhookInput{URL: "http://a", Events: created()}
-	random := strings.Repeat("0", 43)
-	calls := map[string]func(context.Context) error{
-		"Accounts.Create": func(ctx context.Context) error { return second(svc.Accounts.Create(ctx, "a")) },
-		"Accounts.ByName": func(ctx context.Context) error { return second(svc.Accounts.ByName(ctx, "a")) },
-		"Accounts.Get":    func(ctx context.Context) error { return second(svc.Accounts.Get(ctx, id)) },
-		"Accounts.List":   func(ctx context.Context) error { return second(svc.Accounts.List(ctx)) },
-		"Keys.Create": func(ctx context.Context) error {
-			_, _, err := svc.Keys.Create(ctx, id, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
-			return err
-		},
-		"Keys.List":   func(ctx context.Context) error { return second(svc.Keys.List(ctx, id)) },
-		"Keys.Revoke": func(ctx context.Context) error { return svc.Keys.Revoke(ctx, id, id) },
-		"Keys.Authenticate": func(ctx context.Context) error {
-			return second(svc.Keys.Authenticate(ctx, "formsvc_"+random+checksum(random)))
-		},
-		"Campaigns.Create": func(ctx context.Context) error {
-			return second(svc.Campaigns.Create(ctx, id, formsvc.CampaignInput{Title: "x"}))
-		},
-		"Campaigns.Replace": func(ctx context.Context) error {
-			return second(svc.Campaigns.Replace(ctx, campaign, formsvc.CampaignInput{Title: "x"}, 0))
-		},
-		"Campaigns.Get":  func(ctx context.Context) error { return second(svc.Campaigns.Get(ctx, campaign)) },
-		"Campaigns.List": func(ctx context.Context) error { return second(svc.Campaigns.List(ctx, formsvc.CampaignQuery{})) },
-		"Responses.Create": func(ctx context.Context) error {
-			return second(svc.Responses.Create(ctx, formsvc.CampaignKey{AccountID: id, ID: id}, formsvc.ResponseInput{User: ada()}))
-		},
-		"Responses.Update": func(ctx context.Context) error {
-			return second(svc.Responses.Update(ctx, response, formsvc.ResponsePatch{}))
-		},
-		"Responses.Get":  func(ctx context.Context) error { return second(svc.Responses.Get(ctx, response)) },
-		"Responses.List": func(ctx context.Context) error { return second(svc.Responses.List(ctx, formsvc.ResponseQuery{})) },
-		"Webhooks.Create": func(ctx context.Context) error {
-			_, _, err := svc.Webhooks.Create(ctx, id, input)
-			return err
-		},
-		"Webhooks.Replace":     func(ctx context.Context) error { return second(svc.Webhooks.Replace(ctx, hook, input, 0)) },
-		"Webhooks.Rotate":      func(ctx context.Context) error { return second(svc.Webhooks.Rotate(ctx, hook, formsvc.Rotation{})) },
-		"Webhooks.SetDisabled": func(ctx context.Context) error { return second(svc.Webhooks.SetDisabled(ctx, hook, true)) },
-		"Webhooks.Test":        func(ctx context.Context) error { return second(svc.Webhooks.Test(ctx, hook)) },
-		"Webhooks.Get":         func(ctx context.Context) error { return second(svc.Webhooks.Get(ctx, hook)) },
-		"Webhooks.List":        func(ctx context.Context) error { return second(svc.Webhooks.List(ctx, id)) },
-		"Webhooks.Delete":      func(ctx context.Context) error { return svc.Webhooks.Delete(ctx, hook) },
-		"Deliveries.List":      func(ctx context.Context) error { return second(svc.Deliveries.List(ctx, formsvc.DeliveryQuery{})) },
-		"Deliveries.Get":       func(ctx context.Context) error { return second(svc.Deliveries.Get(ctx, delivery)) },
-		"Deliveries.Redeliver": func(ctx context.Context) error { return second(svc.Deliveries.Redeliver(ctx, delivery)) },
-		"Deliveries.RedeliverFailed": func(ctx context.Context) error {
-			return second(svc.Deliveries.RedeliverFailed(ctx, hook, start()))
-		},
-		"Deliveries.Stats": func(ctx context.Context) error { return second(svc.Deliveries.Stats(ctx)) },
-		"Events.List":      func(ctx context.Context) error { return second(svc.Events.List(ctx, formsvc.EventQuery{})) },
-		"Notices.List":     func(ctx context.Context) error { return second(svc.Notices.List(ctx, formsvc.NoticeQuery{})) },
-		"Notices.Digests":  func(ctx context.Context) error { return second(svc.Notices.Digests(ctx, 1)) },
-		"Notices.Sent":     func(ctx context.Context) error { return svc.Notices.Sent(ctx, formsvc.Digest{}) },
-		"Prune":            func(ctx context.Context) error { return second(svc.Prune(ctx)) },
-		"Accounts.SetContact": func(ctx context.Context) error {
-			return second(svc.Accounts.SetContact(ctx, id, "ada@example.com"))
-		},
-	}
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	for name, call := range calls {
-		if err := call(ended); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "formsvc: ") {
-			t.Errorf("%s with a context that ended: %v", name, err)
-		}
-	}
-	_ = store.Close()
-	for name, call := range calls {
-		if err := call(ctx); !errors.Is(err, formsvc.ErrStoreClosed) || !strings.HasPrefix(err.Error(), "formsvc: ") {
-			t.Errorf("%s on a closed store: %v", name, err)
-		}
-	}
-}
-
-func second[T any](_ T, err error) error { return err }
-
 func TestCheckText(t *testing.T) {
 	for _, c := range []struct {
 		texts []string
@@ -264,19 +150,5 @@ func TestCheckText(t *testing.T) {
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, formsvc.ErrInvalid) {
 			t.Errorf("%q: %v", c.texts, err)
 		}
-	}
-}
-
-func TestValidationErrorText(t *testing.T) {
-	e := &formsvc.ValidationError{}
-	if e.Error() != "invalid input" {
-		t.Error(e)
-	}
-	e.Fields = []formsvc.FieldError{{Pointer: "/a", Code: "x", Detail: "is bad"}, {Pointer: "", Code: "y", Detail: "is worse"}}
-	if e.Error() != "invalid input: /a: is bad; : is worse" {
-		t.Error(e)
-	}
-	if err := fmt.Errorf("wrapped: %w", e); !errors.Is(err, formsvc.ErrInvalid) || errors.Is(err, formsvc.ErrNotFound) {
-		t.Error("it is not ErrInvalid, or something else too")
 	}
 }

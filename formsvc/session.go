@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -48,12 +47,13 @@ type Sessions struct{ s *core }
 // expires, which is [LinkTTL] from now. Its token can't be read again. It fails with [ErrNotFound]
 // if there is no such account.
 func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expires time.Time, err error) {
+	defer wrap(&err, "link")
 	now := s.s.now()
 	token, hash := newToken()
-	link := Link{ID: s.s.newID(now), AccountID: account, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(LinkTTL)}
+	link := Link{ID: s.s.NewID(now), AccountID: account, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(LinkTTL)}
 	change := Change{Audit: s.s.audit(account, AuditLinkCreated, link.ID, nil)}
 	if err := s.s.store.CreateLink(ctx, link, change); err != nil {
-		return "", time.Time{}, fmt.Errorf("formsvc: link: %w", err)
+		return "", time.Time{}, err
 	}
 	return token, link.ExpiresAt, nil
 }
@@ -62,6 +62,7 @@ func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expire
 // one call with the same token succeeds, even if calls run at once or on different nodes. It fails
 // with [ErrUnauthenticated] if the link is unknown, used or expired; the error doesn't say which.
 func (s Sessions) SignIn(ctx context.Context, token string) (session Session, value string, err error) {
+	defer wrap(&err, "sign in")
 	if len(token) != tokenLength {
 		return Session{}, "", ErrUnauthenticated
 	}
@@ -72,7 +73,7 @@ func (s Sessions) SignIn(ctx context.Context, token string) (session Session, va
 			return Session{}, Change{}, ErrUnauthenticated
 		}
 		session := Session{
-			ID: s.s.newID(now), AccountID: link.AccountID, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(SessionTTL),
+			ID: s.s.NewID(now), AccountID: link.AccountID, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(SessionTTL),
 		}
 		details := map[string]string{"link": string(link.ID)}
 		return session, Change{Audit: s.s.audit(link.AccountID, AuditSignedIn, session.ID, details)}, nil
@@ -81,7 +82,7 @@ func (s Sessions) SignIn(ctx context.Context, token string) (session Session, va
 		return Session{}, "", ErrUnauthenticated
 	}
 	if err != nil {
-		return Session{}, "", fmt.Errorf("formsvc: sign in: %w", err)
+		return Session{}, "", err
 	}
 	return session, value, nil
 }
@@ -89,7 +90,8 @@ func (s Sessions) SignIn(ctx context.Context, token string) (session Session, va
 // Authenticate returns the session that a value belongs to. It fails with [ErrUnauthenticated] if
 // there is none or if it has expired, and with another error if the store fails. It always asks the
 // store, so a session that ended on one node has ended on all.
-func (s Sessions) Authenticate(ctx context.Context, value string) (Session, error) {
+func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, err error) {
+	defer wrap(&err, "session")
 	if len(value) != tokenLength {
 		return Session{}, ErrUnauthenticated
 	}
@@ -98,7 +100,7 @@ func (s Sessions) Authenticate(ctx context.Context, value string) (Session, erro
 		return Session{}, ErrUnauthenticated
 	}
 	if err != nil {
-		return Session{}, fmt.Errorf("formsvc: session: %w", err)
+		return Session{}, err
 	}
 	if !session.inForce(s.s.now()) {
 		return Session{}, ErrUnauthenticated
@@ -107,7 +109,8 @@ func (s Sessions) Authenticate(ctx context.Context, value string) (Session, erro
 }
 
 // SignOut ends the session that a value belongs to. If there is no such session, it returns nil.
-func (s Sessions) SignOut(ctx context.Context, value string) error {
+func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
+	defer wrap(&err, "sign out")
 	if len(value) != tokenLength {
 		return nil
 	}
@@ -120,32 +123,16 @@ func (s Sessions) SignOut(ctx context.Context, value string) error {
 		}
 		err = s.s.store.EndSessions(ctx, SessionQuery{session.AccountID, hash}, change)
 	}
-	if err := ignoreNotFound(err); err != nil {
-		return fmt.Errorf("formsvc: sign out: %w", err)
-	}
-	return nil
+	return ignoreNotFound(err)
 }
 
 // SignOutAll ends every session of an account and removes its unused links. It fails with
 // [ErrNotFound] if there is no such account.
-func (s Sessions) SignOutAll(ctx context.Context, account ID) error {
+func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
+	defer wrap(&err, "sign out")
 	details := map[string]string{"sessions": "all"}
 	change := Change{Audit: s.s.audit(account, AuditSignedOut, account, details)}
-	if err := s.s.store.EndSessions(ctx, SessionQuery{AccountID: account}, change); err != nil {
-		return fmt.Errorf("formsvc: sign out: %w", err)
-	}
-	return nil
-}
-
-// sessionKept is how long expired sessions stay in the store. The clocks of nodes may differ by
-// that much, so that no node removes a session that is active for another.
-const sessionKept = time.Hour
-
-// pruneSessions deletes expired links and sessions.
-func (s *Service) pruneSessions(ctx context.Context) error {
-	before := s.core.now().Add(-sessionKept)
-	_, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneSessions, before, pruneBatch) })
-	return err
+	return s.s.store.EndSessions(ctx, SessionQuery{AccountID: account}, change)
 }
 
 // A token, and the value of a session, is 256 random bits in base64url. It can't be guessed, not

@@ -63,18 +63,10 @@ type Signatures struct{ s *core }
 //
 // It fails with a *[ValidationError], with the code unknown_file if the file doesn't belong to this
 // response, and with [ErrNotFound] for an unknown response.
-func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (Signature, error) {
-	sig, err := s.create(ctx, key, &in)
-	if err != nil {
-		return Signature{}, fmt.Errorf("formsvc: create signature: %w", err)
-	}
-	s.s.raised(key.AccountID)
-	return sig, nil
-}
-
-func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureInput) (Signature, error) {
+func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (sig Signature, err error) {
+	defer wrap(&err, "create signature")
 	now := s.s.now()
-	sum, err := s.s.checkSignature(ctx, key, in, now)
+	sum, err := s.s.checkSignature(ctx, key, &in, now)
 	if err != nil {
 		return Signature{}, err
 	}
@@ -82,8 +74,8 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 	if err != nil {
 		return Signature{}, err
 	}
-	sig := Signature{
-		ID: s.s.newID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
+	sig = Signature{
+		ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
 		Signer: in.Signer, FileID: in.FileID, Provider: in.Provider, DocumentSHA256: sum,
 		SignedAt: milliseconds(in.SignedAt), CreatedAt: now,
 	}
@@ -91,7 +83,7 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 		sig.SignedAt = now
 	}
 	trace := s.s.traceParent(ctx)
-	return s.s.store.CreateSignature(ctx, sig, func(r *Response, sig *Signature) (Change, error) {
+	sig, err = s.s.store.CreateSignature(ctx, sig, func(r *Response, sig *Signature) (Change, error) {
 		if sig.FileID == "" {
 			text, err := canonicalAnswers(r.Answers)
 			if err != nil {
@@ -105,6 +97,10 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 			Idempotency: s.s.record(sig),
 		}, nil
 	})
+	if err == nil {
+		s.s.raised(key.AccountID)
+	}
+	return sig, err
 }
 
 // checkSignature returns a *[ValidationError] with the faults of a signature, or else the hash of
@@ -142,28 +138,20 @@ func (c *core) checkSignature(
 }
 
 // List returns a page of the signatures of a response, or [ErrNotFound].
-func (s Signatures) List(ctx context.Context, q SignatureQuery) (Page[Signature], error) {
+func (s Signatures) List(ctx context.Context, q SignatureQuery) (_ Page[Signature], err error) {
+	defer wrap(&err, "signatures")
 	q.Page = q.Page.Clamped()
-	page, err := s.s.store.Signatures(ctx, q)
-	if err != nil {
-		return Page[Signature]{}, fmt.Errorf("formsvc: signatures: %w", err)
-	}
-	return page, nil
+	return s.s.store.Signatures(ctx, q)
 }
 
 // AppendJSON appends the signature as the JSON object that clients get and
 // webhooks carry.
 func (sig *Signature) AppendJSON(b []byte) []byte {
-	b = append(b, `{"uuid":"`...)
-	b = append(b, sig.ID...)
-	b = append(b, `","signer":`...)
-	b = appendUser(b, &sig.Signer)
-	b = append(b, `,"fileUuid":`...)
-	b = appendOptional(b, string(sig.FileID))
-	b = append(b, `,"provider":`...)
-	b = appendOptional(b, sig.Provider)
-	b = fmt.Appendf(b, `,"documentSha256":"%x","signedAt":`, sig.DocumentSHA256)
-	b = AppendTime(b, sig.SignedAt)
-	b = append(b, `,"createdAt":`...)
-	return append(AppendTime(b, sig.CreatedAt), '}')
+	b = appendText(b, `{"uuid":`, string(sig.ID))
+	b = appendUser(b, `,"signer":`, &sig.Signer)
+	b = appendOptional(b, `,"fileUuid":`, string(sig.FileID))
+	b = appendOptional(b, `,"provider":`, sig.Provider)
+	b = fmt.Appendf(b, `,"documentSha256":"%x"`, sig.DocumentSHA256)
+	b = appendTime(b, `,"signedAt":`, sig.SignedAt)
+	return append(appendTime(b, `,"createdAt":`, sig.CreatedAt), '}')
 }

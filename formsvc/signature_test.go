@@ -228,25 +228,3 @@ func TestCreateSignatureRefusesInvalidInput(t *testing.T) {
 		wantError(t, err, formsvc.ErrNotFound)
 	}
 }
-
-func TestSignatureOnce(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c, answer("a", "b"))
-	var seen formsvc.Signature
-	svc := w.svc.Once(&formsvc.Once{AccountID: w.account, Key: "k", Reply: func(result any) formsvc.Reply {
-		if sig, ok := result.(*formsvc.Signature); ok {
-			seen = *sig
-		}
-		return formsvc.Reply{Status: 201, Body: []byte("kept")}
-	}})
-	first, err := svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: grace()})
-	if err != nil || seen != first {
-		t.Fatalf("%+v, %v; seen %+v", first, err, seen)
-	}
-	_, err = svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: grace()})
-	wantError(t, err, formsvc.ErrRepeated)
-	if list := w.signatures(&r); len(list) != 1 || len(w.events()) != 2 {
-		t.Errorf("%d signatures, %d events", len(list), len(w.events()))
-	}
-}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
@@ -41,26 +43,24 @@ type SweepResult struct {
 //
 // Sweep removes nothing if it can't list all blobs, if most blobs would be removed
 // ([ErrManyOrphans]), or if the blob store belongs to other data ([ErrOtherBlobs]).
-func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (SweepResult, error) {
-	if s.s.blobs == nil {
-		return SweepResult{}, fmt.Errorf("formsvc: sweep: %w", errors.ErrUnsupported)
+func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (_ SweepResult, err error) {
+	defer wrap(&err, "sweep")
+	if s.s.Blobs == nil {
+		return SweepResult{}, errors.ErrUnsupported
 	}
 	var o SweepOptions
 	if opts != nil {
 		o = *opts
 	}
 	w := sweep{core: s.s, before: s.s.now().Add(-SweepAge)}
-	if err := w.run(ctx, &o); err != nil {
-		return w.result, fmt.Errorf("formsvc: sweep: %w", err)
-	}
-	return w.result, nil
+	err = w.run(ctx, &o)
+	return w.result, err
 }
 
 type sweep struct {
 	*core
 
 	before  time.Time
-	batch   []blobstore.Info
 	orphans []ID
 	result  SweepResult
 }
@@ -79,14 +79,12 @@ func (w *sweep) run(ctx context.Context, o *SweepOptions) error {
 	if o.DryRun {
 		return nil
 	}
-	for len(w.orphans) > 0 {
-		n := min(len(w.orphans), sweepBatch)
-		if err := w.remove(ctx, w.orphans[:n]); err != nil {
+	for ids := range slices.Chunk(w.orphans, sweepBatch) {
+		if err := w.remove(ctx, ids); err != nil {
 			return err
 		}
-		w.orphans = w.orphans[n:]
 	}
-	cleaner, ok := w.blobs.(blobstore.Cleaner)
+	cleaner, ok := w.Blobs.(blobstore.Cleaner)
 	if !ok {
 		return nil
 	}
@@ -97,43 +95,35 @@ func (w *sweep) run(ctx context.Context, o *SweepOptions) error {
 
 // list finds the orphans.
 func (w *sweep) list(ctx context.Context) error {
-	for info, err := range w.blobs.List(ctx, "") {
+	sizes := make(map[ID]int64, sweepBatch) // of old blobs that may be orphans
+	for info, err := range w.Blobs.List(ctx, "") {
 		if err != nil {
 			return blobError(err)
 		}
-		if _, ok := blobID(info.Key); !ok {
+		id, ok := blobID(info.Key)
+		if !ok {
 			continue
 		}
 		w.result.Blobs++
-		if !info.ModTime.Before(w.before) {
-			continue
+		if info.ModTime.Before(w.before) {
+			sizes[id] = info.Size
 		}
-		if w.batch = append(w.batch, info); len(w.batch) == sweepBatch {
-			if err := w.judge(ctx); err != nil {
+		if len(sizes) == sweepBatch {
+			if err := w.judge(ctx, sizes); err != nil {
 				return err
 			}
+			clear(sizes)
 		}
 	}
-	return w.judge(ctx)
+	return w.judge(ctx, sizes)
 }
 
-// judge finds the blobs of the batch that have no file.
-func (w *sweep) judge(ctx context.Context) error {
-	ids := make([]ID, 0, len(w.batch))
-	sizes := make(map[ID]int64, len(w.batch))
-	for i := range w.batch {
-		id, _ := blobID(w.batch[i].Key)
-		ids = append(ids, id)
-		sizes[id] = w.batch[i].Size
-	}
-	w.batch = w.batch[:0]
-	if len(ids) == 0 {
+// judge finds the blobs that have no file.
+func (w *sweep) judge(ctx context.Context, sizes map[ID]int64) error {
+	if len(sizes) == 0 {
 		return nil
 	}
-	unknown, err := w.store.UnknownFiles(ctx, ids)
-	if err != nil {
-		return err
-	}
+	unknown, err := w.store.UnknownFiles(ctx, slices.Sorted(maps.Keys(sizes)))
 	for _, id := range unknown {
 		w.result.Orphans++
 		w.result.Bytes += sizes[id]
@@ -141,7 +131,7 @@ func (w *sweep) judge(ctx context.Context) error {
 			w.orphans = append(w.orphans, id)
 		}
 	}
-	return nil
+	return err
 }
 
 // remove deletes the blobs of barred identifiers.
@@ -151,13 +141,10 @@ func (w *sweep) remove(ctx context.Context, ids []ID) error {
 		return err
 	}
 	for _, id := range barred {
-		if err := w.blobs.Delete(ctx, BlobKey(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.Blobs.Delete(ctx, BlobKey(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return blobError(err)
 		}
 		w.result.Removed++
 	}
 	return nil
 }
-
-// verifyBatch is how many files are read at once; their Blocks stay in memory.
-const verifyBatch = 100

@@ -144,28 +144,6 @@ func TestSweepDuringUpload(t *testing.T) {
 	w.nothing("swept")
 }
 
-// A blob that could not be removed is removed by the next sweep.
-func TestSweepAgain(t *testing.T) {
-	w := newFileWorld(t)
-	w.orphan(0)
-	w.clock.add(2 * formsvc.SweepAge)
-	w.shelf.disturb(func(method, _ string) error {
-		if method == "Delete" {
-			return blobstore.ErrUnavailable
-		}
-		return nil
-	})
-	_, err := w.svc.Files.Sweep(w.ctx, nil)
-	wantError(t, err, formsvc.ErrUnavailable)
-	w.shelf.disturb(nil)
-	if got := w.sweep(nil); got.Removed != 1 {
-		t.Errorf("%+v", got)
-	}
-	if keys := w.shelf.keys(t); len(keys) > 0 {
-		t.Errorf("blobs %q", keys)
-	}
-}
-
 // A cleaner counts calls of Clean.
 type cleaner struct {
 	*shelf

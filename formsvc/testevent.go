@@ -13,7 +13,7 @@ import (
 // response that doesn't exist. Its campaign is the webhook's, if it has one.
 func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 	now := c.now()
-	campaign := Campaign{ID: c.newID(now), CampaignInput: CampaignInput{Title: "Test campaign"}}
+	campaign := Campaign{ID: c.NewID(now), CampaignInput: CampaignInput{Title: "Test campaign"}}
 	if hook.CampaignID != "" {
 		known, err := c.store.Campaign(ctx, CampaignKey{AccountID: hook.AccountID, ID: hook.CampaignID})
 		switch {
@@ -24,7 +24,7 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 		}
 	}
 	r := Response{
-		ID: c.newID(now), AccountID: hook.AccountID, CampaignID: campaign.ID, Reference: c.newReference(now),
+		ID: c.NewID(now), AccountID: hook.AccountID, CampaignID: campaign.ID, Reference: c.newReference(now),
 		Status: StatusPending, User: User{Email: "test@example.com", FirstName: "Test", LastName: "Person"},
 		Answers: NewAnswers(Answer{Name: "message", Value: []string{"This is a test."}}), Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
@@ -38,14 +38,12 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 	case webhook.ResponseCompleted:
 		extra.previousStatus, r.Status, r.CompletedAt = r.Status, "completed", now
 	case webhook.FileUploaded:
-		extra.member, extra.json = "file", testFile(c.newID(now), &r)
+		extra.member, extra.json = "file", testFile(c.NewID(now), &r)
 	case webhook.SignatureCompleted:
-		extra.member, extra.json = "signature", testSignature(c.newID(now), &r)
+		extra.member, extra.json = "signature", testSignature(c.NewID(now), &r)
 	case webhook.ResponseCreated, webhook.ResponseDeleted:
 	}
-	e := c.newEvent(t, &campaign, &r, now, extra)
-	e.Test = true
-	return e, nil
+	return c.newEvent(t, &campaign, &r, now, extra), nil
 }
 
 // testDocument is the content of the sample file.

@@ -41,6 +41,14 @@ func (e *ValidationError) checkLine(pointer, s string, maxRunes int) {
 	}
 }
 
+// checkTitle is checkLine for a text that must not be blank.
+func (e *ValidationError) checkTitle(pointer, s string, maxRunes int) {
+	if strings.TrimSpace(s) == "" {
+		e.add(pointer, "required", "must not be empty")
+	}
+	e.checkLine(pointer, s, maxRunes)
+}
+
 // pointerEscape escapes a field name for a JSON Pointer (RFC 6901 §3).
 func pointerEscape(name string) string {
 	if !strings.ContainsAny(name, "~/") {

@@ -11,10 +11,10 @@ var traceParentForm = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]
 
 // traceParent returns [Event.TraceParent] for events that are raised in ctx.
 func (c *core) traceParent(ctx context.Context) string {
-	if c.traceParentOf == nil {
+	if c.TraceParent == nil {
 		return ""
 	}
-	parent := c.traceParentOf(ctx)
+	parent := c.TraceParent(ctx)
 	if !traceParentForm.MatchString(parent) || strings.HasPrefix(parent, "00-"+strings.Repeat("0", 32)) ||
 		strings.Contains(parent, "-"+strings.Repeat("0", 16)+"-") {
 		return ""

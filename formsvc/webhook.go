@@ -86,19 +86,20 @@ type Webhooks struct{ s *core }
 // It fails with a *[ValidationError], also if the account has no such campaign, and with a
 // *[LimitError] at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {
+	defer wrap(&err, "create webhook")
 	hook, v, err := w.make(ctx, account, in)
 	if err == nil {
 		hook.Headers = v.headersOf(in.Headers, nil, false)
 		err = v.err()
 	}
 	if err != nil {
-		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", err)
+		return Webhook{}, false, err
 	}
 	if hook.Secret == "" {
 		hook.Secret = newSecret()
 	}
 	now := w.s.now()
-	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.newID(now), 1, now, now
+	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.NewID(now), 1, now, now
 	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks, func(stored *Webhook, created bool) (Change, error) {
 		if !created && !in.mayBe(stored, hook.Headers) {
 			return Change{}, &WebhookExistsError{ID: stored.ID}
@@ -110,7 +111,7 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ We
 		return change, nil
 	})
 	if err != nil {
-		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", limited(err, "webhooks", MaxWebhooks))
+		return Webhook{}, false, limited(err, "webhooks", MaxWebhooks)
 	}
 	return w.current(stored), created, nil
 }
@@ -146,10 +147,11 @@ func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
 // "" keeps both. To change the secret without losing deliveries, use [Webhooks.Rotate]. Replace
 // fails with [ErrStale] unless the webhook's version is ifVersion; 0 means any version. It fails
 // with [ErrNotFound] and *[ValidationError] as Create does.
-func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (Webhook, error) {
+func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (_ Webhook, err error) {
+	defer wrap(&err, "replace webhook")
 	next, v, err := w.make(ctx, key.AccountID, in)
 	if err != nil {
-		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
+		return Webhook{}, err
 	}
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		if ifVersion != 0 && hook.Version != ifVersion {
@@ -166,16 +168,12 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 		if in.Secret != "" {
 			hook.Secret, hook.Previous, hook.PreviousUntil = in.Secret, "", time.Time{}
 		}
-		w.changed(hook)
-		return Change{Audit: w.audit(hook, AuditWebhookUpdated)}, nil
+		return w.changed(hook, AuditWebhookUpdated), nil
 	})
 	if wrong := v.err(); wrong != nil && !errors.Is(err, ErrInvalid) {
 		err = wrong // is reported before faults of the record
 	}
-	if err != nil {
-		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
-	}
-	return w.current(hook), nil
+	return w.current(hook), err
 }
 
 // make returns the webhook of in, without headers and the fields of a new record, and its faults.
@@ -184,8 +182,8 @@ func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webh
 	in.check(&v)
 	checkHeaders(&v, in.Headers)
 	bad := slices.ContainsFunc(v.Fields, func(f FieldError) bool { return f.Pointer == "/url" })
-	if !bad && w.s.checkURL != nil {
-		if err := w.s.checkURL(ctx, in.URL); err != nil {
+	if !bad && w.s.CheckURL != nil {
+		if err := w.s.CheckURL(ctx, in.URL); err != nil {
 			v.add("/url", "url_refused", "%v", err)
 		}
 	}
@@ -217,9 +215,11 @@ func (w Webhooks) current(hook Webhook) Webhook {
 	return hook
 }
 
-func (w Webhooks) changed(hook *Webhook) {
+// changed notes a change of a webhook, and returns it for the store.
+func (w Webhooks) changed(hook *Webhook, action AuditAction) Change {
 	hook.Version++
 	hook.UpdatedAt = w.s.now()
+	return Change{Audit: w.audit(hook, action)}
 }
 
 func (in *WebhookInput) check(v *ValidationError) {
@@ -290,14 +290,15 @@ type Rotation struct {
 // the old secret, and webhook-signature has a signature of each, so that receivers can switch at
 // any time. Afterwards only the new secret signs. Rotating again during the grace period drops the
 // oldest of the three. It fails with [ErrNotFound] and *[ValidationError].
-func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webhook, error) {
+func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Webhook, err error) {
+	defer wrap(&err, "rotate")
 	v := w.s.faults()
 	checkSecret(&v, r.Secret)
 	if r.Grace < 0 || r.Grace > MaxGrace {
 		v.add("/gracePeriodSeconds", "out_of_range", "must be between 0 and %d seconds", int(MaxGrace.Seconds()))
 	}
 	if err := v.err(); err != nil {
-		return Webhook{}, fmt.Errorf("formsvc: rotate: %w", err)
+		return Webhook{}, err
 	}
 	if r.Secret == "" {
 		r.Secret = newSecret()
@@ -308,83 +309,67 @@ func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 			hook.Previous, hook.PreviousUntil = hook.Secret, w.s.now().Add(r.Grace)
 		}
 		hook.Secret = r.Secret
-		w.changed(hook)
-		return Change{
-			Audit:       w.audit(hook, AuditWebhookRotated),
-			Idempotency: w.s.record(new(w.current(*hook))),
-		}, nil
+		change := w.changed(hook, AuditWebhookRotated)
+		change.Idempotency = w.s.record(new(w.current(*hook)))
+		return change, nil
 	})
-	if err != nil {
-		return Webhook{}, fmt.Errorf("formsvc: rotate: %w", err)
-	}
-	return w.current(hook), nil
+	return w.current(hook), err
 }
 
 // SetDisabled disables a webhook or enables it again. While it is disabled, events create no
 // deliveries for it, and waiting deliveries stay waiting; only manual redeliveries are sent. It
 // fails with [ErrNotFound].
-func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (Webhook, error) {
+func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (_ Webhook, err error) {
+	defer wrap(&err, "webhook")
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		if hook.Disabled == disabled {
 			return Change{}, nil
 		}
 		hook.Disabled = disabled
-		w.changed(hook)
-		return Change{Audit: w.audit(hook, AuditWebhookUpdated)}, nil
+		return w.changed(hook, AuditWebhookUpdated), nil
 	})
-	if err != nil {
-		return Webhook{}, fmt.Errorf("formsvc: webhook: %w", err)
-	}
-	return w.current(hook), nil
+	return w.current(hook), err
 }
 
 // Test sends a test event to a webhook. The event has the first type that the webhook listens to
 // and is marked with "test": true. It is delivered like every other one, but with one attempt only,
 // and even if the webhook is disabled. It fails with [ErrNotFound].
-func (w Webhooks) Test(ctx context.Context, key WebhookKey) (Delivery, error) {
+func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err error) {
+	defer wrap(&err, "test webhook")
 	hook, err := w.s.store.Webhook(ctx, key)
 	if err != nil {
-		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
+		return Delivery{}, err
 	}
 	event, err := w.s.testEvent(ctx, &hook)
 	if err != nil {
-		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
+		return Delivery{}, err
 	}
 	delivery, err := w.s.store.CreateTest(ctx, key, event, func(d *Delivery) (Change, error) {
 		return Change{Audit: w.audit(&hook, AuditWebhookTested), Idempotency: w.s.record(d)}, nil
 	})
-	if err != nil {
-		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
-	}
-	return delivery, nil
+	return delivery, err
 }
 
 // Get returns a webhook, or [ErrNotFound].
-func (w Webhooks) Get(ctx context.Context, key WebhookKey) (Webhook, error) {
+func (w Webhooks) Get(ctx context.Context, key WebhookKey) (_ Webhook, err error) {
+	defer wrap(&err, "webhook")
 	hook, err := w.s.store.Webhook(ctx, key)
-	if err != nil {
-		return Webhook{}, fmt.Errorf("formsvc: webhook: %w", err)
-	}
-	return w.current(hook), nil
+	return w.current(hook), err
 }
 
 // List returns the account's webhooks, oldest first.
-func (w Webhooks) List(ctx context.Context, account ID) ([]Webhook, error) {
+func (w Webhooks) List(ctx context.Context, account ID) (_ []Webhook, err error) {
+	defer wrap(&err, "webhooks")
 	hooks, err := w.s.store.Webhooks(ctx, account)
-	if err != nil {
-		return nil, fmt.Errorf("formsvc: webhooks: %w", err)
-	}
 	for i := range hooks {
 		hooks[i] = w.current(hooks[i])
 	}
-	return hooks, nil
+	return hooks, err
 }
 
 // Delete removes a webhook. Waiting deliveries are never sent; attempts under way continue. It
 // fails with [ErrNotFound] if the account has no such webhook.
-func (w Webhooks) Delete(ctx context.Context, key WebhookKey) error {
-	if err := w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)}); err != nil {
-		return fmt.Errorf("formsvc: delete webhook: %w", err)
-	}
-	return nil
+func (w Webhooks) Delete(ctx context.Context, key WebhookKey) (err error) {
+	defer wrap(&err, "delete webhook")
+	return w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)})
 }

@@ -3,12 +3,10 @@ package formsvc_test
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -163,35 +161,6 @@ func TestWebhookLimit(t *testing.T) {
 	}
 }
 
-func TestWebhooksOfOtherAccounts(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	second, err := w.svc.Accounts.Create(w.ctx, "second")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := formsvc.WebhookInput{URL: "https://example.com", Events: created(), CampaignID: c.ID}
-	_, _, err = w.svc.Webhooks.Create(w.ctx, second.ID, in)
-	wantFaults(t, err, "/campaignUuid unknown_campaign")
-	hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign := formsvc.WebhookKey{AccountID: second.ID, ID: hook.ID}
-	_, err = w.svc.Webhooks.Get(w.ctx, foreign)
-	wantError(t, err, formsvc.ErrNotFound)
-	wantError(t, w.svc.Webhooks.Delete(w.ctx, foreign), formsvc.ErrNotFound)
-	if list, err := w.svc.Webhooks.List(w.ctx, second.ID); err != nil || len(list) != 0 {
-		t.Errorf("List returns %+v, %v", list, err)
-	}
-	if got, err := w.svc.Webhooks.Get(w.ctx, formsvc.WebhookKey{AccountID: w.account, ID: hook.ID}); err != nil || got.ID != hook.ID {
-		t.Errorf("Get returns %+v, %v", got, err)
-	}
-	in.CampaignID = ""
-	_, _, err = w.svc.Webhooks.Create(w.ctx, c.ID, in)
-	wantError(t, err, formsvc.ErrNotFound)
-}
-
 func TestListens(t *testing.T) {
 	e := formsvc.Event{AccountID: "a", CampaignID: "c", Type: webhook.ResponseUpdated}
 	heard := formsvc.Webhook{AccountID: "a", Events: []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseUpdated}}
@@ -211,41 +180,6 @@ func TestListens(t *testing.T) {
 		c.edit(&hook)
 		if got := hook.Listens(&e); got != c.want {
 			t.Errorf("%s: %t", c.label, got)
-		}
-	}
-}
-
-// Every event has one delivery to every webhook that listens.
-func TestDeliveries(t *testing.T) {
-	w := newWorld(t)
-	c, d := w.campaign(), w.campaign()
-	hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
-		URL: "https://example.com", CampaignID: c.ID,
-		Events: []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseCompleted},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.submitted(&d)
-	r := w.submitted(&c)
-	events := w.store.take()
-	w.clock.add(time.Second)
-	w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), FirstName: new("X")})
-	events = append(events[1:], w.store.take()[2])
-	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{
-		AccountID: w.account, WebhookID: hook.ID, Page: formsvc.PageQuery{Ascending: true},
-	})
-	if err != nil || len(page.Items) != len(events) {
-		t.Fatalf("the deliveries are %+v, %v", page, err)
-	}
-	for i, delivery := range page.Items {
-		e := events[i]
-		want := formsvc.Delivery{
-			ID: formsvc.DeliveryID(e.ID, hook.ID), AccountID: w.account, WebhookID: hook.ID, EventID: e.ID, Event: e.Type,
-			State: formsvc.DeliveryPending, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt,
-		}
-		if !reflect.DeepEqual(delivery, want) {
-			t.Errorf("got %+v\nwant %+v", delivery, want)
 		}
 	}
 }

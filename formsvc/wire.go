@@ -14,46 +14,41 @@ func (r *Response) AppendJSON(b []byte) []byte {
 
 // appendResponse appends the response, without the answers if answers is false.
 func appendResponse(b []byte, r *Response, answers bool) []byte {
-	b = append(b, `{"uuid":"`...)
-	b = append(b, r.ID...)
-	b = append(b, `","reference":`...)
-	b = appendString(b, r.Reference)
-	b = append(b, `,"status":`...)
-	b = appendString(b, r.Status)
-	b = append(b, `,"user":`...)
-	b = appendUser(b, &r.User)
+	b = appendText(b, `{"uuid":`, string(r.ID))
+	b = appendText(b, `,"reference":`, r.Reference)
+	b = appendText(b, `,"status":`, r.Status)
+	b = appendUser(b, `,"user":`, &r.User)
 	if answers {
 		b = append(b, `,"responses":`...)
 		b = append(b, r.Answers.JSON()...)
 	}
-	b = append(b, `,"createdAt":`...)
-	b = AppendTime(b, r.CreatedAt)
-	b = append(b, `,"campaignUuid":"`...)
-	b = append(b, r.CampaignID...)
-	b = append(b, `","updatedAt":`...)
-	b = AppendTime(b, r.UpdatedAt)
-	b = append(b, `,"completedAt":`...)
-	b = AppendTime(b, r.CompletedAt)
+	b = appendTime(b, `,"createdAt":`, r.CreatedAt)
+	b = appendText(b, `,"campaignUuid":`, string(r.CampaignID))
+	b = appendTime(b, `,"updatedAt":`, r.UpdatedAt)
+	b = appendTime(b, `,"completedAt":`, r.CompletedAt)
 	return append(b, '}')
 }
 
-func appendUser(b []byte, u *User) []byte {
-	b = append(b, `{"email":`...)
-	b = appendString(b, u.Email)
-	b = append(b, `,"firstName":`...)
-	b = appendString(b, u.FirstName)
-	b = append(b, `,"lastName":`...)
-	b = appendString(b, u.LastName)
+func appendUser(b []byte, name string, u *User) []byte {
+	b = append(b, name...)
+	b = appendText(b, `{"email":`, u.Email)
+	b = appendText(b, `,"firstName":`, u.FirstName)
+	b = appendText(b, `,"lastName":`, u.LastName)
 	return append(b, '}')
 }
 
-// appendOptional appends s as a JSON string, "" as null.
-func appendOptional(b []byte, s string) []byte {
+// appendText appends a member with the text s; name has its punctuation.
+func appendText(b []byte, name, s string) []byte { return appendString(append(b, name...), s) }
+
+// appendOptional is appendText, with null for "".
+func appendOptional(b []byte, name, s string) []byte {
 	if s == "" {
-		return append(b, "null"...)
+		return append(append(b, name...), "null"...)
 	}
-	return appendString(b, s)
+	return appendText(b, name, s)
 }
+
+func appendTime(b []byte, name string, t time.Time) []byte { return AppendTime(append(b, name...), t) }
 
 // AppendTime appends t as a JSON string in RFC 3339, in UTC with milliseconds
 // and Z; the zero time as null.
@@ -61,35 +56,9 @@ func AppendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, "null"...)
 	}
-	t = t.UTC()
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	if year < 0 || year > 9999 { // not possible in RFC 3339; services refuse such times
-		return append(t.AppendFormat(append(b, '"'), "2006-01-02T15:04:05.000Z"), '"')
-	}
-	// Formatting with package time took a third of the time of a list.
-	b = append(b, '"')
-	b = appendDigits(b, year, 4)
-	b = appendDigits(append(b, '-'), int(month), 2)
-	b = appendDigits(append(b, '-'), day, 2)
-	b = appendDigits(append(b, 'T'), hour, 2)
-	b = appendDigits(append(b, ':'), minute, 2)
-	b = appendDigits(append(b, ':'), second, 2)
-	b = appendDigits(append(b, '.'), t.Nanosecond()/int(time.Millisecond), 3)
-	return append(b, 'Z', '"')
-}
-
-// appendDigits appends n as a decimal number with that many digits.
-func appendDigits(b []byte, n, digits int) []byte {
-	start := len(b)
-	for range digits {
-		b = append(b, '0')
-	}
-	for i := len(b) - 1; i >= start; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return b
+	b = t.UTC().AppendFormat(append(b, '"'), time.RFC3339) // much faster than a layout with milliseconds
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
 }
 
 const hexDigits = "0123456789abcdef"

@@ -215,16 +215,6 @@ func TestFinalStatuses(t *testing.T) {
 	}
 }
 
-func TestTransitionErrorText(t *testing.T) {
-	e := &formsvc.TransitionError{From: "a", To: "b", Allowed: []string{"c", "d"}}
-	if got := e.Error(); got != `status "b" cannot follow "a"; allowed: c, d` {
-		t.Error(got)
-	}
-	if errors.Is(e, formsvc.ErrInvalid) {
-		t.Error("it is ErrInvalid")
-	}
-}
-
 // Statuses returns exactly the statuses that Update accepts.
 func TestStatusesThatMayFollow(t *testing.T) {
 	for _, flow := range []*formsvc.Workflow{

@@ -232,7 +232,7 @@ func TestIdempotencyKeysExpireAfter24Hours(t *testing.T) {
 		w.now = w.now.Add(time.Millisecond)
 	}
 	w.do("POST", list, plainResponse, key).is(201, "").fresh()
-	if n, err := w.svc.Forget(t.Context()); n != 2 || err != nil {
+	if n, err := w.svc.Prune(t.Context()); n != 2 || err != nil {
 		t.Errorf("%d records forgotten, %v, want those of the upload and the refusal", n, err)
 	}
 	w.do("POST", list, plainResponse, key).is(201, "")

@@ -54,7 +54,7 @@ func follow(ctx context.Context, db *sql.DB, forms *formsvc.Service) error {
 	if err != nil {
 		return err
 	}
-	query := formsvc.FollowQuery{AllAccounts: true, Types: []webhook.EventType{webhook.ResponseCreated}, After: after}
+	query := formsvc.EventQuery{AllAccounts: true, Types: []webhook.EventType{webhook.ResponseCreated}, After: after}
 	return forms.Events.Follow(ctx, query, func(ctx context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {

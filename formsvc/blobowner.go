@@ -35,14 +35,12 @@ type ClaimOptions struct {
 //
 // A Service claims its blob store before its first write or removal there, and before each
 // [Files.Sweep]. Call Claim at start to detect the wrong blob store early.
-func (s Files) Claim(ctx context.Context, opts *ClaimOptions) error {
-	if s.s.blobs == nil {
-		return fmt.Errorf("formsvc: claim: %w", errors.ErrUnsupported)
+func (s Files) Claim(ctx context.Context, opts *ClaimOptions) (err error) {
+	defer wrap(&err, "claim")
+	if s.s.Blobs == nil {
+		return errors.ErrUnsupported
 	}
-	if err := s.s.claim(ctx, opts == nil || !opts.DryRun); err != nil {
-		return fmt.Errorf("formsvc: claim: %w", err)
-	}
-	return nil
+	return s.s.claim(ctx, opts == nil || !opts.DryRun)
 }
 
 // BlobOwner returns the identity of the data that a blob store belongs to, or fs.ErrNotExist if it
@@ -79,19 +77,19 @@ func (c *core) claim(ctx context.Context, mark bool) error {
 	if err != nil {
 		return fmt.Errorf("identity of the store: %w", err)
 	}
-	theirs, err := BlobOwner(ctx, c.blobs)
+	theirs, err := BlobOwner(ctx, c.Blobs)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = c.checkStrangers(ctx, ours); err == nil {
 			if !mark {
 				return nil
 			}
 			theirs = ours
-			_, err = c.blobs.Put(ctx, MarkerKey, strings.NewReader(string(ours)+markerNote))
+			_, err = c.Blobs.Put(ctx, MarkerKey, strings.NewReader(string(ours)+markerNote))
 			err = blobError(err)
 		}
 		// Another claim may have been first, perhaps of our own data, whose uploads have no rows yet.
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, ErrOtherBlobs) {
-			if owner, failed := BlobOwner(ctx, c.blobs); !errors.Is(failed, fs.ErrNotExist) {
+			if owner, failed := BlobOwner(ctx, c.Blobs); !errors.Is(failed, fs.ErrNotExist) {
 				theirs, err = owner, failed
 			}
 		}
@@ -106,7 +104,7 @@ func (c *core) claim(ctx context.Context, mark bool) error {
 // checkStrangers makes sure that a blob store without a marker is empty or has a file of ours.
 func (c *core) checkStrangers(ctx context.Context, ours ID) error {
 	var ids []ID
-	for info, err := range c.blobs.List(ctx, "") {
+	for info, err := range c.Blobs.List(ctx, "") {
 		if err != nil {
 			return blobError(err)
 		}

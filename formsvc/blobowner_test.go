@@ -2,7 +2,6 @@ package formsvc_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -97,18 +96,6 @@ func (w *fileWorld) mark(text string) {
 	w.tb.Helper()
 	if _, err := w.shelf.Put(w.ctx, formsvc.MarkerKey, strings.NewReader(text)); err != nil {
 		w.tb.Fatal(err)
-	}
-}
-
-// The error names the identities of both databases.
-func TestOtherBlobsErrorNamesBothDatabases(t *testing.T) {
-	w := newFileWorld(t)
-	other := w.beside()
-	err := other.svc.Files.Claim(w.ctx, nil)
-	for _, id := range []formsvc.ID{w.identity(), other.identity()} {
-		if err == nil || !strings.Contains(err.Error(), string(id[len(id)-8:])) {
-			t.Errorf("%v does not name %s", err, id)
-		}
 	}
 }
 
@@ -292,12 +279,4 @@ func TestClaimRetriesAfterAnOutage(t *testing.T) {
 			t.Errorf("after %s failed: %v; the blobs belong to %q", method, err, w.owner())
 		}
 	}
-}
-
-func TestClaimWithoutBlobs(t *testing.T) {
-	svc, err := formsvc.New(memory.New(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantError(t, svc.Files.Claim(context.Background(), nil), errors.ErrUnsupported)
 }

@@ -1,0 +1,203 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// discardTimeout limits the removal of a blob whose file was not created.
+const discardTimeout = 10 * time.Second
+
+// Upload adds a file to a response. First the bytes are made durable; then the file and the event
+// "file.uploaded" are created in one atomic write. A failed upload leaves no file; its blob is
+// removed at once or by [Files.Sweep].
+//
+// It fails with a *[ValidationError] for an invalid Module, with a *[FileSizeError] if the content
+// is larger than [Options.MaxFile], and with [ErrDigest] if it has another hash. It fails with
+// [ErrNotFound] for an unknown response, with [ErrNoSpace] or [ErrUnavailable] if the blob can't be
+// stored, and with [ErrOtherBlobs].
+func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
+	defer wrap(&err, "upload file")
+	content, err := s.intake(&in)
+	if err != nil {
+		return File{}, err
+	}
+	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
+	if err != nil {
+		return File{}, err
+	}
+	// Check first, so that a large upload to an unknown response fails early.
+	if _, err := s.s.store.Response(ctx, key); err != nil {
+		return File{}, err
+	}
+	if err := s.s.claimed(ctx); err != nil {
+		return File{}, err
+	}
+	began := s.s.now()
+	id := s.s.NewID(began)
+	if _, err := s.s.Blobs.Put(ctx, BlobKey(id), content); err != nil {
+		return File{}, blobError(err)
+	}
+	f := content.file()
+	f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.CreatedAt = id, key.AccountID, key.CampaignID, key.ID, began
+	trace := s.s.traceParent(ctx)
+	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
+		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
+		return Change{
+			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
+			Idempotency: s.s.record(&f),
+		}, nil
+	})
+	if err != nil {
+		s.s.discard(ctx, id)
+		if errors.Is(err, ErrConflict) { // no other file has the identifier: a sweep barred it
+			err = fmt.Errorf("%w: the upload took longer than %v: %w", ErrUnavailable, SweepAge, err)
+		}
+		return File{}, err
+	}
+	s.s.raised(key.AccountID)
+	return f, nil
+}
+
+// Examine reads and checks the content of a new file as [Files.Upload] does, but stores nothing. It
+// sets only Name, ContentType, Module, Size, SHA256 and Blocks of the result. Use it to find out
+// whether an upload repeats an earlier one.
+func (s Files) Examine(ctx context.Context, in FileInput) (_ File, err error) {
+	defer wrap(&err, "examine file")
+	content, err := s.intake(&in)
+	if err != nil {
+		return File{}, err
+	}
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return File{}, err
+	}
+	return content.file(), ctx.Err()
+}
+
+// discard removes the blob of a file that was not created. It asks the store first, which may have
+// created the file although it returned an error.
+func (c *core) discard(ctx context.Context, id ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if barred, err := c.store.BarFiles(ctx, []ID{id}); err == nil && len(barred) == 1 {
+		c.removeBlob(ctx, id)
+	}
+}
+
+// An intake reads the content of a new file, and counts, hashes and checks it. It returns io.EOF
+// only if all checks pass, so that its reader never stores invalid content.
+type intake struct {
+	in     *FileInput
+	limit  int64
+	hasher *blockHasher
+	ended  error // io.EOF or an error, at the end
+
+	// Facts about the content, complete at io.EOF.
+	size   int64
+	digest [sha256.Size]byte
+	blocks []byte
+}
+
+func (s Files) intake(in *FileInput) (*intake, error) {
+	if s.s.Blobs == nil {
+		return nil, errors.ErrUnsupported
+	}
+	return &intake{in: in, limit: s.s.MaxFile, hasher: newBlockHasher()}, in.check()
+}
+
+// Read implements io.Reader.
+func (t *intake) Read(p []byte) (int, error) {
+	if t.ended != nil {
+		return 0, t.ended
+	}
+	n, err := t.in.Content.Read(p)
+	t.size += int64(n)
+	t.hasher.write(p[:n])
+	switch {
+	case t.size > t.limit:
+		t.ended = &FileSizeError{Limit: t.limit}
+	case err == nil:
+		return n, nil
+	case err == io.EOF: // a wrapped io.EOF means that the content was truncated
+		t.ended = t.end()
+	default:
+		t.ended = err
+	}
+	return n, t.ended
+}
+
+// end checks what was read.
+func (t *intake) end() error {
+	t.digest, t.blocks = t.hasher.finish()
+	if t.in.SHA256 != nil && *t.in.SHA256 != t.digest {
+		return ErrDigest
+	}
+	if t.in.Complete != nil {
+		if err := t.in.Complete(t.in); err != nil {
+			return err
+		}
+		if err := t.in.check(); err != nil {
+			return err
+		}
+	}
+	return io.EOF
+}
+
+// file returns the file's metadata, after io.EOF.
+func (t *intake) file() File {
+	return File{
+		Name: CleanFileName(t.in.Name), ContentType: cleanContentType(t.in.ContentType), Module: t.in.Module,
+		Size: t.size, SHA256: t.digest, Blocks: t.blocks,
+	}
+}
+
+// castagnoli returns the table of CRC-32C; hash/crc32 builds it only once.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// newBlock returns a block for a sync.Pool.
+func newBlock() any { return new([BlockSize]byte) }
+
+// A blockHasher computes the SHA-256 of what is written to it and the CRC-32C of every block.
+type blockHasher struct {
+	hash   hash.Hash
+	table  *crc32.Table
+	sum    uint32 // of the block that has begun
+	begun  int    // bytes of it
+	blocks []byte
+}
+
+func newBlockHasher() *blockHasher { return &blockHasher{hash: sha256.New(), table: castagnoli()} }
+
+func (h *blockHasher) write(p []byte) {
+	_, _ = h.hash.Write(p) // never fails
+	for len(p) > 0 {
+		n := min(len(p), BlockSize-h.begun)
+		h.sum, h.begun = crc32.Update(h.sum, h.table, p[:n]), h.begun+n
+		if p = p[n:]; h.begun == BlockSize {
+			h.endBlock()
+		}
+	}
+}
+
+func (h *blockHasher) endBlock() {
+	h.blocks = binary.BigEndian.AppendUint32(h.blocks, h.sum)
+	h.sum, h.begun = 0, 0
+}
+
+// finish returns the SHA-256 and the checksums of the blocks.
+func (h *blockHasher) finish() (digest [sha256.Size]byte, blocks []byte) {
+	if h.begun > 0 {
+		h.endBlock()
+	}
+	h.hash.Sum(digest[:0])
+	return digest, h.blocks
+}
