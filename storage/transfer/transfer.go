@@ -287,33 +287,25 @@ func (j *job) files(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: 500, Ascending: true}}
-	for {
-		page, err := j.from.store.Files(ctx, q)
+	for f, err := range formsvc.AllFiles(ctx, j.from.store) {
 		if err != nil {
 			return err
 		}
-		for i := range page.Items {
-			f := &page.Items[i]
-			err := j.file(ctx, from, f)
-			if errors.Is(err, formsvc.ErrCorrupt) {
-				j.report.Damaged = append(j.report.Damaged, f.ID)
-				if err = fmt.Errorf("file %s: %w", f.ID, err); j.SkipDamaged {
-					err = nil
-				}
+		err := j.file(ctx, from, f)
+		if errors.Is(err, formsvc.ErrCorrupt) {
+			j.report.Damaged = append(j.report.Damaged, f.ID)
+			if err = fmt.Errorf("file %s: %w", f.ID, err); j.SkipDamaged {
+				err = nil
 			}
-			if err != nil {
-				return err
-			}
-			j.report.Files++
-			j.report.Bytes += f.Size
-			j.Progress("bytes", j.report.Bytes)
 		}
-		if !page.More {
-			return nil
+		if err != nil {
+			return err
 		}
-		q.Page.After = page.Items[len(page.Items)-1].ID
+		j.report.Files++
+		j.report.Bytes += f.Size
+		j.Progress("bytes", j.report.Bytes)
 	}
+	return nil
 }
 
 // file copies a file, unless it is there. A reader of the service checks the bytes.

@@ -221,28 +221,25 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 func (w *writing) copyFiles(ctx context.Context, copied *sqlite.Store, sums *strings.Builder) error {
 	w.m.Files, w.m.FileBytes, w.m.Damaged = 0, 0, nil
 	listed, gone := make(map[string]bool), false
-	err := each(ctx, copied, func(f *formsvc.File) error {
-		key := formsvc.BlobKey(f.ID)
-		err := w.copyFile(ctx, f)
+	for f, err := range formsvc.AllFiles(ctx, copied) {
+		if err == nil {
+			err = w.copyFile(ctx, f)
+		}
 		switch {
 		case errors.Is(err, formsvc.ErrNotFound):
 			gone = true
-			return nil
 		case errors.Is(err, ErrDamaged):
 			w.damaged[f.ID] = true
 			w.m.Damaged = append(w.m.Damaged, f.ID)
-			return nil
 		case err != nil:
 			return err
+		default:
+			key := formsvc.BlobKey(f.ID)
+			listed[key] = true
+			w.m.Files++
+			w.m.FileBytes += f.Size
+			fmt.Fprintf(sums, "%x  %s/%s\n", f.SHA256, filesDir, key)
 		}
-		listed[key] = true
-		w.m.Files++
-		w.m.FileBytes += f.Size
-		fmt.Fprintf(sums, "%x  %s/%s\n", f.SHA256, filesDir, key)
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	if gone {
 		return errAgain
@@ -300,26 +297,6 @@ func (w *writing) sum(sums *strings.Builder) error {
 	}
 	w.m.Sums = fmt.Sprintf("%x", sha256.Sum256([]byte(sums.String())))
 	return disk.WriteFile(w.path(sumsFile), []byte(sums.String()))
-}
-
-// each calls do for every file that a database lists, the oldest first.
-func each(ctx context.Context, rows formsvc.FileStore, do func(*formsvc.File) error) error {
-	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: 100, Ascending: true}}
-	for {
-		page, err := rows.Files(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			if err := do(&page.Items[i]); err != nil {
-				return err
-			}
-		}
-		if !page.More {
-			return nil
-		}
-		q.Page.After = page.Items[len(page.Items)-1].ID
-	}
 }
 
 // put stores a file. If the bytes aren't those that were uploaded, it stores nothing and fails with ErrDamaged.

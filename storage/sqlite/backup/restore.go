@@ -215,18 +215,20 @@ func (r *restoring) fill(ctx context.Context, ring *keyring.Keyring, begun bool)
 	if err := svc.Files.Claim(ctx, nil); err != nil {
 		return begun, err
 	}
-	return true, each(ctx, rows, func(f *formsvc.File) error {
-		if slices.Contains(r.m.Damaged, f.ID) {
-			return nil
+	for f, err := range formsvc.AllFiles(ctx, rows) {
+		if err == nil && !slices.Contains(r.m.Damaged, f.ID) {
+			err = r.bringBack(ctx, f)
+			r.done += f.Size
+			r.Progress(r.done)
 		}
-		err := r.bringBack(ctx, f)
 		if errors.Is(err, ErrDamaged) {
 			r.damaged, err = append(r.damaged, f.ID), nil
 		}
-		r.done += f.Size
-		r.Progress(r.done)
-		return err
-	})
+		if err != nil {
+			return true, err
+		}
+	}
+	return true, nil
 }
 
 // bringBack restores a file, unless an interrupted restore has done so: a blob store keeps only whole blobs.
