@@ -94,36 +94,26 @@ func (r *run) lease(ctx context.Context) ([]Failure, error) {
 // calls must then end soon.
 func (r *run) giveBatch(ctx context.Context, due []Failure) (given []string) {
 	call, cancel := context.WithTimeout(r.work, r.opts.Lease-2*r.storeTimeout)
-	var workers, watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-call.Done():
-		case <-ctx.Done():
-			sleep(call, flushTimeout)
-			cancel()
-		}
-	})
-	next, done := make(chan Failure, len(due)), make(chan string, len(due))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		sleep(call, flushTimeout)
+		cancel()
+	})()
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	workers := make(chan struct{}, noticeWorkers)
 	for _, f := range due {
-		next <- f
-	}
-	close(next)
-	for range min(noticeWorkers, len(due)) {
-		workers.Go(func() {
-			for f := range next {
-				if ctx.Err() == nil && call.Err() == nil && r.give(call, f) {
-					done <- f.Delivery
-				}
+		workers <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-workers }()
+			if ctx.Err() == nil && call.Err() == nil && r.give(call, f) {
+				mu.Lock()
+				defer mu.Unlock()
+				given = append(given, f.Delivery)
 			}
 		})
 	}
-	workers.Wait()
-	cancel()
-	watch.Wait()
-	close(done)
-	for id := range done {
-		given = append(given, id)
-	}
+	calls.Wait()
 	return given
 }
 

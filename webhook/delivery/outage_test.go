@@ -52,6 +52,21 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 	}
 }
 
+// A refused outcome isn't counted.
+func TestRefusedOutcomeIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.add("d1", endpoint("a"), "body")
+		engine := newEngine(t, q, delivery.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			q.update("d1", func(r *row) { r.claim.Lease++ })
+			return answer(200)
+		})})
+		if n, err := engine.RunOnce(t.Context()); n != 0 || err != nil || q.refused != 1 {
+			t.Errorf("RunOnce: %d, %v; %d refused", n, err, q.refused)
+		}
+	})
+}
+
 func TestFinishOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
