@@ -5,17 +5,21 @@
 //	mkdir api && go tool oapi-codegen -config oapi-codegen.yaml openapi.json
 //	FORMSVC_URL=http://127.0.0.1:8080 FORMSVC_KEY=formsvc_… go run .
 //
-// FORMSVC_KEY has all permissions. The service needs --webhook-allow 127.0.0.0/8. The program prints nothing if every
-// response matches the document, down to the last field and header. Otherwise it names the operation and ends with status 1.
+// FORMSVC_KEY has all permissions. The service needs --webhook-allow 127.0.0.0/8. The program prints nothing if every call
+// returns the status, the decoded body and the headers that the document says; package httpx compares them field by field.
+// Otherwise it names the operation and ends with status 1.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +59,38 @@ func main() {
 	file(ctx, c, response)
 	deleted, err := c.DeleteResponseWithResponse(ctx, campaign, response.Uuid, nil)
 	check(deleted, err, http.StatusNoContent)
+}
+
+// fail prints an error and ends the program.
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(1)
+}
+
+// equal fails unless got equals want.
+func equal[T comparable](what string, got, want T) {
+	if got != want {
+		fail("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// check fails unless a call returned the status, and the generated type has its JSON body.
+func check(answer any, err error, status int) {
+	v := reflect.ValueOf(answer)
+	operation := strings.TrimSuffix(v.Type().Elem().Name(), "Response")
+	if err != nil {
+		fail("%s: %v", operation, err)
+	}
+	v = v.Elem()
+	resp := v.FieldByName("HTTPResponse").Interface().(*http.Response)
+	field, typed := "JSON", strings.HasSuffix(resp.Header.Get("Content-Type"), "json")
+	if status >= 400 {
+		field = "ApplicationproblemJSON"
+	}
+	body := v.FieldByName(field + strconv.Itoa(status))
+	if resp.StatusCode != status || typed && (!body.IsValid() || body.IsNil()) {
+		fail("%s: status %d, want %d in %s\n%s", operation, resp.StatusCode, status, field, v.FieldByName("Body").Bytes())
+	}
 }
 
 // newClient returns a generated client that sends a key.
@@ -112,12 +148,9 @@ func subscribe(ctx context.Context, c *api.ClientWithResponses) <-chan any {
 		if err == nil {
 			err = json.Unmarshal(body, &event)
 		}
-		if err != nil {
-			fail("webhook: %v", err)
-		}
-		value, err := opened(event)
-		if err != nil {
-			fail("webhook: %v\n%s", err, body)
+		value, unionErr := event.ValueByDiscriminator()
+		if err != nil || unionErr != nil {
+			fail("webhook: %v, %v\n%s", err, unionErr, body)
 		}
 		arrived <- value
 	}))
