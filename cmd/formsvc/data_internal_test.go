@@ -372,9 +372,9 @@ func TestFilesOfAnotherDatabase(t *testing.T) {
 	blobs := "file:" + filepath.Join(own.data, "files")
 	other := newShell(t)
 	p := other.background(t, "serve", "--addr", "127.0.0.1:0", "--blobs", blobs)
-	<-p.ctx.Done()
-	if p.status != 1 || p.out.String() != "" {
-		t.Errorf("the server ended with status %d: %s", p.status, p.out.String())
+	p.log.wait(p.ctx, "serving")
+	if status := p.stop(); status != 1 || p.out.String() != "" {
+		t.Errorf("the server ended with status %d: %s", status, p.out.String())
 	}
 	contains(t, "the error", p.log.String(), "belongs to another database", "formsvc copy", "set --blobs to another")
 	for _, flag := range []string{"--json", "--force", "--dry-run"} {

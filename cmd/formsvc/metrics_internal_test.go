@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // series returns the value of every series except those of histograms, as name{label=value,…}.
@@ -177,21 +174,5 @@ func TestRequestMetricsCount(t *testing.T) {
 				t.Errorf("%s is %v, want %v", name, got[name], v)
 			}
 		}
-	}
-}
-
-// A permanent failure is logged and counted.
-func TestPermanentFailureIsLoggedAndCounted(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	n := &node{logger: slog.New(slog.NewTextHandler(&log, nil)), metrics: newMetrics()}
-	for range 2 {
-		if err := n.failed(t.Context(), delivery.Failure{Delivery: "delivery-uuid", Error: "timeout"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := series(t, n.metrics.registry)["formsvc_webhook_failures_total{}"]
-	if lines := strings.Count(log.String(), "delivery=delivery-uuid"); lines != 2 || got != 2 {
-		t.Errorf("%d lines, %v counted", lines, got)
 	}
 }
