@@ -76,11 +76,11 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 		return err
 	}
 	ring, err := g.keys(false)
-	if err == nil && ring == nil {
-		err = fmt.Errorf("there is no key file %s, so there is no key to rotate", g.keyPath())
-	}
 	if err != nil {
 		return err
+	}
+	if ring == nil {
+		return fmt.Errorf("there is no key file %s, so there is no key to rotate", g.keyPath())
 	}
 	s, err := g.openWith(ctx, ring, true) // also checks that no key is missing
 	if err != nil {

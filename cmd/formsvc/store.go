@@ -22,13 +22,11 @@ import (
 type store interface {
 	formsvc.Store
 	delivery.Queue
-	Migrate(ctx context.Context) error
 	MissingKeys(ctx context.Context) ([]string, error)
 	Ping(ctx context.Context) error
 	Migrations(ctx context.Context) ([]storage.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)
 	Restored(ctx context.Context) error
-	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 	Close() error
 }
 
