@@ -60,9 +60,9 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	var files blobstore.Store // nil: left out
 	if !c.WithoutFiles {
-		b, err := g.openBlobs()
-		if err != nil {
-			return err
+		b, openErr := g.openBlobs()
+		if openErr != nil {
+			return openErr
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
 		files = b
@@ -92,13 +92,10 @@ func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) 
 		std.note("file %s is damaged or missing, and not in the backup", id)
 	}
 	std.note("Backed up the database (%s) and %d files (%s).", inBytes(m.Database), m.Files, inBytes(m.FileBytes))
-	switch {
-	case g.SecretKeys != "":
-		std.note("NOT INCLUDED: the encryption keys. Keep a copy of FORMSVC_SECRET_KEYS elsewhere: without it the webhook secrets are lost.")
-	case c.WithoutKeys:
-		std.note("NOT INCLUDED: the encryption keys. Keep a copy of %s elsewhere: without it the webhook secrets are lost.", g.keyPath())
-	case m.HasKeys:
+	if m.HasKeys {
 		std.note("The backup includes the encryption keys: anyone who can read it can sign webhooks in your name.")
+	} else if c.WithoutKeys || g.SecretKeys != "" {
+		std.note("NOT INCLUDED: the encryption keys. Keep a copy of %s or FORMSVC_SECRET_KEYS elsewhere: without it the webhook secrets are lost.", g.keyPath())
 	}
 	if c.WithoutFiles {
 		std.note("NOT INCLUDED: the uploaded files.")

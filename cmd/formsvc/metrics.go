@@ -62,19 +62,23 @@ func newMetrics() *metrics {
 	return m
 }
 
+// gauge adds a gauge that is read when scraped.
+func (m *metrics) gauge(name, help string, labels prometheus.Labels, value func() float64) {
+	m.auto.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
+}
+
 // watch adds the expiry of the first certificate, if the server has any.
 func (m *metrics) watch(source certs.Source) {
 	if source == nil {
 		return
 	}
-	m.auto.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "formsvc_tls_certificate_expiry_timestamp_seconds", Help: "Unix time when the first certificate of the server expires; 0 while there is none.",
-	}, func() float64 {
-		if t := source.Expiry(); !t.IsZero() {
-			return float64(t.Unix())
-		}
-		return 0
-	})
+	m.gauge("formsvc_tls_certificate_expiry_timestamp_seconds", "Unix time when the first certificate of the server expires; 0 while there is none.", nil,
+		func() float64 {
+			if t := source.Expiry(); !t.IsZero() {
+				return float64(t.Unix())
+			}
+			return 0
+		})
 }
 
 // pooled is a store with a limited pool of connections: Postgres. SQLite reads never wait, and its writes share one
@@ -83,16 +87,10 @@ type pooled interface{ PoolStats() sql.DBStats }
 
 // watchPool adds the metrics of a connection pool.
 func (m *metrics) watchPool(p pooled) {
-	const connections, help = "formsvc_db_connections", "Open connections to the database, by state."
-	gauge := func(o prometheus.GaugeOpts, value func(sql.DBStats) int) {
-		m.auto.NewGaugeFunc(o, func() float64 { return float64(value(p.PoolStats())) })
-	}
-	gauge(prometheus.GaugeOpts{Name: connections, Help: help, ConstLabels: prometheus.Labels{"state": "in_use"}},
-		func(s sql.DBStats) int { return s.InUse })
-	gauge(prometheus.GaugeOpts{Name: connections, Help: help, ConstLabels: prometheus.Labels{"state": "idle"}},
-		func(s sql.DBStats) int { return s.Idle })
-	gauge(prometheus.GaugeOpts{Name: connections + "_max", Help: "Maximum number of open connections to the database."},
-		func(s sql.DBStats) int { return s.MaxOpenConnections })
+	const name, help = "formsvc_db_connections", "Open connections to the database, by state."
+	m.gauge(name, help, prometheus.Labels{"state": "in_use"}, func() float64 { return float64(p.PoolStats().InUse) })
+	m.gauge(name, help, prometheus.Labels{"state": "idle"}, func() float64 { return float64(p.PoolStats().Idle) })
+	m.gauge(name+"_max", "Maximum number of open connections to the database.", nil, func() float64 { return float64(p.PoolStats().MaxOpenConnections) })
 	m.auto.NewCounterFunc(prometheus.CounterOpts{
 		Name: "formsvc_db_wait_seconds_total", Help: "Total time spent waiting for a connection to the database, in seconds.",
 	}, func() float64 { return p.PoolStats().WaitDuration.Seconds() })

@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
 
@@ -94,12 +92,8 @@ func (c *restoreCmd) tell(g *global, std streams, m *backup.Manifest, err error)
 	case errors.Is(err, backup.ErrNotEmpty):
 		return fmt.Errorf("%w\n\nA restore overwrites nothing. If a server is running there, stop it. Then move the existing data away, or\n"+
 			"set --data, --db and --blobs to another place", err)
-	case errors.Is(err, formsvc.ErrOtherBlobs):
-		return g.explainBlobs(err)
-	case errors.Is(err, keyring.ErrUnknownKey):
-		return g.explainKeys(err)
 	case err != nil && !errors.Is(err, backup.ErrDamaged) || m.Sums == "":
-		return err
+		return g.explainKeys(g.explainBlobs(err))
 	}
 	if _, path, _ := g.scheme(); err != nil {
 		if _, statErr := os.Stat(path); statErr != nil { // the database was not restored

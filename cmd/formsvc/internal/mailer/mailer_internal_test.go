@@ -1,7 +1,6 @@
 package mailer
 
 import (
-	"context"
 	"mime"
 	"net/mail"
 	"runtime"
@@ -153,24 +152,6 @@ func TestMailKeepsPasswordWithoutTLS(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "unencrypted") || len(s.Mails()) != 0 {
 		t.Errorf("error %v, %d mails", err, len(s.Mails()))
 	}
-}
-
-// A mail that ends with its context leaves nothing behind.
-func TestMailEndsWithContext(t *testing.T) {
-	t.Parallel()
-	s := serve(t, serverOptions{StartTLS: true, MuteAfter: "220"})
-	ctx, cancel := context.WithCancel(t.Context())
-	sent := make(chan error, 1)
-	m := mailTo(t, s, "smtp", "", "")
-	go func() { sent <- m.Send(ctx, "ada@example.com", "Subject", "Text") }()
-	for s.Connections() == 0 {
-		runtime.Gosched()
-	}
-	cancel()
-	if err := <-sent; err == nil {
-		t.Error("sent to a server that hangs")
-	}
-	closed(t, s)
 }
 
 func TestMailAddresses(t *testing.T) {
