@@ -21,22 +21,13 @@ type accountRecord struct {
 	CreatedAt stamp      `json:"createdAt"`
 }
 
-func newAccountRecord(a formsvc.Account) accountRecord {
-	return accountRecord{a.ID, a.Name, orNull(a.Contact), stamp{a.CreatedAt}}
-}
-
-func accountLine(a accountRecord) string {
-	contact := "-"
-	if a.Contact != nil {
-		contact = *a.Contact
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s", a.UUID, a.Name, contact, a.CreatedAt)
-}
-
-const accountHeader = "UUID\tNAME\tCONTACT\tCREATED"
-
-func (o output) printAccount(std streams, a formsvc.Account) error {
-	return records(o, std.out, accountHeader, []accountRecord{newAccountRecord(a)}, accountLine)
+// printAccounts prints accounts, or passes on an error.
+func (o output) printAccounts(std streams, err error, list ...formsvc.Account) error {
+	return table[accountRecord]{
+		"UUID\tNAME\tCONTACT\tCREATED", func(a accountRecord) string { return cells(a.UUID, a.Name, a.Contact, a.CreatedAt) },
+	}.print(o, std, err, mapped(list, func(a formsvc.Account) accountRecord {
+		return accountRecord{a.ID, a.Name, orNull(a.Contact), stamp{a.CreatedAt}}
+	})...)
 }
 
 type accountCreateCmd struct {
@@ -47,20 +38,17 @@ type accountCreateCmd struct {
 
 // Run creates an account.
 func (c *accountCreateCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.with(ctx, false, nil, func(svc *formsvc.Service) error {
+	return g.with(ctx, need{create: true}, func(svc *formsvc.Service) error {
 		a, err := svc.Accounts.Create(ctx, c.Name)
 		if errors.Is(err, formsvc.ErrConflict) {
 			return fmt.Errorf("account %q already exists; choose another name", c.Name)
 		}
-		if err != nil {
-			return err
-		}
-		if c.Contact != "" {
+		if err == nil && c.Contact != "" {
 			if a, err = svc.Accounts.SetContact(ctx, a.ID, c.Contact); err != nil {
 				return fmt.Errorf("account %q was created, but --contact was not set: %w", c.Name, err)
 			}
 		}
-		return c.printAccount(std, a)
+		return c.printAccounts(std, err, a)
 	})
 }
 
@@ -68,12 +56,9 @@ type accountListCmd struct{ output }
 
 // Run lists the accounts.
 func (c *accountListCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withService(ctx, func(svc *formsvc.Service) error {
+	return g.with(ctx, need{}, func(svc *formsvc.Service) error {
 		accounts, err := svc.Accounts.List(ctx)
-		if err != nil {
-			return err
-		}
-		return records(c.output, std.out, accountHeader, mapped(accounts, newAccountRecord), accountLine)
+		return c.printAccounts(std, err, accounts...)
 	})
 }
 
@@ -85,20 +70,13 @@ type accountContactCmd struct {
 
 // Run sets an account's contact.
 func (c *accountContactCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withService(ctx, func(svc *formsvc.Service) error {
-		id, err := account(ctx, svc, c.Account)
-		if err != nil {
-			return err
-		}
-		email := c.Email
-		if email == "none" {
-			email = ""
-		}
-		a, err := svc.Accounts.SetContact(ctx, id, email)
-		if err != nil {
-			return err
-		}
-		return c.printAccount(std, a)
+	if c.Email == "none" {
+		c.Email = ""
+	}
+	in := inAccount{c.Account}
+	return in.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
+		a, err := svc.Accounts.SetContact(ctx, id, c.Email)
+		return c.printAccounts(std, err, a)
 	})
 }
 
@@ -107,29 +85,29 @@ type inAccount struct {
 	Account string `default:"default" help:"The account, by name or UUID."`
 }
 
-func (a *inAccount) with(ctx context.Context, g *global, do func(svc *formsvc.Service, id formsvc.ID) error) error {
-	return g.withService(ctx, func(svc *formsvc.Service) error {
-		id, err := account(ctx, svc, a.Account)
+// with runs a management command on the account.
+func (a *inAccount) with(ctx context.Context, g *global, n need, do func(svc *formsvc.Service, id formsvc.ID) error) error {
+	return g.with(ctx, n, func(svc *formsvc.Service) error {
+		find := func() (formsvc.Account, error) { return svc.Accounts.ByName(ctx, a.Account) }
+		if id, ok := formsvc.ParseID(a.Account); ok {
+			find = func() (formsvc.Account, error) { return svc.Accounts.Get(ctx, id) }
+		}
+		found, err := find()
+		if errors.Is(err, formsvc.ErrNotFound) {
+			return fmt.Errorf("there is no account %q: \"formsvc accounts list\" shows all, the first \"formsvc serve\" creates one named %q, "+
+				"and \"formsvc accounts create\" creates others", a.Account, defaultAccount)
+		}
 		if err != nil {
 			return err
 		}
-		return do(svc, id)
+		return do(svc, found.ID)
 	})
 }
 
-// account finds an account by name or UUID.
-func account(ctx context.Context, svc *formsvc.Service, name string) (formsvc.ID, error) {
-	if id, ok := formsvc.ParseID(name); ok {
-		a, err := svc.Accounts.Get(ctx, id)
-		if errors.Is(err, formsvc.ErrNotFound) {
-			return "", fmt.Errorf("there is no account %s: \"formsvc accounts list\" shows all", id)
-		}
-		return a.ID, err
-	}
-	a, err := svc.Accounts.ByName(ctx, name)
+// missing replaces an error about a record that isn't in the account.
+func (a *inAccount) missing(err error, kind string, id recordID) error {
 	if errors.Is(err, formsvc.ErrNotFound) {
-		return "", fmt.Errorf("there is no account %q: the first \"formsvc serve\" creates one named %q, "+
-			"and \"formsvc accounts create\" creates others", name, defaultAccount)
+		return fmt.Errorf("account %q has no %s %s", a.Account, kind, id)
 	}
-	return a.ID, err
+	return err
 }

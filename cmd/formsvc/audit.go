@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
+	"encoding/json"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -23,8 +19,8 @@ type auditListCmd struct {
 	inAccount
 	output
 	Action string `placeholder:"ACTION" help:"Only entries with this action, such as key.created, webhook.deleted or erasure.done."`
-	Since  span   `placeholder:"DUR" help:"Only entries from this long ago until now, such as 30d or 12h."`
-	Limit  int    `default:"100" help:"List at most this many entries; 0 lists all."`
+	Since  moment `placeholder:"T" help:"Only entries since then: a time such as 2026-11-21T08:30:00Z, or how long ago, such as 30d."`
+	Limit  int    `default:"100" help:"List at most this many entries, 1 to 1000."`
 }
 
 type auditRecord struct {
@@ -46,46 +42,26 @@ func newAuditRecord(e formsvc.AuditEntry) auditRecord {
 
 // Run lists the audit trail.
 func (c *auditListCmd) Run(ctx context.Context, g *global, std streams) error {
-	if c.Limit < 0 {
-		return usageError{errors.New("--limit: must not be negative")}
+	if err := checkLimit(c.Limit); err != nil {
+		return err
 	}
-	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
-		q := formsvc.AuditQuery{AccountID: id, Action: formsvc.AuditAction(c.Action)}
-		if c.Since > 0 {
-			q.Since = time.Now().Add(-time.Duration(c.Since))
-		}
-		var list []auditRecord
-		for {
-			q.Page.Limit = formsvc.MaxLimit
-			if c.Limit > 0 {
-				q.Page.Limit = min(c.Limit-len(list), formsvc.MaxLimit)
-			}
-			page, err := svc.Audits.List(ctx, q)
-			if err != nil {
-				return err
-			}
-			list = append(list, mapped(page.Items, newAuditRecord)...)
-			if !page.More || len(list) == c.Limit {
-				return records(c.output, std.out, "WHEN\tWHO\tWHAT\tTARGET\tDETAILS", list, auditLine)
-			}
-			q.Page.After = page.Items[len(page.Items)-1].ID
-		}
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
+		page, err := svc.Audits.List(ctx, formsvc.AuditQuery{
+			AccountID: id, Action: formsvc.AuditAction(c.Action), Since: time.Time(c.Since), Page: formsvc.PageQuery{Limit: c.Limit},
+		})
+		return table[auditRecord]{"WHEN\tWHO\tWHAT\tTARGET\tDETAILS", func(r auditRecord) string {
+			details, _ := json.Marshal(r.Details) // can't fail
+			return cells(r.CreatedAt, quoted(r.Actor), r.Action, r.Target, string(details))
+		}}.print(c.output, std, err, mapped(page.Items, newAuditRecord)...)
 	})
 }
 
-func auditLine(r auditRecord) string {
-	who, target := "-", "-"
-	if r.Actor != nil {
-		who = strconv.Quote(*r.Actor)
+// quoted quotes a text that may control a terminal.
+func quoted(s *string) string {
+	if s == nil {
+		return ""
 	}
-	if r.Target != nil {
-		target = string(*r.Target)
-	}
-	var details []string
-	for _, name := range slices.Sorted(maps.Keys(r.Details)) {
-		details = append(details, fmt.Sprintf("%s=%q", name, r.Details[name]))
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", r.CreatedAt, who, r.Action, target, strings.Join(details, " "))
+	return strconv.Quote(*s)
 }
 
 // actor returns the actor in audit entries of commands: the user of the operating system, by name if there is one.

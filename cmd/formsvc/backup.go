@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/storage/sqlite"
@@ -41,13 +42,12 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	if scheme != "sqlite" {
 		return errPostgres
 	}
-	if err := g.existing(ctx); err != nil {
-		return err
+	err = g.existing(ctx)
+	if err == nil && !c.WithoutFiles {
+		err = g.existingFiles()
 	}
-	if !c.WithoutFiles {
-		if err := g.existingFiles(); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	ring, err := g.keys(false)
 	if err != nil {
@@ -60,15 +60,15 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	var files blobstore.Store // nil: left out
 	if !c.WithoutFiles {
-		b, err := g.openBlobs()
-		if err != nil {
-			return err
+		b, openErr := g.openBlobs()
+		if openErr != nil {
+			return openErr
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
 		files = b
 	}
 
-	opts := &backup.Options{Keyring: ring, Release: release(), Progress: showProgress(std.progress(c.output))}
+	opts := &backup.Options{Keyring: ring, Release: strings.TrimPrefix(thisBuild().Version, "devel"), Progress: std.bytesDone(c.output)}
 	if !c.WithoutKeys && g.SecretKeys == "" {
 		opts.KeyFile = g.keyPath()
 	}
@@ -89,28 +89,26 @@ func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) 
 		return g.explainKeys(err)
 	}
 	for _, id := range m.Damaged {
-		_, _ = fmt.Fprintf(std.err, "file %s is damaged or missing, and not in the backup\n", id)
+		std.note("file %s is damaged or missing, and not in the backup", id)
 	}
-	_, _ = fmt.Fprintf(std.err, "Backed up the database (%s) and %d files (%s).\n", inBytes(m.Database), m.Files, inBytes(m.FileBytes))
-	switch {
-	case g.SecretKeys != "":
-		_, _ = fmt.Fprintln(std.err, "NOT INCLUDED: the encryption keys. Keep a copy of FORMSVC_SECRET_KEYS elsewhere: without it the webhook secrets are lost.")
-	case c.WithoutKeys:
-		_, _ = fmt.Fprintf(std.err, "NOT INCLUDED: the encryption keys. Keep a copy of %s elsewhere: without it the webhook secrets are lost.\n", g.keyPath())
-	case m.HasKeys:
-		_, _ = fmt.Fprintln(std.err, "The backup includes the encryption keys: anyone who can read it can sign webhooks in your name.")
+	std.note("Backed up the database (%s) and %d files (%s).", inBytes(m.Database), m.Files, inBytes(m.FileBytes))
+	if m.HasKeys {
+		std.note("The backup includes the encryption keys: anyone who can read it can sign webhooks in your name.")
+	} else if c.WithoutKeys || g.SecretKeys != "" {
+		std.note("NOT INCLUDED: the encryption keys. Keep a copy of %s or FORMSVC_SECRET_KEYS elsewhere: without it the webhook secrets are lost.", g.keyPath())
 	}
 	if c.WithoutFiles {
-		_, _ = fmt.Fprintln(std.err, "NOT INCLUDED: the uploaded files.")
+		std.note("NOT INCLUDED: the uploaded files.")
 	}
 	if c.JSON {
-		return errors.Join(err, records(c.output, std.out, "", []backup.Manifest{*m}, nil))
+		return errors.Join(err, c.printJSON(std, nil, m))
 	}
 	_, printErr := fmt.Fprintln(std.out, c.To)
 	return errors.Join(err, printErr)
 }
 
-// showProgress shows the progress of a backup or a restore.
-func showProgress(shown *progress) func(int64) {
-	return func(bytes int64) { shown.show("files", bytes, 0, inBytes) }
+// bytesDone returns the progress of a backup or a restore.
+func (s streams) bytesDone(o output) func(int64) {
+	show := s.progress(o)
+	return func(n int64) { show("files: %s", inBytes(n)) }
 }

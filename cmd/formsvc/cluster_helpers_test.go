@@ -11,8 +11,6 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -301,72 +299,4 @@ func (b *balancer) total(t testing.TB, column string) (sum int) {
 		sum += n
 	}
 	return sum
-}
-
-// A holder is an inbox that can be shut. Then requests wait, and are dropped if their sender disconnects. It is safe for
-// concurrent use.
-type holder struct {
-	*inbox
-
-	mu   sync.Mutex
-	gate chan struct{} // nil: open
-	held int           // requests that wait
-	left int           // those whose sender disconnected
-}
-
-func newHolder(t testing.TB) *holder {
-	t.Helper()
-	h := &holder{inbox: newInbox(t, 0, false)}
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	t.Cleanup(h.open) // runs before Close, which waits for held requests
-	h.url = server.URL
-	return h
-}
-
-func (h *holder) shut() { h.set(func() { h.gate = make(chan struct{}) }) }
-
-func (h *holder) open() {
-	h.set(func() {
-		if h.gate != nil {
-			close(h.gate)
-		}
-		h.gate = nil
-	})
-}
-
-func (h *holder) set(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	f()
-}
-
-// count returns how many requests wait, and how many senders disconnected.
-func (h *holder) count() (held, left int) {
-	h.set(func() { held, left = h.held, h.left })
-	return held, left
-}
-
-func (h *holder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	var gate chan struct{}
-	h.set(func() {
-		if gate = h.gate; gate != nil {
-			h.held++
-		}
-	})
-	if gate != nil {
-		select {
-		case <-gate:
-			h.set(func() { h.held-- })
-		case <-r.Context().Done():
-			h.set(func() { h.held--; h.left++ })
-			return
-		}
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	h.inbox.ServeHTTP(w, r)
 }

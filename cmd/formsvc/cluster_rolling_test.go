@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -34,7 +33,7 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "s3", slices.Concat(longLease, []string{"--drain-delay", rollingDrain.String()})...)
 	b := c.balance(t)
-	box := newInbox(t, 20*time.Millisecond, false)
+	box := newInbox(t, 20*time.Millisecond)
 	c.hook(t, box.url, "all")
 	l := newLoad(t, b.url, c.key)
 	for i := range rollingClients {
@@ -71,8 +70,7 @@ type load struct {
 	stopping chan struct{}
 	clients  sync.WaitGroup
 
-	uploaded []string // the responses with a file; guarded by ledger.mu
-	slowest  time.Duration
+	slowest time.Duration // guarded by ledger.mu
 }
 
 func newLoad(t testing.TB, url, key string) *load {
@@ -115,7 +113,7 @@ func (l *load) start(t testing.TB, name string) {
 	})
 }
 
-// visit creates a response, reads it, and completes or extends some. It reports whether everything succeeded.
+// visit creates a response, reads it, and completes some. It reports whether everything succeeded.
 func (l *load) visit(t testing.TB, c *client, name string, i int) bool {
 	uuid, ok := l.create(t.Context(), c, name+"-"+strconv.Itoa(i))
 	if !ok || (i%3 == 0 && !l.complete(t.Context(), c, uuid)) {
@@ -124,30 +122,6 @@ func (l *load) visit(t testing.TB, c *client, name string, i int) bool {
 	a, err := c.do(t.Context(), http.MethodGet, responsePath(l.campaign, uuid), nil)
 	if err != nil || a.status != http.StatusOK || !bytes.Contains(a.body, []byte(uuid)) {
 		l.fault("reading %s: %v, %d %.200s", uuid, err, a.status, a.body)
-		return false
-	}
-	return i%4 != 0 || l.file(t, c, uuid, byte(i))
-}
-
-// file adds a file to a response, half of them with Expect: 100-continue, and reads it again.
-func (l *load) file(t testing.TB, c *client, response string, seed byte) bool {
-	content, path := bytesOf(seed, 200_000), responsePath(l.campaign, response)
-	a, err := c.once(t.Context(), path+"/files", "none", content, func(r *http.Request) {
-		r.Header.Del("Idempotency-Key")
-		r.Header.Set("Content-Disposition", "attachment; filename=a.json")
-		if seed%8 == 0 {
-			r.Header.Set("Expect", "100-continue")
-		}
-	})
-	var f fileRecord
-	if err != nil || a.status != http.StatusCreated || json.Unmarshal(a.body, &f) != nil {
-		l.fault("a file for %s: %v, %d %.200s", response, err, a.status, a.body)
-		return false
-	}
-	l.note(func() { l.uploaded = append(l.uploaded, response) })
-	a, err = c.do(t.Context(), http.MethodGet, "/v1/files/"+f.UUID, nil)
-	if err != nil || a.status != http.StatusOK || !bytes.Equal(a.body, content) {
-		l.fault("file %s came as %d bytes of %d with status %d, %v", f.UUID, len(a.body), len(content), a.status, err)
 		return false
 	}
 	return true
@@ -173,14 +147,11 @@ func (l *load) check(t *testing.T, c *client, box *inbox) {
 	if len(markers) != len(l.acked) {
 		t.Errorf("%d responses are stored, %d were acknowledged", len(markers), len(l.acked))
 	}
-	for _, response := range l.uploaded {
-		happened = append(happened, happening{"file.uploaded", response})
-	}
 	box.wait(t, happened)
 	if repeated := box.check(t, happened, markers); repeated > 0 {
 		t.Errorf("%d deliveries were repeated, although no node died", repeated)
 	}
-	t.Logf("%d responses, %d files, %d events", len(markers), len(l.uploaded), len(happened))
+	t.Logf("%d responses, %d events", len(markers), len(happened))
 }
 
 // counted counts requests, and detects automatic retries by net/http, which other clients may not do.

@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,49 +17,6 @@ import (
 	"testing"
 	"time"
 )
-
-// When the lease of a killed node's delivery has ended, another node repeats the same attempt.
-func TestKilledNodesDeliveriesAreTakenOver(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, "disk", "--webhook-timeout", "5s", "--webhook-lease", "10s",
-		"--webhook-retries", "200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms")
-	box := newHolder(t)
-	hook := c.hook(t, box.url, "response.created")
-	campaign := c.client(t, 0).campaign(t, "Taken over")
-	var happened []happening
-	markers := make(map[string]string)
-	submit := func() {
-		for i := range 60 {
-			r := c.client(t, i%clusterNodes).submit(t, campaign, "x")
-			happened = append(happened, happening{"response.created", r.UUID})
-			markers[r.UUID] = "x"
-		}
-	}
-	submit() // opens the concurrency window of each node
-	box.wait(t, happened)
-	box.shut()
-	submit()
-	eventually(t, "deliveries are in flight", func() bool { held, _ := box.count(); return held >= 3*clusterNodes })
-	held, before := box.count()
-	killed := time.Now()
-	c.nodes[0].kill()
-	eventually(t, "the deliveries of the killed node break off", func() bool { _, left := box.count(); return left > before })
-	box.open()
-	box.wait(t, happened)
-	t.Logf("%d in flight, all of the killed node's arrived after %v", held, time.Since(killed).Round(time.Millisecond))
-	box.check(t, happened, markers)
-	var list []delivery
-	eventually(t, "all are recorded as delivered", func() bool {
-		list = decoded[delivery](t, c.manage(t, "webhooks", "deliveries", hook, "--json", "--limit", "1000", "--state", "delivered"))
-		return len(list) == len(happened)
-	})
-	checkNumbers(t, list)
-	for _, d := range list {
-		if n := len(d.Attempts); n == 0 || d.Attempts[n-1].Status != http.StatusOK {
-			t.Errorf("delivered by %+v", d.Attempts)
-		}
-	}
-}
 
 // All nodes agree on revoked keys, sessions and idempotency keys, and HAProxy works in front of them.
 func TestNodesShareRevocationsAndSessions(t *testing.T) {
@@ -86,8 +40,6 @@ func TestNodesShareRevocationsAndSessions(t *testing.T) {
 			t.Errorf("%d responses, want 1", n)
 		}
 	})
-	t.Run("request identifiers", func(t *testing.T) { b.identifies(t, c.key) })
-	t.Run("clients", func(t *testing.T) { c.tellsClientsApart(t, b) })
 	t.Run("no node is ready", func(t *testing.T) { c.losesItsBucket(t, b) })
 	t.Run("a node hangs up", func(t *testing.T) { c.hangsUp(t, b) })
 }
@@ -143,66 +95,6 @@ func (c *cluster) signsInAndOut(t *testing.T, b *balancer) {
 		t.Fatalf("signing out: %d %s", status, v.body)
 	}
 	known(http.StatusUnauthorized)
-}
-
-// identifies checks which request identifiers of clients are kept.
-func (b *balancer) identifies(t *testing.T, key string) {
-	c := newClient(t, b.url, key)
-	for id, kept := range map[string]bool{
-		"mine-1.A_b": true, strings.Repeat("a", 128): true, strings.Repeat("a", 129): false, `"}`: false, "a b": false, "": false,
-	} {
-		for _, path := range []string{"/v1/me", "/nowhere"} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("Authorization", "Bearer "+key)
-			req.Header.Set("X-Request-Id", id)
-			a, err := c.answered(req)
-			got := a.header.Values("X-Request-Id")
-			if err != nil || len(got) != 1 || got[0] == "" || (got[0] == id) != kept {
-				t.Errorf("%q came back as %q (%v), want it kept: %t", id, got, err, kept)
-				continue
-			}
-			if path == "/nowhere" && !strings.Contains(string(a.body), `"requestId":"`+got[0]+`"`) {
-				t.Errorf("the identifier is %q, the node says %s", got[0], a.body)
-			}
-			eventually(t, "haproxy logs the identifier", func() bool { return strings.Contains(b.log.String(), "{"+got[0]+"}") })
-		}
-	}
-}
-
-// tellsClientsApart has two clients behind HAProxy try wrong keys. Only the one that guesses is limited, even if it forges
-// X-Forwarded-For.
-func (c *cluster) tellsClientsApart(t *testing.T, b *balancer) {
-	guess := func(from string) int {
-		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		other := newClient(t, b.url, "guessed")
-		other.http.Transport.(*http.Transport).DialContext = dialer.DialContext
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/v1/me", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer guessed")
-		req.Header.Set("X-Forwarded-For", "192.0.2.7, 127.0.0.3")
-		a, err := other.answered(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a.status
-	}
-	limited := 0
-	eventually(t, "who guesses is limited by each node", func() bool {
-		if limited++; guess("127.0.0.2") != http.StatusTooManyRequests {
-			limited = 0
-		}
-		return limited == clusterNodes
-	})
-	for range clusterNodes {
-		if status := guess("127.0.0.3"); status != http.StatusUnauthorized {
-			t.Errorf("the other client is answered %d, want 401", status)
-		}
-	}
 }
 
 // losesItsBucket stops the bucket of all nodes, which --ready makes count: requests without files keep working.
@@ -342,38 +234,5 @@ func TestProxyRepeatsOnlySafeRequests(t *testing.T) {
 			}
 		}
 		mu.Unlock()
-	}
-}
-
-// The examples name only existing flags.
-func TestClusterExampleNamesFlags(t *testing.T) {
-	t.Parallel()
-	help := invocation{args: []string{"serve", "--help"}}.run(t).out
-	for _, file := range []string{"formsvc.env.example", "formsvc@.service", "README.md"} {
-		text, err := os.ReadFile(filepath.Join(clusterDir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := strings.FieldsFunc(string(text), func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') })
-		for _, name := range names {
-			if strings.HasPrefix(name, "FORMSVC_") && !strings.Contains(help, "($"+name+")") {
-				t.Errorf("%s names %s, which serve does not have", file, name)
-			}
-		}
-	}
-}
-
-// checkNumbers checks that the attempts of each delivery are numbered from 1.
-func checkNumbers(t testing.TB, list []delivery) {
-	t.Helper()
-	for _, d := range list {
-		for i, a := range d.Attempts {
-			if a.Number != i+1 {
-				t.Errorf("attempt %d of %s has the number %d", i+1, d.UUID, a.Number)
-			}
-		}
-		if d.AttemptCount != len(d.Attempts) {
-			t.Errorf("%s counts %d attempts and lists %d", d.UUID, d.AttemptCount, len(d.Attempts))
-		}
 	}
 }

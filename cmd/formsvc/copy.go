@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/transfer"
 )
@@ -35,29 +36,26 @@ func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 	if err := errors.Join(check("--from", c.From, true), check("--to", c.To, c.Verify)); err != nil {
 		return err
 	}
-	shown := std.progress(c.output)
-	opts := &transfer.Options{SkipDamaged: c.SkipDamaged, Progress: func(what string, n int64) {
-		format := inPieces(what)
-		if what == "bytes" {
-			format = inBytes
-		}
-		shown.show("copying", n, 0, format)
-	}}
+	show := std.progress(c.output)
+	opts := &transfer.Options{SkipDamaged: c.SkipDamaged, Progress: func(what string, n int64) { show("copying: %d %s", n, what) }}
 	if opts.Keyring, err = g.keys(false); err != nil {
 		return err
 	}
-	if c.FromBlobs != "" {
-		from, err := c.openBlobs(g, "--from-blobs", c.FromBlobs)
-		if err != nil {
-			return err
+	for _, x := range []struct {
+		flag, url string
+		to        *blobstore.Store
+	}{{"--from-blobs", c.FromBlobs, &opts.FromBlobs}, {"--to-blobs", c.ToBlobs, &opts.ToBlobs}} {
+		if x.url == "" {
+			continue
 		}
-		defer func() { err = errors.Join(err, from.Close()) }()
-		to, err := c.openBlobs(g, "--to-blobs", c.ToBlobs)
-		if err != nil {
-			return err
+		one := *g
+		one.Blobs = x.url
+		b, openErr := one.openBlobs()
+		if openErr != nil {
+			return fmt.Errorf("%s: %w", x.flag, openErr)
 		}
-		defer func() { err = errors.Join(err, to.Close()) }()
-		opts.FromBlobs, opts.ToBlobs = from, to
+		defer func() { err = errors.Join(err, b.Close()) }()
+		*x.to = b
 	}
 	work := transfer.Copy
 	if c.Verify {
@@ -81,20 +79,10 @@ func check(flag, dsn string, exists bool) error {
 	return err
 }
 
-func (*copyCmd) openBlobs(g *global, flag, url string) (blobs, error) {
-	one := *g
-	one.Blobs = url
-	b, err := one.openBlobs()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	return b, nil
-}
-
 // tell prints the result.
 func (c *copyCmd) tell(g *global, std streams, r *transfer.Report, err error) error {
 	for _, id := range r.Damaged {
-		_, _ = fmt.Fprintf(std.err, "file %s is damaged or missing\n", id)
+		std.note("file %s is damaged or missing", id)
 	}
 	if err != nil {
 		if errors.Is(err, formsvc.ErrCorrupt) && !c.Verify {
@@ -106,22 +94,19 @@ func (c *copyCmd) tell(g *global, std streams, r *transfer.Report, err error) er
 	for _, t := range r.Tables {
 		rows += t.Rows
 	}
-	done := "Both databases have the same %d rows in %d tables.\n"
-	if !c.Verify {
-		done = "Moved and compared %d rows in %d tables.\n"
+	if c.Verify {
+		std.note("Both databases have the same %d rows in %d tables.", rows, len(r.Tables))
+	} else {
+		std.note("Moved and compared %d rows in %d tables.\nNo server starts on the old database anymore. "+
+			"Start your servers with --db set to the new one and with the same encryption keys.", rows, len(r.Tables))
 	}
-	_, _ = fmt.Fprintf(std.err, done, rows, len(r.Tables))
 	if c.FromBlobs != "" {
-		_, _ = fmt.Fprintf(std.err, "The same holds for %d files (%s).\n", r.Files-len(r.Damaged), inBytes(r.Bytes))
-	}
-	if !c.Verify {
-		_, _ = fmt.Fprint(std.err, "No server starts on the old database anymore. Start your servers with --db set to the new one and with the same encryption keys.\n")
-		if c.FromBlobs == "" {
-			_, _ = fmt.Fprint(std.err, "Uploaded files stayed where they were: start your servers with the same --blobs or --data.\n")
-		}
+		std.note("The same holds for %d files (%s).", r.Files-len(r.Damaged), inBytes(r.Bytes))
+	} else if !c.Verify {
+		std.note("Uploaded files stayed where they were: start your servers with the same --blobs or --data.")
 	}
 	if c.JSON {
-		return records(c.output, std.out, "", []transfer.Report{*r}, nil)
+		return c.printJSON(std, nil, r)
 	}
 	return nil
 }

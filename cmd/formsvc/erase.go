@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -25,17 +24,13 @@ but responses that are submitted meanwhile may stay. If the command is interrupt
 
 // Run erases a person's data and prints the receipt.
 func (c *eraseCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withFiles(ctx, func(svc *formsvc.Service) error {
-		id, err := account(ctx, svc, c.Account)
-		if err != nil {
-			return err
-		}
+	return c.with(ctx, g, need{files: true}, func(svc *formsvc.Service, id formsvc.ID) error {
 		receipt, err := svc.Erasure.Person(ctx, id, c.Email)
 		return c.printReceipt(std, &receipt, err)
 	})
 }
 
-// receiptRecord lists what was removed, without the person's e-mail address.
+// receiptRecord lists what was removed or exported, without the person's e-mail address.
 type receiptRecord struct {
 	Receipt      formsvc.ID  `json:"receipt"`
 	AccountUUID  formsvc.ID  `json:"accountUuid"`
@@ -46,17 +41,9 @@ type receiptRecord struct {
 	Files        int         `json:"files"`
 	Signatures   int         `json:"signatures"`
 	Events       int         `json:"events"`
-	BlobsLeft    int         `json:"blobsLeft"`
+	BlobsLeft    int         `json:"blobsLeft"` // contents that could not be removed or exported
 	StartedAt    stamp       `json:"startedAt"`
 	FinishedAt   stamp       `json:"finishedAt"`
-}
-
-func newReceiptRecord(r *formsvc.Receipt) receiptRecord {
-	return receiptRecord{
-		Receipt: r.ID, AccountUUID: r.AccountID, CampaignUUID: orNull(r.CampaignID), Before: stamp{r.Before},
-		Complete: !r.FinishedAt.IsZero(), Responses: r.Responses, Files: r.Files, Signatures: r.Signatures, Events: r.Events,
-		BlobsLeft: r.BlobsLeft, StartedAt: stamp{r.StartedAt}, FinishedAt: stamp{r.FinishedAt},
-	}
 }
 
 // printReceipt prints what was removed, even if an error interrupted the erasure.
@@ -67,18 +54,21 @@ func (o output) printReceipt(std streams, r *formsvc.Receipt, err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w\nThe receipt shows what was removed so far; run the command again to continue", err)
 	}
-	if o.JSON {
-		return errors.Join(err, records(o, std.out, "", []receiptRecord{newReceiptRecord(r)}, nil))
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "receipt     %s\nresponses   %d removed\nfiles       %d removed\nsignatures  %d removed\nevents      %d removed\n",
-		r.ID, r.Responses, r.Files, r.Signatures, r.Events)
-	if !r.FinishedAt.IsZero() {
-		fmt.Fprintf(&b, "finished    %s\n", stamp{r.FinishedAt})
-	}
 	if r.BlobsLeft > 0 {
-		_, _ = fmt.Fprintf(std.err, "The contents of %d files could not be removed; \"formsvc files sweep\" removes them when they are a day old.\n", r.BlobsLeft)
+		std.note("The contents of %d files could not be removed; \"formsvc files sweep\" removes them when they are a day old.", r.BlobsLeft)
 	}
-	_, printErr := fmt.Fprint(std.out, b.String())
-	return errors.Join(err, printErr)
+	return errors.Join(err, o.printCounts(std, r))
+}
+
+// printCounts prints the numbers of a receipt.
+func (o output) printCounts(std streams, r *formsvc.Receipt) error {
+	if o.JSON {
+		return o.printJSON(std, nil, receiptRecord{
+			r.ID, r.AccountID, orNull(r.CampaignID), stamp{r.Before}, !r.FinishedAt.IsZero(),
+			r.Responses, r.Files, r.Signatures, r.Events, r.BlobsLeft, stamp{r.StartedAt}, stamp{r.FinishedAt},
+		})
+	}
+	_, err := fmt.Fprintf(std.out, "receipt     %s\nresponses   %d\nfiles       %d\nsignatures  %d\nevents      %d\nfinished    %s\n",
+		r.ID, r.Responses, r.Files, r.Signatures, r.Events, stamp{r.FinishedAt})
+	return err
 }

@@ -26,7 +26,7 @@ func onData() map[string]string {
 		"webhooks redeliver": anyID + " --since 2026-11-23T00:00:00Z", "webhooks rotate": anyID,
 		"files sweep": "", "files verify": "", "export": "--campaign " + anyID, "erase": "--email ada@example.com", "person export": "--email ada@example.com --out person.zip",
 		"retention run": "--older-than 30d --campaign " + anyID, "audit list": "", "backup": "--to copy", "doctor": "",
-		"secrets rotate-key": "", "migrate status": "", "listen": "--addr 127.0.0.1:0 --events all",
+		"secrets rotate-key": "", "migrate status": "",
 	}
 }
 

@@ -13,24 +13,6 @@ type filesCmd struct {
 	Verify filesVerifyCmd `cmd:"" help:"Read every file and list those that are missing or damaged; exit status 1 if there are any."`
 }
 
-// withFiles runs a command on the database and the blob store of the flags.
-func (g *global) withFiles(ctx context.Context, do func(svc *formsvc.Service) error) (err error) {
-	if err := errors.Join(g.existing(ctx), g.existingFiles()); err != nil {
-		return err
-	}
-	b, err := g.openBlobs()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	s, err := g.open(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return g.explainBlobs(onStore(s, &formsvc.Options{Blobs: b}, do))
-}
-
 type filesSweepCmd struct {
 	output
 	DryRun bool `name:"dry-run" help:"Print what would be removed, and remove nothing."`
@@ -47,20 +29,15 @@ type sweepRecord struct {
 
 // Run sweeps.
 func (c *filesSweepCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withFiles(ctx, func(svc *formsvc.Service) error {
+	return g.with(ctx, need{files: true}, func(svc *formsvc.Service) error {
 		r, err := svc.Files.Sweep(ctx, &formsvc.SweepOptions{DryRun: c.DryRun, Force: c.Force})
 		if errors.Is(err, formsvc.ErrManyOrphans) {
 			return fmt.Errorf("nothing was removed: %d of %d stored files are not in the database.\n"+
 				"If this is the right database, run the command again with --force", r.Orphans, r.Blobs)
 		}
-		if err != nil {
-			return err
-		}
-		record := sweepRecord{r.Blobs, r.Orphans, r.Bytes, r.Removed, r.Leftover}
-		return records(c.output, std.out, "STORED\tWITHOUT FILE\tBYTES\tREMOVED\tLEFTOVERS REMOVED", []sweepRecord{record},
-			func(r sweepRecord) string {
-				return fmt.Sprintf("%d\t%d\t%d\t%d\t%d", r.Blobs, r.Orphans, r.Bytes, r.Removed, r.Leftovers)
-			})
+		return table[sweepRecord]{"STORED\tWITHOUT FILE\tBYTES\tREMOVED\tLEFTOVERS REMOVED", func(r sweepRecord) string {
+			return cells(r.Blobs, r.Orphans, r.Bytes, r.Removed, r.Leftovers)
+		}}.print(c.output, std, err, sweepRecord{r.Blobs, r.Orphans, r.Bytes, r.Removed, r.Leftover})
 	})
 }
 
@@ -79,7 +56,7 @@ type damagedRecord struct {
 
 // Run verifies all files, and prints each damaged one when it is found.
 func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withFiles(ctx, func(svc *formsvc.Service) error {
+	return g.with(ctx, need{files: true}, func(svc *formsvc.Service) error {
 		damaged := 0
 		checked, err := svc.Files.Verify(ctx, func(f *formsvc.File, problem error) error {
 			damaged++
@@ -88,7 +65,7 @@ func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error 
 		if err != nil {
 			return fmt.Errorf("%w (after %d files)", err, checked)
 		}
-		_, _ = fmt.Fprintf(std.err, "%d files checked, %d damaged\n", checked, damaged)
+		std.note("%d files checked, %d damaged", checked, damaged)
 		if damaged > 0 {
 			return errSilent
 		}
@@ -98,9 +75,9 @@ func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error 
 
 func (c *filesVerifyCmd) print(std streams, f *formsvc.File, problem error) error {
 	if c.JSON {
-		return records(c.output, std.out, "", []damagedRecord{{
+		return c.printJSON(std, nil, damagedRecord{
 			f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.Name, f.Size, stamp{f.CreatedAt}, problem.Error(),
-		}}, nil)
+		})
 	}
 	_, err := fmt.Fprintf(std.out, "%s  response %s  %q  %v\n", f.ID, f.ResponseID, f.Name, problem)
 	return err

@@ -1,13 +1,19 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/egress"
 )
 
 // A span is a duration on the command line: as in Go, such as 90m, or with days in front, such as 30d or 1d12h.
@@ -17,28 +23,39 @@ const day = 24 * time.Hour
 
 // UnmarshalText reads a span, which must be positive.
 func (s *span) UnmarshalText(text []byte) error {
-	bad := fmt.Errorf("%q is not a duration such as 30d, 1d12h or 90m", text)
 	days, rest, found := strings.Cut(string(text), "d")
 	if !found {
 		days, rest = "0", days
+	} else if rest == "" {
+		rest = "0"
 	}
 	n, err := strconv.ParseUint(days, 10, 31)
-	if err != nil {
-		return bad
+	d, restErr := time.ParseDuration(rest)
+	if err != nil || restErr != nil {
+		return fmt.Errorf("%q is not a duration such as 30d, 1d12h or 90m", text)
 	}
-	var d time.Duration
-	if rest != "" || !found {
-		if d, err = time.ParseDuration(rest); err != nil {
-			return bad
-		}
-	}
-	if d < 0 || n > uint64(math.MaxInt64/day)-1 || d > day*time.Duration(math.MaxInt64/day)-time.Duration(n)*day {
+	if d < 0 || time.Duration(n) > (math.MaxInt64-d)/day || n == 0 && d == 0 {
 		return fmt.Errorf("%q is out of range", text)
 	}
-	if d += time.Duration(n) * day; d == 0 {
-		return fmt.Errorf("%q is out of range", text)
+	*s = span(time.Duration(n)*day + d)
+	return nil
+}
+
+// A moment is a time in the past on the command line: in RFC 3339, or how long ago.
+type moment time.Time
+
+// UnmarshalText reads a time, or a span before now.
+func (m *moment) UnmarshalText(text []byte) error {
+	var ago span
+	if ago.UnmarshalText(text) == nil {
+		*m = moment(time.Now().Add(-time.Duration(ago)))
+		return nil
 	}
-	*s = span(d)
+	t, err := time.Parse(time.RFC3339, string(text))
+	if err != nil || t.After(time.Now()) {
+		return fmt.Errorf("%q is neither a time in the past such as 2026-11-21T08:30:00Z nor a duration such as 2h", text)
+	}
+	*m = moment(t)
 	return nil
 }
 
@@ -48,12 +65,65 @@ type byteSize int64
 // UnmarshalText reads a size.
 func (b *byteSize) UnmarshalText(text []byte) error {
 	n, err := humanize.ParseBytes(string(text))
-	if err != nil {
+	if err != nil || n < 1 || n > math.MaxInt64/2 {
 		return fmt.Errorf("%q is not a size such as 100MB, 1.5GB or 64MiB", text)
-	}
-	if n < 1 || n > math.MaxInt64/2 {
-		return fmt.Errorf("%q is out of range", text)
 	}
 	*b = byteSize(n)
 	return nil
+}
+
+// recordID is the UUID of a record on the command line.
+type recordID formsvc.ID
+
+// UnmarshalText reads a UUID.
+func (r *recordID) UnmarshalText(text []byte) error {
+	id, ok := formsvc.ParseID(string(text))
+	if !ok {
+		return fmt.Errorf("%q is not a UUID", text)
+	}
+	*r = recordID(id)
+	return nil
+}
+
+// prefixes is a list of address ranges on the command line.
+type prefixes []netip.Prefix
+
+// UnmarshalText reads comma-separated ranges.
+func (p *prefixes) UnmarshalText(text []byte) error {
+	for s := range strings.SplitSeq(string(text), ",") {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(s))
+		if err != nil {
+			return fmt.Errorf("%q is not an address range such as 10.0.0.0/8", s)
+		}
+		*p = append(*p, prefix.Masked())
+	}
+	return nil
+}
+
+// String lists the ranges.
+func (p prefixes) String() string { return strings.Join(mapped(p, netip.Prefix.String), ", ") }
+
+// allowing is the --webhook-allow flag of commands that save webhook URLs or send to them.
+type allowing struct {
+	WebhookAllow prefixes `name:"webhook-allow" placeholder:"CIDR" help:"Address range that webhooks may use although it isn't public, such as 10.0.0.0/8; repeatable."`
+}
+
+// policy returns what the flag allows.
+func (a *allowing) policy() (*egress.Policy, error) {
+	policy, err := egress.New(&egress.Options{Allow: a.WebhookAllow})
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--webhook-allow: %w", err)}
+	}
+	return policy, nil
+}
+
+// checkURL returns the check of a webhook's URL. Its errors name the violated rule, but no package and no address.
+func checkURL(policy *egress.Policy) func(ctx context.Context, url string) error {
+	return func(ctx context.Context, url string) error {
+		err := policy.CheckURL(ctx, url)
+		if errors.Is(err, egress.ErrRefused) {
+			return fmt.Errorf("is not allowed: %s", strings.TrimPrefix(err.Error(), egress.ErrRefused.Error()+": "))
+		}
+		return err
+	}
 }

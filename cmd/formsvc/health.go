@@ -24,15 +24,8 @@ type healthCmd struct {
 // Run prints whether the server on this machine is ready or degraded, and fails if it is neither. It doesn't check the certificate: on this machine, the listener is
 // the server that was started.
 func (c *healthCmd) Run(ctx context.Context, std streams) error {
-	host, port, err := net.SplitHostPort(c.Addr)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
 		return usageError{fmt.Errorf("--addr: %w", err)}
-	}
-	switch host { // a server on all addresses also listens on these
-	case "", "0.0.0.0":
-		host = "127.0.0.1"
-	case "::":
-		host = "::1"
 	}
 	scheme, config := "http", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as said above
 	if c.TLSCert != "" || len(c.AutocertDomain) > 0 {
@@ -43,7 +36,7 @@ func (c *healthCmd) Run(ctx context.Context, std streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+reachable(c.Addr)+"/readyz", nil)
 	if err != nil {
 		return usageError{fmt.Errorf("--addr: %w", err)}
 	}

@@ -14,7 +14,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -24,11 +23,6 @@ type inbox struct {
 	url string
 	// delay is the maximum response time; each response takes a random part of it.
 	delay time.Duration
-	// refuse makes it reject some first attempts, so that there are retries.
-	refuse bool
-	// gate, if not nil, holds every response until it is closed.
-	gate chan struct{}
-	held atomic.Int64 // requests that are or were held
 
 	mu      sync.Mutex
 	arrived map[happening]int // how often each was accepted
@@ -41,10 +35,10 @@ type inbox struct {
 type happening struct{ event, response string }
 
 // newInbox starts an inbox for deliveries that are signed with secret.
-func newInbox(t testing.TB, delay time.Duration, refuse bool) *inbox {
+func newInbox(t testing.TB, delay time.Duration) *inbox {
 	t.Helper()
 	b := &inbox{
-		delay: delay, refuse: refuse, arrived: make(map[happening]int),
+		delay: delay, arrived: make(map[happening]int),
 		markers: make(map[string]string), bodies: make(map[string][sha256.Size]byte),
 	}
 	server := httptest.NewServer(b)
@@ -58,10 +52,6 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the sender was killed before it had sent everything
-	}
-	if b.gate != nil {
-		b.held.Add(1)
-		<-b.gate
 	}
 	if status := b.take(body, r.Header); status != http.StatusOK {
 		w.WriteHeader(status)
@@ -90,9 +80,6 @@ func (b *inbox) take(body []byte, header http.Header) int {
 		b.fault("event %s came again with other bytes", e.ID)
 	}
 	b.bodies[e.ID] = sum
-	if b.refuse && sum[0] < 16 && header.Get("X-Service-Attempt") == "1" {
-		return http.StatusServiceUnavailable
-	}
 	b.arrived[happening{e.Event, e.Data.Response.UUID}]++
 	if e.Event == "response.created" {
 		marker, err := e.Data.Response.marker()

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -43,29 +43,24 @@ type keyCreateCmd struct {
 
 // Run creates a key. It prints only the value to standard output.
 func (c *keyCreateCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
-		in := formsvc.KeyInput{Name: c.Name, Expires: c.Expires}
-		for _, p := range c.Permissions {
-			if p == "all" {
-				in.Permissions = formsvc.AllPermissions()
-				break
-			}
-			in.Permissions = append(in.Permissions, formsvc.Permission(p))
-		}
+	in := formsvc.KeyInput{Name: c.Name, Expires: c.Expires, Permissions: mapped(c.Permissions, asPermission)}
+	if slices.Contains(c.Permissions, "all") {
+		in.Permissions = formsvc.AllPermissions()
+	}
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
 		key, value, err := svc.Keys.Create(ctx, id, in)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
+		if err != nil || c.JSON {
 			record := newKeyRecord(key)
 			record.Key = value
-			return records(c.output, std.out, "", []keyRecord{record}, nil)
+			return c.printJSON(std, err, record)
 		}
-		_, _ = fmt.Fprintf(std.err, "Created key %s (%s). Its value is shown only once:\n", key.ID, key.Name)
+		std.note("Created key %s (%s). Its value is shown only once:", key.ID, key.Name)
 		_, err = fmt.Fprintln(std.out, value)
 		return err
 	})
 }
+
+func asPermission(s string) formsvc.Permission { return formsvc.Permission(s) }
 
 type keyListCmd struct {
 	inAccount
@@ -74,38 +69,26 @@ type keyListCmd struct {
 
 // Run lists the keys.
 func (c *keyListCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
 		keys, err := svc.Keys.List(ctx, id)
-		if err != nil {
-			return err
-		}
-		return records(c.output, std.out, "UUID\tNAME\tPREFIX\tPERMISSIONS\tCREATED\tLAST USED\tEXPIRES\tREVOKED", mapped(keys, newKeyRecord),
-			func(k keyRecord) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.UUID, k.Name, k.Prefix, joined(k.Permissions),
-					k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
-			})
+		return table[keyRecord]{"UUID\tNAME\tPREFIX\tPERMISSIONS\tCREATED\tLAST USED\tEXPIRES\tREVOKED", func(k keyRecord) string {
+			return cells(k.UUID, k.Name, k.Prefix, k.Permissions, k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
+		}}.print(c.output, std, err, mapped(keys, newKeyRecord)...)
 	})
 }
 
 type keyRevokeCmd struct {
 	inAccount
-	UUID string `arg:"" name:"uuid" help:"UUID of the key."`
+	UUID recordID `arg:"" name:"uuid" help:"UUID of the key."`
 }
 
 // Run revokes a key.
 func (c *keyRevokeCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
-		key, err := parseID(c.UUID)
-		if err != nil {
-			return err
-		}
-		err = svc.Keys.Revoke(ctx, id, key)
-		if errors.Is(err, formsvc.ErrNotFound) {
-			return fmt.Errorf("account %q has no key %s", c.Account, key)
-		}
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
+		err := svc.Keys.Revoke(ctx, id, formsvc.ID(c.UUID))
 		if err == nil {
-			_, _ = fmt.Fprintf(std.err, "Key %s is revoked.\n", key)
+			std.note("Key %s is revoked.", c.UUID)
 		}
-		return err
+		return c.missing(err, "key", c.UUID)
 	})
 }

@@ -23,22 +23,15 @@ type listeners struct {
 
 // listen opens the addresses of the flags.
 func (c *serveCmd) listen(ctx context.Context) (l listeners, err error) {
-	defer func() {
-		if err != nil {
-			l.close()
-		}
-	}()
-	if l.api, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Addr); err != nil {
-		return l, err
-	}
 	for _, x := range []struct {
 		flag, addr string
 		to         *net.Listener
-	}{{"--redirect-addr", c.RedirectAddr, &l.redirects}, {"--metrics-addr", c.MetricsAddr, &l.scrapes}} {
+	}{{"--addr", c.Addr, &l.api}, {"--redirect-addr", c.RedirectAddr, &l.redirects}, {"--metrics-addr", c.MetricsAddr, &l.scrapes}} {
 		if x.addr == "" {
 			continue
 		}
 		if *x.to, err = new(net.ListenConfig).Listen(ctx, "tcp", x.addr); err != nil {
+			l.close()
 			return l, fmt.Errorf("%s: %w", x.flag, err)
 		}
 	}

@@ -33,6 +33,11 @@ type streams struct {
 	out, err io.Writer
 }
 
+// note prints a line for people to standard error.
+func (s streams) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.err, format+"\n", args...)
+}
+
 // environment has the variables of the process, as NAME=VALUE.
 type environment []string
 
@@ -102,13 +107,13 @@ func run(ctx context.Context, args []string, env environment, stdin io.Reader, s
 // newParser returns the parser of command lines.
 func newParser(commands *cli, opts ...kong.Option) (*kong.Kong, error) {
 	return kong.New(commands, append(opts, kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
-		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError())...)
+		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.Vars{"version": thisBuild().String()})...)
 }
 
 // cli is the command line.
 type cli struct {
 	global
-	ShowVersion versionFlag `name:"version" env:"-" help:"Print the version of this program."`
+	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version of this program."`
 
 	Serve        serveCmd        `cmd:"" help:"Serve the API and deliver webhooks."`
 	Accounts     accountsCmd     `cmd:"" help:"Create and list accounts."`
@@ -129,7 +134,6 @@ type cli struct {
 	Migrate      migrateCmd      `cmd:"" help:"Update the database schema, or list its migrations."`
 	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`
 	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
-	Listen       listenCmd       `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
 	Health       healthCmd       `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
 	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision and its Go version."`
 }

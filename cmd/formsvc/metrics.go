@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"net"
 	"net/http"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
@@ -16,50 +18,53 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// classDelivered is the class of a successful attempt.
-const classDelivered = "delivered"
-
 // metrics are the metrics of one server, in their own registry. It implements delivery.Metrics and is safe for concurrent
 // use.
 type metrics struct {
 	registry *prometheus.Registry
+	auto     promauto.Factory
 	attempts *prometheus.CounterVec   // by class
 	seconds  *prometheus.HistogramVec // by class
 	inFlight *prometheus.GaugeVec     // by lane
 	blocked  prometheus.Gauge
 	failures prometheus.Counter
-	requests requestMetrics
+	requests *requestMetrics
 }
 
 var _ delivery.Metrics = (*metrics)(nil)
 
 func newMetrics() *metrics {
+	registry := prometheus.NewRegistry()
+	auto := promauto.With(registry)
+	registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		registry: registry, auto: auto, requests: newRequestMetrics(auto),
+		attempts: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "formsvc_webhook_attempts_total", Help: "Delivery attempts, by result.",
 		}, []string{"class"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		seconds: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "formsvc_webhook_attempt_seconds", Help: "Duration of delivery attempts in seconds, by result.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"class"}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		inFlight: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "formsvc_webhook_in_flight", Help: "Deliveries in flight on this server, by lane.",
 		}, []string{"lane"}),
-		blocked: prometheus.NewGauge(prometheus.GaugeOpts{
+		blocked: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "formsvc_webhook_blocked", Help: "Webhooks whose due deliveries can't be sent, for example because their secret can't be decrypted.",
 		}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
+		failures: auto.NewCounter(prometheus.CounterOpts{
 			Name: "formsvc_webhook_failures_total", Help: "Deliveries that failed permanently, as reported by this server.",
 		}),
-		requests: newRequestMetrics(),
 	}
 	for _, lane := range []string{delivery.BulkheadFast, delivery.BulkheadSlow} {
 		m.inFlight.WithLabelValues(lane)
 	}
-	m.registry.MustRegister(m.attempts, m.seconds, m.inFlight, m.blocked, m.failures, m.requests.total, m.requests.seconds, m.requests.inFlight,
-		collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// gauge adds a gauge that is read when scraped.
+func (m *metrics) gauge(name, help string, labels prometheus.Labels, value func() float64) {
+	m.auto.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
 }
 
 // watch adds the expiry of the first certificate, if the server has any.
@@ -67,20 +72,37 @@ func (m *metrics) watch(source certs.Source) {
 	if source == nil {
 		return
 	}
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "formsvc_tls_certificate_expiry_timestamp_seconds", Help: "Unix time when the first certificate of the server expires; 0 while there is none.",
-	}, func() float64 {
-		if t := source.Expiry(); !t.IsZero() {
-			return float64(t.Unix())
-		}
-		return 0
-	}))
+	m.gauge("formsvc_tls_certificate_expiry_timestamp_seconds", "Unix time when the first certificate of the server expires; 0 while there is none.", nil,
+		func() float64 {
+			if t := source.Expiry(); !t.IsZero() {
+				return float64(t.Unix())
+			}
+			return 0
+		})
 }
 
-// Attempt counts an attempt.
+// pooled is a store with a limited pool of connections: Postgres. SQLite reads never wait, and its writes share one
+// connection by design.
+type pooled interface{ PoolStats() sql.DBStats }
+
+// watchPool adds the metrics of a connection pool.
+func (m *metrics) watchPool(p pooled) {
+	const name, help = "formsvc_db_connections", "Open connections to the database, by state."
+	m.gauge(name, help, prometheus.Labels{"state": "in_use"}, func() float64 { return float64(p.PoolStats().InUse) })
+	m.gauge(name, help, prometheus.Labels{"state": "idle"}, func() float64 { return float64(p.PoolStats().Idle) })
+	m.gauge(name+"_max", "Maximum number of open connections to the database.", nil, func() float64 { return float64(p.PoolStats().MaxOpenConnections) })
+	m.auto.NewCounterFunc(prometheus.CounterOpts{
+		Name: "formsvc_db_wait_seconds_total", Help: "Total time spent waiting for a connection to the database, in seconds.",
+	}, func() float64 { return p.PoolStats().WaitDuration.Seconds() })
+	m.auto.NewCounterFunc(prometheus.CounterOpts{
+		Name: "formsvc_db_waits_total", Help: "Number of waits for a connection to the database.",
+	}, func() float64 { return float64(p.PoolStats().WaitCount) })
+}
+
+// Attempt counts an attempt. The class of a successful one is "".
 func (m *metrics) Attempt(class string, d time.Duration) {
 	if class == "" {
-		class = classDelivered
+		class = "delivered"
 	}
 	m.attempts.WithLabelValues(class).Inc()
 	m.seconds.WithLabelValues(class).Observe(d.Seconds())
@@ -94,34 +116,26 @@ func (m *metrics) InFlight(lane string, delta int) {
 // Blocked changes the number of webhooks that can't be sent to.
 func (m *metrics) Blocked(delta int) { m.blocked.Add(float64(delta)) }
 
-// handler serves scrapes.
-func (m *metrics) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	return mux
-}
-
 // serve serves scrapes until ctx ends, and then returns nil.
 func (m *metrics) serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler: m.handler(), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout,
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	return serveUntil(ctx, &http.Server{
+		Handler: mux, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout,
 		WriteTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-	}
-	return serveUntil(ctx, server, l)
+	}, l)
 }
 
-// Limits of queries for queue metrics, so that scrapes can't overload the database.
-const (
-	statsKept    = 5 * time.Second
-	statsTimeout = 5 * time.Second
-)
+// statsKept is how long the result of a query for queue metrics is kept, and how long one may take, so that scrapes can't
+// overload the database.
+const statsKept = 5 * time.Second
 
 // queueMetrics queries the backlog when scraped. While queries fail, it has no values. It is safe for concurrent use.
 type queueMetrics struct {
 	stats           func(context.Context) (formsvc.QueueStats, error)
 	now             func() time.Time
 	pending, oldest *prometheus.Desc
-	errors          prometheus.Counter
+	failed          prometheus.Counter
 	mu              sync.Mutex
 	asked           time.Time
 	last            formsvc.QueueStats
@@ -135,7 +149,7 @@ func newQueueMetrics(stats func(context.Context) (formsvc.QueueStats, error)) *q
 			"Pending deliveries of all servers, including those in an attempt; counted up to a million.", nil, nil),
 		oldest: prometheus.NewDesc("formsvc_webhook_oldest_due_seconds",
 			"Seconds for which the oldest pending delivery has been due; 0 if none is due.", nil, nil),
-		errors: prometheus.NewCounter(prometheus.CounterOpts{
+		failed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "formsvc_webhook_stats_errors_total", Help: "Failed queries for the size of the queue.",
 		}),
 	}
@@ -145,37 +159,29 @@ func newQueueMetrics(stats func(context.Context) (formsvc.QueueStats, error)) *q
 func (q *queueMetrics) Describe(descs chan<- *prometheus.Desc) {
 	descs <- q.pending
 	descs <- q.oldest
-	q.errors.Describe(descs)
+	q.failed.Describe(descs)
 }
 
 // Collect implements prometheus.Collector.
 func (q *queueMetrics) Collect(out chan<- prometheus.Metric) {
-	stats, err := q.ask()
-	q.errors.Collect(out)
-	if err != nil {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := q.now(); q.asked.IsZero() || now.Sub(q.asked) >= statsKept {
+		ctx, cancel := context.WithTimeout(context.Background(), statsKept)
+		defer cancel()
+		q.asked = now
+		if q.last, q.lastErr = q.stats(ctx); q.lastErr != nil {
+			q.failed.Inc()
+		}
+	}
+	q.failed.Collect(out)
+	if q.lastErr != nil {
 		return
 	}
 	age := 0.0
-	if !stats.OldestDue.IsZero() {
-		age = max(0, q.now().Sub(stats.OldestDue).Seconds())
+	if !q.last.OldestDue.IsZero() {
+		age = max(0, q.now().Sub(q.last.OldestDue).Seconds())
 	}
-	out <- prometheus.MustNewConstMetric(q.pending, prometheus.GaugeValue, float64(stats.Pending))
+	out <- prometheus.MustNewConstMetric(q.pending, prometheus.GaugeValue, float64(q.last.Pending))
 	out <- prometheus.MustNewConstMetric(q.oldest, prometheus.GaugeValue, age)
-}
-
-// ask returns the last result of the query, and repeats the query if that is too old.
-func (q *queueMetrics) ask() (formsvc.QueueStats, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.asked.IsZero() && q.now().Sub(q.asked) < statsKept {
-		return q.last, q.lastErr
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
-	defer cancel()
-	q.last, q.lastErr = q.stats(ctx)
-	if q.lastErr != nil {
-		q.errors.Inc()
-	}
-	q.asked = q.now()
-	return q.last, q.lastErr
 }

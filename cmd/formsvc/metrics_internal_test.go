@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,11 +12,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // series returns the value of every series except those of histograms, as name{label=value,…}.
@@ -114,7 +112,7 @@ func TestQueueMetrics(t *testing.T) {
 // Every route has a series under its pattern, and clients can't create others.
 func TestRequestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
-	m := newRequestMetrics()
+	m := newRouteNames()
 	id := "0198b0e1-3e6f-7c1a-8a4e-0123456789ab"
 	for _, route := range httpx.Routes() {
 		segments := strings.Split(route.Pattern, "/")
@@ -142,9 +140,8 @@ func TestRequestMetricsAreBounded(t *testing.T) {
 // A response is counted with its status, however it is sent.
 func TestRequestMetricsCount(t *testing.T) {
 	t.Parallel()
-	m := newRequestMetrics()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.total, m.seconds)
+	m := newRequestMetrics(promauto.With(registry))
 	for method, answer := range map[string]http.HandlerFunc{
 		http.MethodGet:  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) },
 		http.MethodHead: func(http.ResponseWriter, *http.Request) {},
@@ -167,6 +164,7 @@ func TestRequestMetricsCount(t *testing.T) {
 		"formsvc_http_requests_total{code=409,method=POST,route=/healthz}": 1,
 		"formsvc_http_requests_total{code=0,method=other,route=/healthz}":  1,
 		"formsvc_http_request_seconds{route=/healthz}_count":               4,
+		"formsvc_http_in_flight{}":                                         0,
 	}
 	if got := series(t, registry); len(got) != len(want) {
 		t.Errorf("got %v", got)
@@ -176,21 +174,5 @@ func TestRequestMetricsCount(t *testing.T) {
 				t.Errorf("%s is %v, want %v", name, got[name], v)
 			}
 		}
-	}
-}
-
-// A permanent failure is logged and counted.
-func TestPermanentFailureIsLoggedAndCounted(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	n := &node{logger: slog.New(slog.NewTextHandler(&log, nil)), metrics: newMetrics()}
-	for range 2 {
-		if err := n.failed(t.Context(), delivery.Failure{Delivery: "delivery-uuid", Error: "timeout"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := series(t, n.metrics.registry)["formsvc_webhook_failures_total{}"]
-	if lines := strings.Count(log.String(), "delivery=delivery-uuid"); lines != 2 || got != 2 {
-		t.Errorf("%d lines, %v counted", lines, got)
 	}
 }

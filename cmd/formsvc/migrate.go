@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,7 +24,7 @@ func (migrateUpCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(std.err, "The schema is up to date.")
+	std.note("The schema is up to date.")
 	return s.Close()
 }
 
@@ -43,13 +42,10 @@ func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) erro
 	if err != nil {
 		return err
 	}
-	rows := make([]migrationRecord, len(list))
-	for i, m := range list {
-		rows[i] = migrationRecord{m.Version, m.Name, stamp{m.AppliedAt}}
-	}
-	err = records(c.output, std.out, "VERSION\tNAME\tAPPLIED", rows, func(m migrationRecord) string {
-		return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, m.AppliedAt)
-	})
+	err = table[migrationRecord]{"VERSION\tNAME\tAPPLIED", func(m migrationRecord) string { return cells(m.Version, m.Name, m.AppliedAt) }}.
+		print(c.output, std, nil, mapped(list, func(m storage.Migration) migrationRecord {
+			return migrationRecord{m.Version, m.Name, stamp{m.AppliedAt}}
+		})...)
 	if !applied(list) {
 		return errors.Join(err, g.noDatabase())
 	}

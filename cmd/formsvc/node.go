@@ -93,7 +93,6 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		Quota: &c.Quota, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
 		MaxKeys: &c.MaxKeys, MaxCampaigns: &c.MaxCampaigns,
 	}
-	pool, _ := s.(pooled)
 	if db, ok := s.(store); ok {
 		n.ping = db.Ping
 	}
@@ -118,8 +117,8 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		n.metrics = newMetrics()
 		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
 		n.metrics.watch(source)
-		if pool != nil {
-			n.metrics.watchPool(pool.PoolStats)
+		if pool, ok := s.(pooled); ok {
+			n.metrics.watchPool(pool)
 		}
 		n.handler = n.metrics.requests.count(handler)
 		sending.Metrics = n.metrics

@@ -3,10 +3,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
+	"os"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/mattn/go-isatty"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -16,24 +20,54 @@ type output struct {
 	JSON bool `name:"json" help:"Print JSON, one record a line."`
 }
 
-// records prints each record as JSON, or as a table with the rows that row returns.
-func records[T any](o output, w io.Writer, header string, list []T, row func(T) string) error {
-	if o.JSON {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		for _, r := range list {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
-		}
-		return nil
+// A table prints records of one kind.
+type table[R any] struct {
+	header string         // the names of the columns, separated by tabs
+	row    func(R) string // see cells
+}
+
+// print prints each record as JSON, or as a table. It passes on an error, and then prints nothing.
+func (t table[R]) print(o output, std streams, err error, list ...R) error {
+	if err != nil || o.JSON {
+		return o.printJSON(std, err, anys(list)...)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, header)
+	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, t.header)
 	for _, r := range list {
-		_, _ = fmt.Fprintln(t, row(r))
+		_, _ = fmt.Fprintln(w, t.row(r))
 	}
-	return t.Flush()
+	return w.Flush()
+}
+
+// printJSON prints each record as JSON, unless there is an error, which it passes on.
+func (output) printJSON(std streams, err error, list ...any) error {
+	enc := json.NewEncoder(std.out)
+	enc.SetEscapeHTML(false)
+	for i := 0; i < len(list) && err == nil; i++ {
+		err = enc.Encode(list[i])
+	}
+	return err
+}
+
+// cells returns a row of a table. Lists are joined with commas, and "-" stands for nothing.
+func cells(list ...any) string {
+	return strings.Join(mapped(list, plain), "\t")
+}
+
+func plain(value any) string {
+	v := reflect.ValueOf(value)
+	switch {
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return "-"
+	case v.Kind() == reflect.Pointer:
+		return plain(v.Elem().Interface())
+	case v.Kind() == reflect.Slice:
+		value = strings.Trim(strings.ReplaceAll(fmt.Sprint(value), " ", ","), "[]")
+	}
+	if text := fmt.Sprint(value); text != "" {
+		return text
+	}
+	return "-"
 }
 
 // stamp is a time in a record: null if it is zero.
@@ -48,14 +82,6 @@ func (s stamp) String() string {
 		return "-"
 	}
 	return s.UTC().Format(time.RFC3339)
-}
-
-// orDash returns "-" for an empty text, for a table.
-func orDash[S ~string](s S) string {
-	if s == "" {
-		return "-"
-	}
-	return string(s)
 }
 
 // orNull returns a pointer to v, or nil if v is the zero value.
@@ -75,18 +101,26 @@ func mapped[T, R any](list []T, f func(T) R) []R {
 	return out
 }
 
-func joined[S ~string](list []S) string {
-	return strings.Join(mapped(list, func(s S) string { return string(s) }), ",")
-}
+func anys[T any](list []T) []any { return mapped(list, func(v T) any { return v }) }
 
-// parseID parses the UUID of a record.
-func parseID(s string) (formsvc.ID, error) {
-	id, ok := formsvc.ParseID(s)
-	if !ok {
-		return "", usageError{fmt.Errorf("%q is not a UUID", s)}
+// inBytes formats a number of bytes for people.
+func inBytes(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
+
+// progressEvery is the time between two lines of progress.
+const progressEvery = 5 * time.Second
+
+// progress returns a function that prints a line on how far a long command is, at most every five seconds. It prints
+// nothing if standard error is not a terminal or the output is JSON. It is for one goroutine.
+func (s streams) progress(o output) func(format string, args ...any) {
+	f, ok := s.err.(*os.File)
+	if !ok || o.JSON || !isatty.IsTerminal(f.Fd()) {
+		return func(string, ...any) {}
 	}
-	return id, nil
+	next := time.Now().Add(progressEvery)
+	return func(format string, args ...any) {
+		if time.Now().After(next) {
+			next = time.Now().Add(progressEvery)
+			s.note(format, args...)
+		}
+	}
 }
-
-// milliseconds returns a duration in the API's unit.
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -27,28 +26,11 @@ Servers may keep running, but responses that are submitted meanwhile may be miss
 address.`
 }
 
-// exportedRecord lists what was exported, without the person's e-mail address.
-type exportedRecord struct {
-	Receipt     formsvc.ID `json:"receipt"`
-	AccountUUID formsvc.ID `json:"accountUuid"`
-	Responses   int        `json:"responses"`
-	Files       int        `json:"files"`
-	Signatures  int        `json:"signatures"`
-	Events      int        `json:"events"`
-	Damaged     int        `json:"damaged"`
-	StartedAt   stamp      `json:"startedAt"`
-	FinishedAt  stamp      `json:"finishedAt"`
-}
-
 // Run writes the archive and prints the receipt.
 func (c *personExportCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withFiles(ctx, func(svc *formsvc.Service) error {
-		id, err := account(ctx, svc, c.Account)
-		if err != nil {
-			return err
-		}
+	return c.with(ctx, g, need{files: true}, func(svc *formsvc.Service, id formsvc.ID) error {
 		var r formsvc.Receipt
-		err = writeOut(c.Out, std.out, func(w io.Writer) (err error) {
+		err := writeOut(c.Out, std.out, func(w io.Writer) (err error) {
 			r, err = svc.Erasure.Export(ctx, id, c.Email, w)
 			return err
 		})
@@ -56,15 +38,8 @@ func (c *personExportCmd) Run(ctx context.Context, g *global, std streams) error
 			return err
 		}
 		if r.BlobsLeft > 0 {
-			_, _ = fmt.Fprintf(std.err, "The contents of %d files are missing or damaged; receipt.json in the archive names them.\n", r.BlobsLeft)
+			std.note("The contents of %d files are missing or damaged; receipt.json in the archive names them.", r.BlobsLeft)
 		}
-		if c.JSON {
-			return records(c.output, std.out, "", []exportedRecord{{
-				r.ID, r.AccountID, r.Responses, r.Files, r.Signatures, r.Events, r.BlobsLeft, stamp{r.StartedAt}, stamp{r.FinishedAt},
-			}}, nil)
-		}
-		_, err = fmt.Fprintf(std.out, "receipt     %s\nresponses   %d\nfiles       %d\nsignatures  %d\nevents      %d\nfinished    %s\n",
-			r.ID, r.Responses, r.Files, r.Signatures, r.Events, stamp{r.FinishedAt})
-		return err
+		return c.printCounts(std, &r)
 	})
 }

@@ -118,7 +118,8 @@ func TestGuidesNameFlags(t *testing.T) {
 	variable, flags := regexp.MustCompile(`\bFORMSVC_[A-Z0-9_]*[A-Z0-9]`), regexp.MustCompile(`--[a-z][a-z-]*`)
 	for _, path := range []string{
 		"README.md", "../../Dockerfile", "../../examples/single/formsvc.service", "../../examples/single/formsvc.env.example",
-		"../../examples/single/tls.conf",
+		"../../examples/single/tls.conf", "../../examples/cluster/formsvc.env.example", "../../examples/cluster/formsvc@.service",
+		"../../examples/cluster/README.md",
 	} {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
 
@@ -31,8 +29,7 @@ other data is restored, and the exit status is 1. "formsvc files verify" reads a
 const aftermath = `Before you start a server:
   - API keys that were revoked after the backup work again: revoke them again (formsvc keys list, keys revoke).
   - People who were erased after the backup are back: erase them again (formsvc erase).
-  - Deliveries that were pending at the backup are sent, even if they were sent since: receivers know them by their identifiers.
-`
+  - Deliveries that were pending at the backup are sent, even if they were sent since: receivers know them by their identifiers.`
 
 // Run restores a backup.
 func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error) {
@@ -68,13 +65,16 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 	if !c.WithoutFiles {
 		to.Files = b
 	}
-	made, err := backup.Restore(ctx, c.From, to, &backup.Options{Keyring: ring, Progress: showProgress(std.progress(c.output))})
+	made, err := backup.Restore(ctx, c.From, to, &backup.Options{Keyring: ring, Progress: std.bytesDone(c.output)})
 	return c.tell(g, std, &made, err)
 }
 
 // ready prepares a Postgres database that pg_restore has restored.
 func (c *restoreCmd) ready(ctx context.Context, g *global, std streams) (err error) {
-	s, err := g.openExisting(ctx, false)
+	if err := g.existing(ctx); err != nil {
+		return err
+	}
+	s, err := g.open(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (c *restoreCmd) ready(ctx context.Context, g *global, std streams) (err err
 	if err := s.Restored(ctx); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprint(std.err, "The database is ready.\n", aftermath)
+	std.note("The database is ready.\n%s", aftermath)
 	return nil
 }
 
@@ -92,37 +92,29 @@ func (c *restoreCmd) tell(g *global, std streams, m *backup.Manifest, err error)
 	case errors.Is(err, backup.ErrNotEmpty):
 		return fmt.Errorf("%w\n\nA restore overwrites nothing. If a server is running there, stop it. Then move the existing data away, or\n"+
 			"set --data, --db and --blobs to another place", err)
-	case errors.Is(err, formsvc.ErrOtherBlobs):
-		return g.explainBlobs(err)
-	case errors.Is(err, keyring.ErrUnknownKey):
-		return g.explainKeys(err)
 	case err != nil && !errors.Is(err, backup.ErrDamaged) || m.Sums == "":
-		return err
-	case err != nil && c.unfinished(g):
-		return err
+		return g.explainKeys(g.explainBlobs(err))
+	}
+	if _, path, _ := g.scheme(); err != nil {
+		if _, statErr := os.Stat(path); statErr != nil { // the database was not restored
+			return err
+		}
 	}
 	for _, id := range m.Damaged {
-		_, _ = fmt.Fprintf(std.err, "file %s was not restored: it is damaged or missing in the backup\n", id)
+		std.note("file %s was not restored: it is damaged or missing in the backup", id)
 	}
-	_, _ = fmt.Fprintf(std.err, "Restored the backup of %s: the database and %d files (%s).\n%s",
+	std.note("Restored the backup of %s: the database and %d files (%s).\n%s",
 		m.CreatedAt.Format(time.RFC3339), m.Files, inBytes(m.FileBytes), aftermath)
 	if !m.HasKeys && g.SecretKeys == "" {
-		_, _ = fmt.Fprintf(std.err, "  - The backup has no encryption keys: %s must be the key file of its database.\n", g.keyPath())
+		std.note("  - The backup has no encryption keys: %s must be the key file of its database.", g.keyPath())
 	}
 	if c.WithoutFiles || !m.HasFiles {
-		_, _ = fmt.Fprintln(std.err, "  - No files were restored: make sure that they are at --blobs, and run \"formsvc files verify\".")
+		std.note("  - No files were restored: make sure that they are at --blobs, and run \"formsvc files verify\".")
 	}
 	if c.JSON {
-		return errors.Join(err, records(c.output, std.out, "", []backup.Manifest{*m}, nil))
+		return errors.Join(err, c.printJSON(std, nil, m))
 	}
 	return err
-}
-
-// unfinished reports whether the database was not restored.
-func (c *restoreCmd) unfinished(g *global) bool {
-	_, path, _ := g.scheme()
-	_, err := os.Stat(path)
-	return err != nil
 }
 
 // refuseUnfinished fails if a restore to path is incomplete, so that no empty database is created there.

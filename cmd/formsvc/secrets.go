@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,8 @@ func (g *global) keyPath() string { return filepath.Join(g.Data, keyFile) }
 func (g *global) keys(make bool) (*keyring.Keyring, error) {
 	if g.SecretKeys != "" {
 		list, err := keyring.Parse(g.SecretKeys)
-		if err != nil {
-			return nil, usageError{fmt.Errorf("--secret-keys: %w", err)}
-		}
-		ring, err := keyring.New(list...)
-		if err != nil {
+		ring, ringErr := keyring.New(list...)
+		if err = cmp.Or(err, ringErr); err != nil {
 			return nil, usageError{fmt.Errorf("--secret-keys: %w", err)}
 		}
 		return ring, nil
@@ -78,11 +76,11 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 		return err
 	}
 	ring, err := g.keys(false)
-	if err == nil && ring == nil {
-		err = fmt.Errorf("there is no key file %s, so there is no key to rotate", g.keyPath())
-	}
 	if err != nil {
 		return err
+	}
+	if ring == nil {
+		return fmt.Errorf("there is no key file %s, so there is no key to rotate", g.keyPath())
 	}
 	s, err := g.openWith(ctx, ring, true) // also checks that no key is missing
 	if err != nil {
@@ -97,7 +95,7 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 	}
 	_ = ring.Seal("") // reads the file
 	id := ring.Primary()
-	_, _ = fmt.Fprintf(std.err, "Added key %s as the first one in %s.\n", id, g.keyPath())
+	std.note("Added key %s as the first one in %s.", id, g.keyPath())
 	if !sleep(ctx, keyGrace) {
 		return ctx.Err()
 	}
@@ -105,7 +103,7 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 		return err
 	}
 	if !c.DropOld {
-		_, _ = fmt.Fprintln(std.err, "The old keys stay in the file; --drop-old removes them.")
+		std.note("The old keys stay in the file; --drop-old removes them.")
 		return nil
 	}
 	if ring.Primary() != id {
@@ -114,7 +112,7 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 	if _, err := keyring.RemoveKeys(g.keyPath(), id); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(std.err, "The old keys are removed from the file.")
+	std.note("The old keys are removed from the file.")
 	return nil
 }
 
@@ -123,6 +121,6 @@ func (c *rotateKeyCmd) reseal(ctx context.Context, s store, std streams, id stri
 	if err != nil {
 		return fmt.Errorf("the secrets of %d webhooks were encrypted with key %s, then: %w", n, id, err)
 	}
-	_, _ = fmt.Fprintf(std.err, "Encrypted the secrets of %d webhooks with key %s.\n", n, id)
+	std.note("Encrypted the secrets of %d webhooks with key %s.", n, id)
 	return nil
 }

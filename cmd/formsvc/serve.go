@@ -130,10 +130,8 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 }
 
 const (
-	// openPatience limits how long to wait for an unreachable database.
-	openPatience = time.Minute
-	// openPause is the pause between two tries.
-	openPause = time.Second
+	openPatience = time.Minute // how long to wait for an unreachable database
+	openPause    = time.Second // between two tries
 )
 
 // openPatiently opens the database, and waits for an unreachable one: it may be starting too, or failing over.
@@ -148,10 +146,8 @@ func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, 
 			return s, err
 		}
 		logger.WarnContext(ctx, "database unreachable; retrying", slog.Any("error", err))
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, openPause) {
 			return nil, err
-		case <-time.After(openPause):
 		}
 	}
 }

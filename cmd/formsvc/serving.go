@@ -31,17 +31,7 @@ func (g *global) noteServing(s serving) (forget func(), err error) {
 	if err != nil {
 		return func() {}, err
 	}
-	f, err := os.CreateTemp(g.Data, servingFile+".*")
-	if err != nil {
-		return func() {}, err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // fails after the rename
-	if _, err = f.Write(note); err == nil {
-		err = f.Close()
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
+	err = os.WriteFile(path, note, 0o600)
 	return func() {
 		if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, note) { //nolint:gosec // below --data
 			_ = os.Remove(path)

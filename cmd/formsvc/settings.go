@@ -24,13 +24,13 @@ type settingsLinkCmd struct {
 
 // Run prints a link, alone, to standard output.
 func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
 		token, until, err := svc.Sessions.NewLink(ctx, id)
 		if err != nil {
 			return err
 		}
 		base := c.base(ctx, g, std)
-		_, _ = fmt.Fprintf(std.err, "This link signs in once to the settings of account %q, until %s:\n", c.Account, until.Local().Format("15:04:05"))
+		std.note("This link signs in once to the settings of account %q, until %s:", c.Account, until.Local().Format("15:04:05"))
 		_, err = fmt.Fprintln(std.out, signInLink(base, token))
 		return err
 	})
@@ -48,7 +48,7 @@ func (c *settingsLinkCmd) base(ctx context.Context, g *global, std streams) stri
 	if c.Addr != "" || s.BaseURL == "" {
 		s.BaseURL = "http://" + reachable(cmp.Or(c.Addr, defaultAddr))
 	}
-	_, _ = fmt.Fprintf(std.err, "No server runs here with --data %s. The link is for a server at %s; for another one, set --base-url.\n", g.Data, s.BaseURL)
+	std.note("No server runs here with --data %s. The link is for a server at %s; for another one, set --base-url.", g.Data, s.BaseURL)
 	return s.BaseURL
 }
 

@@ -22,7 +22,7 @@ import (
 func TestTerminationInterruptsNoRequest(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		const rounds, clients = 5, 8
-		box := newInbox(t, 50*time.Millisecond, false)
+		box := newInbox(t, 50*time.Millisecond)
 		s := start(t, dsn, longLease...)
 		key := s.firstKey(t)
 		l := newLedger(newClient(t, s.url, key).campaign(t, "Terminate"))

@@ -40,9 +40,9 @@ func (c *verifyCmd) Run(std streams) error {
 	header := make(http.Header)
 	header.Set(webhook.SignatureHeader, c.Signature)
 	if _, err := v.Verify(body, header); err != nil {
-		_, _ = fmt.Fprintln(std.err, "The signature is invalid:", err)
+		std.note("The signature is invalid: %v", err)
 		return errSilent
 	}
-	_, err = fmt.Fprintln(std.err, "The signature is valid.")
-	return err
+	std.note("The signature is valid.")
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -165,68 +164,6 @@ func checkResponse(t testing.TB, v any) {
 	}
 }
 
-// A key that is created while the server runs works at once, has exactly its permissions, and stops working soon after it
-// is revoked.
-func TestKeysBesideARunningServer(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, dsn string) {
-		s := start(t, dsn)
-		s.firstKey(t)
-		r := attempt(t, dsn, "keys", "create", "--name", "reader", "--permissions", "campaigns:read")
-		key, rest, _ := strings.Cut(r.out, "\n")
-		if r.status != 0 || keyPattern.FindString(key) != key || rest != "" {
-			t.Fatalf("keys create prints %q with status %d, want the key alone", r.out, r.status)
-		}
-		if strings.Contains(r.err, key) {
-			t.Errorf("keys create repeats the key on standard error")
-		}
-		c := newClient(t, s.url, key)
-		c.want(t, http.StatusOK, http.MethodGet, "/v1/campaigns", nil, nil)
-		a := c.want(t, http.StatusForbidden, http.MethodPost, "/v1/campaigns", map[string]string{"title": "x"}, nil)
-		if !strings.Contains(string(a.body), "campaigns:write") {
-			t.Errorf("the refusal does not name the missing permission: %s", a.body)
-		}
-
-		uuid := findKey(t, dsn, "reader")
-		manage(t, dsn, "keys", "revoke", strings.ToUpper(uuid)) // in upper case
-		took := eventually(t, "the revoked key is refused", func() bool {
-			a, err := c.do(t.Context(), http.MethodGet, "/v1/campaigns", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a.status == http.StatusUnauthorized
-		})
-		t.Logf("the revoked key was refused after %v (the contract says 2s)", took)
-		// A cache must not accept it again.
-		for range 3 {
-			c.want(t, http.StatusUnauthorized, http.MethodGet, "/v1/campaigns", nil, nil)
-		}
-	})
-}
-
-// findKey returns the UUID of the key with that name, from keys list --json,
-// which must not show any key's value.
-func findKey(t testing.TB, dsn, name string) string {
-	t.Helper()
-	out := manage(t, dsn, "keys", "list", "--json")
-	if keyPattern.MatchString(out) {
-		t.Errorf("keys list shows a key's value")
-	}
-	uuid := ""
-	for line := range strings.Lines(out) {
-		var v struct{ UUID, Name string }
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			t.Fatalf("keys list --json: %v\n%s", err, line)
-		}
-		if v.Name == name {
-			uuid = v.UUID
-		}
-	}
-	if uuid == "" {
-		t.Fatalf("keys list does not list %q:\n%s", name, out)
-	}
-	return uuid
-}
-
 // longLease sets leases that never end during a test: deliveries that arrive after a restart were returned to the queue.
 var longLease = []string{"--webhook-lease", "24h"}
 
@@ -358,109 +295,6 @@ func TestRequestsAreLogged(t *testing.T) {
 	for _, text := range []string{c.key, "secret-", filepath.Base(link), r.UUID, campaign, "192.0.2.66"} {
 		if strings.Contains(s.log.String(), text) {
 			t.Errorf("the log has %q in it", text)
-		}
-	}
-}
-
-// An invalid command line ends with status 2 and a message that names the flag, and does nothing.
-func TestUsageErrorsNameTheFlag(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, args, want string
-	}{
-		{"no command", "", "serve"},
-		{"unknown command", "dance", "dance"},
-		{"unknown flag", "serve --port 80", "--port"},
-		{"missing name", "keys create --permissions all", "--name"},
-		{"missing permissions", "keys create --name n", "--permissions"},
-		{"missing events", "webhooks create --url http://example.com", "--events"},
-		{"missing argument", "keys revoke", "uuid"},
-		{"duration", "serve --webhook-timeout soon", "--webhook-timeout"},
-		{"duration in a list", "serve --webhook-retries 1m,soon", "--webhook-retries"},
-		{"address range", "serve --webhook-allow localhost", "--webhook-allow"},
-		{"log format", "serve --log-format xml", "--log-format"},
-		{"number", "serve --quota many", "--quota"},
-		{"database scheme", "serve --db mysql://root@localhost/forms", "--db"},
-		{"database without a scheme", "migrate up --db forms.db", "--db"},
-		{"database without a path", "migrate up --db sqlite:", "--db"},
-		{"missing secret", "sign", "--secret"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			r := invocation{args: strings.Fields(test.args), dir: dir}.run(t)
-			if r.status != 2 || !strings.Contains(r.err, test.want) || r.out != "" {
-				t.Errorf("formsvc %s: status %d, %q and %q, want 2 and %q", test.args, r.status, r.err, r.out, test.want)
-			}
-			if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
-				t.Errorf("formsvc %s left %v behind (%v)", test.args, made, err)
-			}
-		})
-	}
-}
-
-// --help prints to standard output with status 0.
-func TestHelpListsTheCommands(t *testing.T) {
-	t.Parallel()
-	r := invocation{args: []string{"--help"}}.run(t)
-	if r.status != 0 || r.err != "" {
-		t.Errorf("--help: status %d, %q", r.status, r.err)
-	}
-	for _, want := range []string{
-		"serve", "accounts contact", "keys create", "webhooks create", "webhooks redeliver", "secrets rotate-key", "migrate up", "sign",
-		"verify", "listen", "export", "backup", "restore", "doctor",
-	} {
-		if !strings.Contains(r.out, want) {
-			t.Errorf("--help does not name %q", want)
-		}
-	}
-}
-
-// Flags can be set in the environment, and the command line wins.
-func TestFlagsFromTheEnvironment(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, dsn string) {
-		env := []string{"FORMSVC_DB=" + dsn, "FORMSVC_JSON=true", "FORMSVC_ACCOUNT=nobody"}
-		r := invocation{args: []string{"accounts", "create", "env"}, env: env}.run(t)
-		if r.status != 0 || object(t, []byte(r.out))["name"] != "env" {
-			t.Fatalf("accounts create: status %d\n%s%s", r.status, r.out, r.err)
-		}
-		r = invocation{args: []string{"keys", "list"}, env: env}.run(t)
-		if r.status != 1 || !strings.Contains(r.err, "nobody") {
-			t.Errorf("keys list for an unknown account: status %d, %q", r.status, r.err)
-		}
-		r = invocation{args: []string{"keys", "list", "--account", "env"}, env: env}.run(t)
-		if r.status != 0 {
-			t.Errorf("keys list with --account over FORMSVC_ACCOUNT: status %d, %q", r.status, r.err)
-		}
-		r = invocation{args: []string{"serve"}, env: append(env, "FORMSVC_WEBHOOK_TIMEOUT=soon")}.run(t)
-		if r.status != 2 || !strings.Contains(r.err, "FORMSVC_WEBHOOK_TIMEOUT") && !strings.Contains(r.err, "--webhook-timeout") {
-			t.Errorf("a bad FORMSVC_WEBHOOK_TIMEOUT: status %d, %q", r.status, r.err)
-		}
-	})
-}
-
-// Without --db, everything is stored under --data, which is created if missing and accessible only to its owner.
-func TestDataDirectoryIsMadeForItsOwner(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	data := filepath.Join(dir, "some", "where")
-	r := invocation{args: []string{"accounts", "create", "x", "--data", data}, dir: dir}.run(t)
-	if r.status != 0 {
-		t.Fatal(r.err)
-	}
-	create := []string{"webhooks", "create", "--url", "https://example.com", "--events", "all", "--account", "x", "--data", data}
-	if r := (invocation{args: create, dir: dir}).run(t); r.status != 0 {
-		t.Fatal(r.err)
-	}
-	for path, want := range map[string]os.FileMode{
-		data: 0o700, filepath.Join(data, "formsvc.db"): 0o600, filepath.Join(data, "secret.keys"): 0o600,
-	} {
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode().Perm() != want {
-			t.Errorf("%s has the mode %v, want %v", filepath.Base(path), info.Mode().Perm(), want)
 		}
 	}
 }

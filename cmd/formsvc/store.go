@@ -22,13 +22,11 @@ import (
 type store interface {
 	formsvc.Store
 	delivery.Queue
-	Migrate(ctx context.Context) error
 	MissingKeys(ctx context.Context) ([]string, error)
 	Ping(ctx context.Context) error
 	Migrations(ctx context.Context) ([]storage.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)
 	Restored(ctx context.Context) error
-	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 	Close() error
 }
 
@@ -102,103 +100,127 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 	return s, nil
 }
 
-// refuseLeftBehind prevents starting fresh on Postgres by mistake: it fails if the database of the flags is an empty
-// Postgres one, but the default SQLite database in --data has data. It changes neither.
-func (g *global) refuseLeftBehind(ctx context.Context) error {
+// refuseLeftBehind prevents starting fresh on Postgres by mistake: it fails if the Postgres database of the flags has no
+// accounts, but --data has a SQLite database. It changes neither.
+func (g *global) refuseLeftBehind(ctx context.Context) (err error) {
 	scheme, _, err := g.scheme()
-	if err != nil || scheme == "sqlite" {
-		return err
-	}
 	path := filepath.Join(g.Data, "formsvc.db")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if accounts, _, err := g.used(ctx); err != nil || accounts {
+	if _, statErr := os.Stat(path); err != nil || scheme == "sqlite" || statErr != nil {
 		return err
 	}
-	_, left, err := (&global{DB: "sqlite:" + path}).used(ctx)
-	if err != nil {
-		return fmt.Errorf("--db: the Postgres database is empty, and the SQLite database in --data can't be read; set another --data to start fresh: %w", err)
-	}
-	if !left {
-		return nil
-	}
-	return fmt.Errorf("--db: the Postgres database is empty, but there are campaigns in %s.\n"+
-		"  - To move them to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
-		"  - To start fresh: set --data to another directory", path, path)
-}
-
-// used reports whether the database of the flags has accounts, and whether these have campaigns. It doesn't migrate the
-// database; one that another release made counts as used.
-func (g *global) used(ctx context.Context) (accounts, campaigns bool, err error) {
 	s, err := g.openWith(ctx, nil, false)
 	if err != nil {
-		return false, false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	steps, err := s.Migrations(ctx)
-	if err != nil || !applied(steps) {
-		return false, false, err
+	if err != nil {
+		return err
 	}
-	if slices.ContainsFunc(steps, func(m storage.Migration) bool { return m.AppliedAt.IsZero() }) {
-		return true, true, nil
-	}
-	list, err := s.Accounts(ctx)
-	for i := range list {
-		page, err := s.Campaigns(ctx, formsvc.CampaignQuery{AccountID: list[i].ID, Page: formsvc.PageQuery{Limit: 1}})
-		if err != nil || len(page.Items) > 0 {
-			return true, true, err
+	if applied(steps) {
+		pending := func(m storage.Migration) bool { return m.AppliedAt.IsZero() }
+		if slices.ContainsFunc(steps, pending) { // another release uses it
+			return nil
+		}
+		if list, err := s.Accounts(ctx); err != nil || len(list) > 0 {
+			return err
 		}
 	}
-	return len(list) > 0, false, err
+	return fmt.Errorf("--db: the Postgres database is empty, but there is a SQLite database %s.\n"+
+		"  - To move its data to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
+		"  - To start fresh: set --data to another directory", path, path)
 }
 
-// openExisting is open for a database that a server has created.
-func (g *global) openExisting(ctx context.Context, makeKeys bool) (store, error) {
-	if err := g.existing(ctx); err != nil {
-		return nil, err
-	}
-	return g.open(ctx, makeKeys)
-}
-
-// withService runs a management command on the database of the flags, which must exist. A server may be running on it.
-func (g *global) withService(ctx context.Context, do func(svc *formsvc.Service) error) error {
-	if err := g.existing(ctx); err != nil {
+// existing rejects a database that no server has created. So a command in the wrong directory neither creates an empty one
+// nor reports that there is no data.
+func (g *global) existing(ctx context.Context) error {
+	steps, err := g.migrations(ctx)
+	if err != nil {
 		return err
 	}
-	return g.with(ctx, false, nil, do)
+	if !applied(steps) {
+		return g.noDatabase()
+	}
+	return nil
 }
 
-// withSecrets is withService for commands that write secrets.
-func (g *global) withSecrets(ctx context.Context, opts *formsvc.Options, do func(svc *formsvc.Service) error) error {
-	if err := g.existing(ctx); err != nil {
+// noDatabase returns an error that says where the database was expected.
+func (g *global) noDatabase() error {
+	scheme, path, err := g.scheme()
+	if err != nil {
 		return err
 	}
-	return g.with(ctx, true, opts, do)
+	flags, place := "--db", "the database has no tables of formsvc"
+	if scheme == "sqlite" {
+		if g.DB == "" {
+			flags = "--data or --db"
+		}
+		place = "there is no database at " + absolute(path)
+		if _, err := os.Stat(path); err == nil {
+			place = "the database " + absolute(path) + " has no tables of formsvc"
+		}
+	}
+	return fmt.Errorf("%s: set %s to another place, or create one with \"formsvc serve\"", place, flags)
 }
 
-// with is for commands that may create the database.
-func (g *global) with(
-	ctx context.Context, makeKeys bool, opts *formsvc.Options, do func(svc *formsvc.Service) error,
-) (err error) {
-	s, err := g.open(ctx, makeKeys)
+// absolute returns a path that doesn't depend on the current directory, for messages.
+func absolute(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// A need is what a management command needs beside the rows of an existing database.
+type need struct {
+	formsvc.Options
+
+	create  bool // the database may be missing, and is created
+	secrets bool // writes secrets: a missing key file is created
+	files   bool // the blob store of the flags
+}
+
+// with runs a management command on the data of the flags. A server may be running on it.
+func (g *global) with(ctx context.Context, n need, do func(svc *formsvc.Service) error) (err error) {
+	if !n.create {
+		err = g.existing(ctx)
+	}
+	if n.files {
+		err = errors.Join(err, g.existingFiles())
+	}
+	if err != nil {
+		return err
+	}
+	if n.files {
+		b, openErr := g.openBlobs()
+		if openErr != nil {
+			return openErr
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		n.Blobs = b
+	}
+	s, err := g.open(ctx, n.secrets)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return onStore(s, opts, do)
-}
-
-// onStore calls do with a service on the store.
-func onStore(s backend, opts *formsvc.Options, do func(svc *formsvc.Service) error) error {
-	var o formsvc.Options
-	if opts != nil {
-		o = *opts
-	}
-	o.MaxKeys, o.MaxCampaigns = new(int), new(int) // the limits are for clients of the server
-	svc, err := formsvc.New(s, &o)
+	n.MaxKeys, n.MaxCampaigns = new(int), new(int) // the limits are for clients of the server
+	svc, err := formsvc.New(s, &n.Options)
 	if err != nil {
 		return err
 	}
-	return do(svc.As(actor()))
+	return g.explainBlobs(do(svc.As(actor())))
+}
+
+// existingFiles rejects a directory of files that no server has created. The default one beside an existing database may
+// be missing.
+func (g *global) existingFiles() error {
+	dir, s3, err := g.blobURL()
+	if err != nil || s3 != nil || g.DB == "" && g.Blobs == "" {
+		return err
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("there is no directory of uploaded files at %s: set --blobs to another place, or create one with \"formsvc serve\"", absolute(dir))
 }

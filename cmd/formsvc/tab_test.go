@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +20,6 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 )
 
 // A lonelyBrowser is a browser that can resolve no other host. Names in ".lan" are this machine.
@@ -29,7 +27,7 @@ type lonelyBrowser struct{ ctx context.Context }
 
 func launchBrowser(t *testing.T) lonelyBrowser {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU,
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(lookFor(t, "chromium", "chromium-browser", "google-chrome")), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("host-resolver-rules", "MAP *.lan 127.0.0.1 , MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -167,48 +165,12 @@ func (d *tab) clickFor(selector, wanted string) {
 	d.t.Fatalf("no %s comes of %s", wanted, selector)
 }
 
-// press presses keys, wherever the focus is.
-func (d *tab) press(keys string) {
-	d.t.Helper()
-	d.do(chromedp.KeyEvent(keys))
-}
-
-// tabTo presses Tab until an element has the focus, and checks that the focus is always visible.
-func (d *tab) tabTo(selector string) *tab {
-	d.t.Helper()
-	for range 300 {
-		d.press(kb.Tab)
-		at := d.eval(fmt.Sprintf(`((e) => [
-			e.matches(%q) ? "there" : "",
-			e === document.body || getComputedStyle(e).outlineStyle !== "none" ? "" : e.outerHTML.slice(0, 200),
-		])(document.activeElement)`, selector))
-		var state [2]string
-		if err := json.Unmarshal([]byte(at), &state); err != nil {
-			d.t.Fatal(err)
-		}
-		if state[1] != "" {
-			d.t.Errorf("nobody sees that this has the focus: %s", state[1])
-		}
-		if state[0] != "" {
-			return d
-		}
-	}
-	d.t.Fatalf("the keyboard does not reach %s", selector)
-	return nil
-}
-
 // fits checks that the page is no wider than the screen.
 func (d *tab) fits(page string, width int) {
 	d.t.Helper()
 	if got, want := d.eval(`[innerWidth, document.scrollingElement.scrollWidth]`), fmt.Sprintf("[%d,%d]", width, width); got != want {
 		d.t.Errorf("%s: the screen and the page are %s wide, want %s", page, got, want)
 	}
-}
-
-// screenshot saves a picture of the page in the directory of "go test -artifacts".
-func (d *tab) screenshot() {
-	d.t.Helper()
-	d.keep("docs.png")
 }
 
 // keep saves a picture under a name.

@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"io"
@@ -11,14 +10,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
-
-var redirectAddrPattern = regexp.MustCompile(`"redirectAddr":"([^"]+)"`)
 
 // A secured is an HTTPS server.
 type secured struct {
@@ -57,23 +53,11 @@ func (s *secured) serial(t testing.TB) int64 {
 	return state.PeerCertificates[0].SerialNumber.Int64()
 }
 
-// With a certificate, everything is served over TLS, with HTTP/2 for clients that support it. Browsers that use plain HTTP
-// are redirected.
+// HTTPS has HTTP/2 for clients that support it, no old versions of TLS, and a cookie for TLS alone.
 func TestServesHTTPS(t *testing.T) {
 	t.Parallel()
-	s := startTLS(t, "--redirect-addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0")
+	s := startTLS(t, "--metrics-addr", "127.0.0.1:0")
 	c := s.client(t)
-	if !strings.Contains(s.out.String(), s.url+"/v1/campaigns") || !strings.Contains(s.log.String(), `"baseUrl":"`+s.url+`"`) {
-		t.Errorf("the address is not announced as %s:\n%s%s", s.url, s.out.String(), s.log.String())
-	}
-	campaign := c.campaign(t, "TLS")
-	r := c.submit(t, campaign, "x")
-	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MiB, more than any window
-	w := &filing{server: s.server, client: c, response: responsePath(campaign, r.UUID)}
-	uuid := w.upload(t, "a", content).UUID
-	if a := c.want(t, http.StatusOK, http.MethodGet, "/v1/files/"+uuid, nil, nil); !bytes.Equal(a.body, content) {
-		t.Error("the file came back as another one")
-	}
 	resp, err := c.http.Get(s.url + "/healthz")
 	if err != nil {
 		t.Fatal(err)
@@ -102,37 +86,6 @@ func TestServesHTTPS(t *testing.T) {
 	}
 	if families, _ := scrape(t, s.server); value(families["formsvc_tls_certificate_expiry_timestamp_seconds"]) < float64(time.Now().Unix()) {
 		t.Error("the metrics don't say when the certificate ends")
-	}
-	s.redirects(t)
-}
-
-// redirects checks the listener of plain HTTP.
-func (s *secured) redirects(t *testing.T) {
-	m := redirectAddrPattern.FindStringSubmatch(s.log.String())
-	if m == nil {
-		t.Fatal("the log does not say where redirects are served")
-	}
-	plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	for _, x := range []struct{ method, path, host, want string }{
-		{http.MethodGet, "/settings/keys?x=%41", "", s.url + "/settings/keys?x=%41"},
-		{http.MethodHead, "/", "evil.example.com", s.url + "/"},
-		{http.MethodGet, "//evil.example.com/x", "", s.url + "//evil.example.com/x"},
-		{http.MethodPost, "/v1/campaigns", "", ""},
-		{http.MethodDelete, "/", "", ""},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), x.method, "http://"+m[1]+x.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Host = x.host
-		resp, err := plain.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if got := resp.Header.Get("Location"); got != x.want || (resp.StatusCode == http.StatusPermanentRedirect) != (x.want != "") {
-			t.Errorf("%s %s: %s to %q, want %q", x.method, x.path, resp.Status, got, x.want)
-		}
 	}
 }
 
@@ -192,53 +145,5 @@ func TestCertificateIsReloaded(t *testing.T) {
 	_ = end.Close()
 	if a := <-answered; a.status != http.StatusCreated {
 		t.Errorf("the request that was under way: %d %s", a.status, a.body)
-	}
-}
-
-// Over HTTP/2 too, an accepted request gets its response after SIGTERM, and clients disconnect from a draining server.
-func TestTerminationOverHTTP2(t *testing.T) {
-	t.Parallel()
-	s := startTLS(t, "--drain-delay", "10s") // enough for a few requests on any machine
-	c := s.client(t)
-	campaign := c.campaign(t, "Drain")
-	text, err := json.Marshal(submission("slow"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, end := io.Pipe()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+responsesPath(campaign), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = http.Header{"Authorization": {"Bearer " + c.key}, "Content-Type": {"application/json"}}
-	answered := make(chan answer, 1)
-	go func() {
-		a, err := c.answered(req)
-		if err != nil {
-			t.Error(err)
-		}
-		answered <- a
-	}()
-	_, _ = end.Write(text[:1])
-	s.terminate(t)
-	eventually(t, "the server says that it is leaving", func() bool {
-		a, err := c.do(t.Context(), http.MethodGet, "/readyz", nil)
-		return err == nil && a.status == http.StatusServiceUnavailable
-	})
-	other := s.client(t)
-	for range 3 { // each connection serves one request
-		if a, err := other.do(t.Context(), http.MethodGet, "/v1/campaigns", nil); err != nil || a.status != http.StatusOK {
-			t.Errorf("a request while the server drains: %d, %v", a.status, err)
-		}
-	}
-	eventually(t, "the server does not listen any more", func() bool { _, err := shake(s.addr, s.config()); return err != nil })
-	_, _ = end.Write(text[1:])
-	_ = end.Close()
-	if a := <-answered; a.status != http.StatusCreated {
-		t.Errorf("the request that was under way: %d %s", a.status, a.body)
-	}
-	s.stopped(t)
-	if strings.Contains(s.log.String(), `"level":"ERROR"`) {
-		t.Errorf("to be told to end is no error:\n%s", s.log.String())
 	}
 }

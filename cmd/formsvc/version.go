@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"strings"
-
-	"github.com/alecthomas/kong"
 )
 
 // A build describes how this program was built.
@@ -30,28 +27,15 @@ func thisBuild() build {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		b.Version = v
 	}
+	set := make(map[string]string)
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.time":
-			b.Time = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
+		set[s.Key] = s.Value
 	}
+	b.Revision, b.Time, b.Modified = set["vcs.revision"], set["vcs.time"], set["vcs.modified"] == "true"
 	return b
 }
 
-// release returns the version of this program, or "" for a development build.
-func release() string {
-	if b := thisBuild(); b.Version != "devel" {
-		return b.Version
-	}
-	return ""
-}
-
-// String returns the build as one line for people.
+// String returns the build as one line for people and logs.
 func (b build) String() string {
 	parts := []string{"formsvc " + b.Version}
 	if b.Revision != "" {
@@ -63,29 +47,13 @@ func (b build) String() string {
 	return strings.Join(append(parts, b.Go, b.Platform), ", ")
 }
 
-// LogValue returns the build for a log.
-func (b build) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("version", b.Version), slog.String("revision", b.Revision), slog.String("revisionTime", b.Time),
-		slog.Bool("modified", b.Modified), slog.String("go", b.Go))
-}
-
 type versionCmd struct{ output }
 
 // Run prints the build.
 func (c *versionCmd) Run(std streams) error {
 	if c.JSON {
-		return records(c.output, std.out, "", []build{thisBuild()}, nil)
+		return c.printJSON(std, nil, thisBuild())
 	}
 	_, err := fmt.Fprintln(std.out, thisBuild())
-	return err
-}
-
-// versionFlag is the version command as a flag.
-type versionFlag bool
-
-// BeforeReset prints the build and ends the program.
-func (versionFlag) BeforeReset(app *kong.Kong) error {
-	_, err := fmt.Fprintln(app.Stdout, thisBuild())
-	app.Exit(0)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,21 +53,15 @@ func newWebhookRecord(w formsvc.Webhook) webhookRecord {
 	return r
 }
 
-const webhookHeader = "UUID\tURL\tEVENTS\tCAMPAIGN\tSTATE\tCREATED"
-
-func webhookLine(w webhookRecord) string {
-	campaign, state := "-", "enabled"
-	if w.CampaignUUID != nil {
-		campaign = string(*w.CampaignUUID)
-	}
-	if w.Disabled {
-		state = "disabled"
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", w.UUID, w.URL, joined(w.Events), campaign, state, w.CreatedAt)
-}
-
-func (o output) printWebhooks(std streams, list ...formsvc.Webhook) error {
-	return records(o, std.out, webhookHeader, mapped(list, newWebhookRecord), webhookLine)
+// printWebhooks prints webhooks, or passes on an error.
+func (o output) printWebhooks(std streams, err error, list ...formsvc.Webhook) error {
+	return table[webhookRecord]{"UUID\tURL\tEVENTS\tCAMPAIGN\tSTATE\tCREATED", func(w webhookRecord) string {
+		state := "enabled"
+		if w.Disabled {
+			state = "disabled"
+		}
+		return cells(w.UUID, w.URL, w.Events, w.CampaignUUID, state, w.CreatedAt)
+	}}.print(o, std, err, mapped(list, newWebhookRecord)...)
 }
 
 type webhookCreateCmd struct {
@@ -76,7 +71,7 @@ type webhookCreateCmd struct {
 	URL      string   `name:"url" required:"" help:"URL that receives the events."`
 	Events   []string `required:"" help:"Comma-separated event types, or all."`
 	Secret   string   `help:"Secret that signs every request: 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
-	Campaign string   `placeholder:"UUID" help:"Only events of this campaign. Defaults to all."`
+	Campaign recordID `placeholder:"UUID" help:"Only events of this campaign. Defaults to all."`
 	Headers  []string `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"Header to send with every request, such as a token; repeatable."`
 }
 
@@ -90,11 +85,8 @@ func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) erro
 	if err != nil {
 		return err
 	}
-	return g.withSecrets(ctx, &formsvc.Options{CheckURL: checkURL(policy)}, func(svc *formsvc.Service) error {
-		id, err := account(ctx, svc, c.Account)
-		if err != nil {
-			return err
-		}
+	n := need{secrets: true, Options: formsvc.Options{CheckURL: checkURL(policy)}}
+	return c.with(ctx, g, n, func(svc *formsvc.Service, id formsvc.ID) error {
 		hook, created, err := svc.Webhooks.Create(ctx, id, in)
 		if err != nil {
 			return c.explain(err)
@@ -105,19 +97,13 @@ func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) erro
 }
 
 // input returns the webhook of the flags.
-func (c *webhookCreateCmd) input() (in formsvc.WebhookInput, err error) {
-	in = formsvc.WebhookInput{URL: c.URL, Secret: c.Secret}
+func (c *webhookCreateCmd) input() (formsvc.WebhookInput, error) {
+	in := formsvc.WebhookInput{URL: c.URL, Secret: c.Secret, CampaignID: formsvc.ID(c.Campaign)}
 	for _, e := range c.Events {
-		if e == "all" {
-			in.Events = webhook.EventTypes()
-			break
-		}
 		in.Events = append(in.Events, formsvc.EventType(e))
 	}
-	if c.Campaign != "" {
-		if in.CampaignID, err = parseID(c.Campaign); err != nil {
-			return in, usageError{fmt.Errorf("--campaign: %w", err)}
-		}
+	if slices.Contains(c.Events, "all") {
+		in.Events = webhook.EventTypes()
 	}
 	for _, h := range c.Headers {
 		name, value, ok := strings.Cut(h, ":")
@@ -134,30 +120,26 @@ func (c *webhookCreateCmd) explain(err error) error {
 	if errors.Is(err, formsvc.ErrLimit) {
 		return fmt.Errorf("account %q already has %d webhooks, which is the limit", c.Account, formsvc.MaxWebhooks)
 	}
-	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
-		for _, f := range invalid.Fields {
-			if f.Code == "url_refused" {
-				return fmt.Errorf("%w; to allow it, use --webhook-allow with this command and with \"formsvc serve\"", err)
-			}
-		}
+	refused := func(f formsvc.FieldError) bool { return f.Code == "url_refused" }
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && slices.ContainsFunc(invalid.Fields, refused) {
+		return fmt.Errorf("%w; to allow it, use --webhook-allow with this command and with \"formsvc serve\"", err)
 	}
 	return err
 }
 
 func (c *webhookCreateCmd) print(std streams, hook *formsvc.Webhook, created bool) error {
-	if !created {
-		_, _ = fmt.Fprintf(std.err, "Webhook %s already has this URL, these events and this campaign; nothing was created.\n", hook.ID)
+	record := newWebhookRecord(*hook)
+	if created {
+		record.Secret = hook.Secret
+	} else {
+		std.note("Webhook %s already has this URL, these events and this campaign; nothing was created.", hook.ID)
 	}
 	if c.JSON {
-		record := newWebhookRecord(*hook)
-		if created {
-			record.Secret = hook.Secret
-		}
-		return records(c.output, std.out, "", []webhookRecord{record}, nil)
+		return c.printJSON(std, nil, record)
 	}
-	_, err := fmt.Fprintf(std.out, "uuid    %s\nurl     %s\nevents  %s\n", hook.ID, hook.URL, joined(hook.Events))
+	_, err := fmt.Fprintf(std.out, "uuid    %s\nurl     %s\nevents  %s\n", hook.ID, hook.URL, cells(hook.Events))
 	if created && err == nil {
-		_, _ = fmt.Fprintln(std.err, "The secret is shown only once.")
+		std.note("The secret is shown only once.")
 		_, err = fmt.Fprintf(std.out, "secret  %s\n", hook.Secret)
 	}
 	return err
@@ -170,146 +152,105 @@ type webhookListCmd struct {
 
 // Run lists the webhooks, without their secrets.
 func (c *webhookListCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
 		hooks, err := svc.Webhooks.List(ctx, id)
-		if err != nil {
-			return err
-		}
-		return c.printWebhooks(std, hooks...)
+		return c.printWebhooks(std, err, hooks...)
 	})
 }
 
 // oneWebhook is the argument of commands that work on one webhook.
 type oneWebhook struct {
 	inAccount
-	UUID string `arg:"" name:"uuid" help:"The webhook."`
+	output
+	UUID recordID `arg:"" name:"uuid" help:"The webhook."`
 }
 
 // hook runs do with the webhook's key.
-func (c *oneWebhook) hook(ctx context.Context, g *global, do func(*formsvc.Service, formsvc.WebhookKey) error) error {
-	uuid, err := parseID(c.UUID)
-	if err != nil {
-		return err
-	}
-	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
-		return c.explain(do(svc, formsvc.WebhookKey{AccountID: id, ID: uuid}), uuid)
+func (c *oneWebhook) hook(ctx context.Context, g *global, n need, do func(*formsvc.Service, formsvc.WebhookKey) error) error {
+	return c.with(ctx, g, n, func(svc *formsvc.Service, id formsvc.ID) error {
+		return c.missing(do(svc, formsvc.WebhookKey{AccountID: id, ID: formsvc.ID(c.UUID)}), "webhook", c.UUID)
 	})
 }
 
-// explain names the missing webhook.
-func (c *oneWebhook) explain(err error, uuid formsvc.ID) error {
-	if errors.Is(err, formsvc.ErrNotFound) {
-		return fmt.Errorf("account %q has no webhook %s", c.Account, uuid)
-	}
-	return err
-}
-
-type webhookGetCmd struct {
-	oneWebhook
-	output
-}
+type webhookGetCmd struct{ oneWebhook }
 
 // Run prints a webhook.
 func (c *webhookGetCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+	return c.hook(ctx, g, need{}, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
 		hook, err := svc.Webhooks.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		return c.printWebhooks(std, hook)
+		return c.printWebhooks(std, err, hook)
 	})
 }
 
-type webhookDeleteCmd struct{ oneWebhook }
+type webhookDeleteCmd struct {
+	inAccount
+	UUID recordID `arg:"" name:"uuid" help:"The webhook."`
+}
 
 // Run deletes a webhook.
 func (c *webhookDeleteCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
-		if err := svc.Webhooks.Delete(ctx, key); err != nil {
-			return err
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
+		err := svc.Webhooks.Delete(ctx, formsvc.WebhookKey{AccountID: id, ID: formsvc.ID(c.UUID)})
+		if err == nil {
+			std.note("Webhook %s is deleted.", c.UUID)
 		}
-		_, _ = fmt.Fprintf(std.err, "Webhook %s is deleted.\n", key.ID)
-		return nil
+		return c.missing(err, "webhook", c.UUID)
 	})
 }
 
-type webhookDisableCmd struct {
-	oneWebhook
-	output
-}
+type webhookDisableCmd struct{ oneWebhook }
 
 // Run disables a webhook.
 func (c *webhookDisableCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.setDisabled(ctx, g, std, c.output, true)
+	return c.setDisabled(ctx, g, std, true)
 }
 
-type webhookEnableCmd struct {
-	oneWebhook
-	output
-}
+type webhookEnableCmd struct{ oneWebhook }
 
 // Run enables a webhook.
 func (c *webhookEnableCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.setDisabled(ctx, g, std, c.output, false)
+	return c.setDisabled(ctx, g, std, false)
 }
 
-func (c *oneWebhook) setDisabled(ctx context.Context, g *global, std streams, o output, disabled bool) error {
-	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+func (c *oneWebhook) setDisabled(ctx context.Context, g *global, std streams, disabled bool) error {
+	return c.hook(ctx, g, need{}, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
 		hook, err := svc.Webhooks.SetDisabled(ctx, key, disabled)
-		if err != nil {
-			return err
-		}
-		return o.printWebhooks(std, hook)
+		return c.printWebhooks(std, err, hook)
 	})
 }
 
 type webhookRotateCmd struct {
 	oneWebhook
-	output
 	Secret string        `help:"New secret: 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
 	Grace  time.Duration `default:"24h" help:"How long the old secret keeps signing beside the new one; 0 if it leaked."`
 }
 
-// Run replaces a webhook's secret.
+// Run replaces a webhook's secret. It prints the new one alone on standard output.
 func (c *webhookRotateCmd) Run(ctx context.Context, g *global, std streams) error {
-	uuid, err := parseID(c.UUID)
-	if err != nil {
-		return err
-	}
-	return g.withSecrets(ctx, nil, func(svc *formsvc.Service) error {
-		id, err := account(ctx, svc, c.Account)
+	return c.hook(ctx, g, need{secrets: true}, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+		hook, err := svc.Webhooks.Rotate(ctx, key, formsvc.Rotation{Secret: c.Secret, Grace: c.Grace})
 		if err != nil {
 			return err
 		}
-		key := formsvc.WebhookKey{AccountID: id, ID: uuid}
-		hook, err := svc.Webhooks.Rotate(ctx, key, formsvc.Rotation{Secret: c.Secret, Grace: c.Grace})
-		if err != nil {
-			return c.explain(err, uuid)
-		}
 		warn(std, c.Secret)
-		return c.print(std, &hook)
+		if c.JSON {
+			record := newWebhookRecord(hook)
+			record.Secret = hook.Secret
+			return c.printJSON(std, nil, record)
+		}
+		if hook.Previous != "" {
+			std.note("Until %s, %s is signed with the old secret, and %s with both.",
+				stamp{hook.PreviousUntil}, webhook.SignatureHeader, webhook.StandardSignatureHeader)
+		}
+		std.note("The new secret is shown only once:")
+		_, err = fmt.Fprintln(std.out, hook.Secret)
+		return err
 	})
 }
 
 // warn prints a warning if a secret is weak.
 func warn(std streams, secret string) {
 	if warning := formsvc.SecretWarning(secret); warning != "" {
-		_, _ = fmt.Fprintln(std.err, warning)
+		std.note("%s", warning)
 	}
-}
-
-// print prints the new secret alone on standard output.
-func (c *webhookRotateCmd) print(std streams, hook *formsvc.Webhook) error {
-	if c.JSON {
-		record := newWebhookRecord(*hook)
-		record.Secret = hook.Secret
-		return records(c.output, std.out, "", []webhookRecord{record}, nil)
-	}
-	if hook.Previous != "" {
-		_, _ = fmt.Fprintf(std.err, "Until %s, %s is signed with the old secret, and %s with both.\n",
-			stamp{hook.PreviousUntil}, webhook.SignatureHeader, webhook.StandardSignatureHeader)
-	}
-	_, _ = fmt.Fprintln(std.err, "The new secret is shown only once:")
-	_, err := fmt.Fprintln(std.out, hook.Secret)
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -29,9 +30,9 @@ type acmeCertificates struct {
 	domains []string
 	logger  *slog.Logger
 
-	mu    sync.Mutex
-	until map[string]time.Time // by domain: when its certificate expires
-	told  map[string]time.Time // by domain: when its missing certificate was last logged
+	mu     sync.Mutex
+	expiry map[string]time.Time // by domain
+	told   map[string]time.Time // by domain: when its missing certificate was last logged
 }
 
 // ACMEOptions are the options of [ACME].
@@ -44,7 +45,7 @@ type ACMEOptions struct {
 
 // ACME returns certificates of an ACME authority. Its errors name the flags --autocert-….
 func ACME(o ACMEOptions, logger *slog.Logger) (Source, error) {
-	c := &acmeCertificates{logger: logger, until: make(map[string]time.Time), told: make(map[string]time.Time)}
+	c := &acmeCertificates{logger: logger, expiry: make(map[string]time.Time), told: make(map[string]time.Time)}
 	for _, d := range o.Domains {
 		d = DomainName(d)
 		if !strings.Contains(d, ".") || strings.Trim(d, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || net.ParseIP(d) != nil {
@@ -95,11 +96,11 @@ func (c *acmeCertificates) certificate(hello *tls.ClientHelloInfo) (*tls.Certifi
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.until[domain] = cert.Leaf.NotAfter
+		c.expiry[domain] = cert.Leaf.NotAfter
 		return cert, nil
 	}
-	if now := time.Now(); now.Sub(c.told[domain]) >= acmePause {
-		c.told[domain] = now
+	if time.Since(c.told[domain]) >= acmePause {
+		c.told[domain] = time.Now()
 		c.logger.Error("no certificate for domain", slog.String("domain", domain), slog.Any("error", err))
 	}
 	return nil, err
@@ -108,16 +109,8 @@ func (c *acmeCertificates) certificate(hello *tls.ClientHelloInfo) (*tls.Certifi
 // Run orders missing certificates, so that the first visitor doesn't wait and the operator sees the result in the log.
 // The manager renews certificates a month before they expire.
 func (c *acmeCertificates) Run(ctx context.Context) {
-	ordered := make(chan struct{})
-	go func() { // an order can't be canceled: on shutdown it is left running
-		defer close(ordered)
-		c.order(ctx)
-	}()
-	select {
-	case <-ctx.Done():
-	case <-ordered:
-		<-ctx.Done()
-	}
+	go c.order(ctx) // can't be canceled: on shutdown it is left running
+	<-ctx.Done()
 }
 
 func (c *acmeCertificates) order(ctx context.Context) {
@@ -133,15 +126,13 @@ func (c *acmeCertificates) order(ctx context.Context) {
 }
 
 // Expiry implements Source.
-func (c *acmeCertificates) Expiry() (first time.Time) {
+func (c *acmeCertificates) Expiry() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, t := range c.until {
-		if first.IsZero() || t.Before(first) {
-			first = t
-		}
+	if len(c.expiry) == 0 {
+		return time.Time{}
 	}
-	return first
+	return slices.MinFunc(slices.Collect(maps.Values(c.expiry)), time.Time.Compare)
 }
 
 // Answering implements Source.

@@ -2,8 +2,10 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -43,54 +45,38 @@ type certFiles struct {
 	cert, key string
 	logger    *slog.Logger
 	current   atomic.Pointer[tls.Certificate]
-	tried     [2]os.FileInfo // the files that were last read, even if that failed
+	tried     [2][]byte // what was last read, even if it was unusable
 }
 
 // Files returns the certificate in two PEM files. It reads them again when they change and on SIGHUP.
 func Files(cert, key string, logger *slog.Logger) (Source, error) {
 	f := &certFiles{cert: cert, key: key, logger: logger}
-	if err := f.load(); err != nil {
+	if _, err := f.load(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// load reads the files. If they are unusable, it keeps the current certificate.
-func (f *certFiles) load() error {
-	f.tried = f.look() // first, so that later changes are noticed
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+// load reads the files, and reports whether they have changed. If they are unusable, it keeps the current certificate.
+func (f *certFiles) load() (changed bool, err error) {
+	cert, certErr := os.ReadFile(f.cert)
+	key, keyErr := os.ReadFile(f.key)
+	if f.current.Load() != nil && bytes.Equal(cert, f.tried[0]) && bytes.Equal(key, f.tried[1]) {
+		return false, nil
+	}
+	f.tried = [2][]byte{cert, key}
+	if err := errors.Join(certErr, keyErr); err != nil {
+		return true, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return err
+		return true, err
 	}
 	f.current.Store(&pair)
 	if !time.Now().Before(pair.Leaf.NotAfter) {
 		f.logger.Warn("certificate has expired", slog.String("file", f.cert), slog.Time("until", pair.Leaf.NotAfter))
 	}
-	return nil
-}
-
-// look returns the state of the files; nil for a missing one.
-func (f *certFiles) look() (found [2]os.FileInfo) {
-	for i, path := range []string{f.cert, f.key} {
-		if info, err := os.Stat(path); err == nil {
-			found[i] = info
-		}
-	}
-	return found
-}
-
-// changed reports whether the files differ from those that were last read.
-func (f *certFiles) changed() bool {
-	for i, now := range f.look() {
-		was := f.tried[i]
-		if (now == nil) != (was == nil) {
-			return true
-		}
-		if now != nil && (!os.SameFile(now, was) || !now.ModTime().Equal(was.ModTime()) || now.Size() != was.Size()) {
-			return true
-		}
-	}
-	return false
+	return true, nil
 }
 
 // Config implements Source.
@@ -112,15 +98,13 @@ func (f *certFiles) Run(ctx context.Context) {
 			return
 		case <-asked:
 		case <-tick.C:
-			if !f.changed() {
-				continue
-			}
 		}
-		if err := f.load(); err != nil {
+		switch changed, err := f.load(); {
+		case err != nil:
 			f.logger.ErrorContext(ctx, "new certificate unusable; keeping the old one", slog.Any("error", err))
-			continue
+		case changed:
+			f.logger.InfoContext(ctx, "certificate loaded", slog.String("file", f.cert), slog.Time("until", f.Expiry()))
 		}
-		f.logger.InfoContext(ctx, "certificate loaded", slog.String("file", f.cert), slog.Time("until", f.Expiry()))
 	}
 }
 

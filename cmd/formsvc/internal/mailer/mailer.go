@@ -75,15 +75,13 @@ func startTLS(query url.Values, implicit bool) (mail.TLSPolicy, error) {
 			return 0, fmt.Errorf("--smtp: unknown parameter %q; smtp:// takes starttls", name)
 		}
 	}
-	switch query.Get("starttls") {
-	case "", "required":
-		return mail.TLSMandatory, nil
-	case "optional":
-		return mail.TLSOpportunistic, nil
-	case "off":
-		return mail.NoTLS, nil
+	policy, ok := map[string]mail.TLSPolicy{
+		"": mail.TLSMandatory, "required": mail.TLSMandatory, "optional": mail.TLSOpportunistic, "off": mail.NoTLS,
+	}[query.Get("starttls")]
+	if !ok {
+		return 0, errors.New("--smtp: starttls must be required, optional or off")
 	}
-	return 0, errors.New("--smtp: starttls must be required, optional or off")
+	return policy, nil
 }
 
 // Send sends a text. It returns nil once the server has accepted it.
@@ -91,10 +89,7 @@ func (m *Mailer) Send(ctx context.Context, to, subject, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel() // also closes the connection, see dial
 	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
-	if err := msg.From(m.from); err != nil {
-		return err
-	}
-	if err := msg.To(to); err != nil {
+	if err := errors.Join(msg.From(m.from), msg.To(to)); err != nil {
 		return err
 	}
 	msg.Subject(subject)

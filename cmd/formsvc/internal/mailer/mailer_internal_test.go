@@ -1,21 +1,18 @@
 package mailer
 
 import (
-	"context"
 	"mime"
 	"net/mail"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/formsvc/toolkit/cmd/formsvc/internal/smtptest"
 )
 
 // mailTo returns a mailer for a server with a login.
-func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *Mailer {
+func mailTo(t testing.TB, s *server, scheme, login, query string) *Mailer {
 	t.Helper()
-	m, err := New(scheme+"://"+login+s.Addr()+query, "Forms <forms@example.com>")
+	m, err := New(scheme+"://"+login+s.addr+query, "Forms <forms@example.com>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,28 +23,28 @@ func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *Mail
 // Mail arrives over each kind of connection, and required TLS is enforced.
 func TestMailArrives(t *testing.T) {
 	t.Parallel()
-	login := smtptest.Options{User: "forms", Password: "p@ss:word"}
-	with := func(o smtptest.Options, change func(*smtptest.Options)) smtptest.Options {
+	login := serverOptions{User: "forms", Password: "p@ss:word"}
+	with := func(o serverOptions, change func(*serverOptions)) serverOptions {
 		change(&o)
 		return o
 	}
-	startTLS := with(login, func(o *smtptest.Options) { o.StartTLS = true })
+	startTLS := with(login, func(o *serverOptions) { o.StartTLS = true })
 	for _, x := range []struct {
 		label, scheme, login, query string
-		server                      smtptest.Options
+		server                      serverOptions
 		secure                      bool
 	}{
-		{"plain", "smtp", "", "?starttls=off", smtptest.Options{}, false},
-		{"STARTTLS not offered and optional", "smtp", "", "?starttls=optional", smtptest.Options{}, false},
+		{"plain", "smtp", "", "?starttls=off", serverOptions{}, false},
+		{"STARTTLS not offered and optional", "smtp", "", "?starttls=optional", serverOptions{}, false},
 		{"STARTTLS offered and optional", "smtp", "forms:p%40ss:word@", "?starttls=optional", startTLS, true},
 		{"STARTTLS", "smtp", "forms:p%40ss:word@", "", startTLS, true},
-		{"TLS", "smtps", "forms:p%40ss:word@", "", with(login, func(o *smtptest.Options) { o.TLS = true }), true},
-		{"no answer to the goodbye", "smtp", "", "?starttls=off", smtptest.Options{MuteAfter: "queued"}, false},
+		{"TLS", "smtps", "forms:p%40ss:word@", "", with(login, func(o *serverOptions) { o.TLS = true }), true},
+		{"no answer to the goodbye", "smtp", "", "?starttls=off", serverOptions{MuteAfter: "queued"}, false},
 		{"login on this machine", "smtp", "forms:p%40ss:word@", "?starttls=off", login, false},
 	} {
 		t.Run(x.label, func(t *testing.T) {
 			t.Parallel()
-			s := smtptest.New(t, x.server)
+			s := serve(t, x.server)
 			m := mailTo(t, s, x.scheme, x.login, x.query)
 			if x.server.MuteAfter != "" {
 				m.timeout = 300 * time.Millisecond
@@ -92,7 +89,7 @@ func checkMail(t testing.TB, text string) {
 }
 
 // closed waits until the client has closed its connections.
-func closed(t testing.TB, s *smtptest.Server) {
+func closed(t testing.TB, s *server) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); s.Connections() > 0; runtime.Gosched() {
 		if time.Now().After(end) {
@@ -104,29 +101,29 @@ func closed(t testing.TB, s *smtptest.Server) {
 // A server that refuses, lies or hangs causes an error in time, sends no mail and leaves no connection open.
 func TestMailFails(t *testing.T) {
 	t.Parallel()
-	login := smtptest.Options{User: "forms", Password: "right", StartTLS: true}
+	login := serverOptions{User: "forms", Password: "right", StartTLS: true}
 	for _, x := range []struct {
 		label, scheme, login, to string
-		server                   smtptest.Options
+		server                   serverOptions
 		distrust                 bool
 	}{
 		{"wrong password", "smtp", "forms:wrong@", "ada@example.com", login, false},
 		{"no login", "smtp", "", "ada@example.com", login, false},
-		{"no STARTTLS", "smtp", "forms:right@", "ada@example.com", smtptest.Options{User: "forms", Password: "right"}, false},
-		{"no login offered", "smtp", "forms:right@", "ada@example.com", smtptest.Options{StartTLS: true}, false},
+		{"no STARTTLS", "smtp", "forms:right@", "ada@example.com", serverOptions{User: "forms", Password: "right"}, false},
+		{"no login offered", "smtp", "forms:right@", "ada@example.com", serverOptions{StartTLS: true}, false},
 		{"unknown certificate", "smtp", "forms:right@", "ada@example.com", login, true},
-		{"unknown certificate, TLS", "smtps", "", "ada@example.com", smtptest.Options{TLS: true}, true},
-		{"TLS to a server without", "smtps", "", "ada@example.com", smtptest.Options{}, false},
-		{"unknown mailbox", "smtp", "", "nobody@example.com", smtptest.Options{StartTLS: true, Refuse: []string{"nobody@example.com"}}, false},
-		{"two addresses", "smtp", "", "ada@example.com, eve@example.com", smtptest.Options{StartTLS: true}, false},
-		{"no address", "smtp", "", "ada@example.com\r\nRCPT TO:<eve@example.com>", smtptest.Options{StartTLS: true}, false},
-		{"hangs at once", "smtp", "", "ada@example.com", smtptest.Options{StartTLS: true, Mute: true}, false},
-		{"hangs after the greeting", "smtp", "", "ada@example.com", smtptest.Options{StartTLS: true, MuteAfter: "220"}, false},
-		{"hangs in TLS", "smtps", "", "ada@example.com", smtptest.Options{TLS: true, Mute: true}, false},
+		{"unknown certificate, TLS", "smtps", "", "ada@example.com", serverOptions{TLS: true}, true},
+		{"TLS to a server without", "smtps", "", "ada@example.com", serverOptions{}, false},
+		{"unknown mailbox", "smtp", "", "nobody@example.com", serverOptions{StartTLS: true, Refuse: []string{"nobody@example.com"}}, false},
+		{"two addresses", "smtp", "", "ada@example.com, eve@example.com", serverOptions{StartTLS: true}, false},
+		{"no address", "smtp", "", "ada@example.com\r\nRCPT TO:<eve@example.com>", serverOptions{StartTLS: true}, false},
+		{"hangs at once", "smtp", "", "ada@example.com", serverOptions{StartTLS: true, Mute: true}, false},
+		{"hangs after the greeting", "smtp", "", "ada@example.com", serverOptions{StartTLS: true, MuteAfter: "220"}, false},
+		{"hangs in TLS", "smtps", "", "ada@example.com", serverOptions{TLS: true, Mute: true}, false},
 	} {
 		t.Run(x.label, func(t *testing.T) {
 			t.Parallel()
-			s := smtptest.New(t, x.server)
+			s := serve(t, x.server)
 			m := mailTo(t, s, x.scheme, x.login, "")
 			if x.server.Mute || x.server.MuteAfter != "" || x.scheme == "smtps" {
 				m.timeout = 300 * time.Millisecond
@@ -148,31 +145,13 @@ func TestMailFails(t *testing.T) {
 // A password is not sent unencrypted to another machine.
 func TestMailKeepsPasswordWithoutTLS(t *testing.T) {
 	t.Parallel()
-	s := smtptest.New(t, smtptest.Options{User: "forms", Password: "right"})
+	s := serve(t, serverOptions{User: "forms", Password: "right"})
 	m := mailTo(t, s, "smtp", "forms:right@", "?starttls=off")
 	m.host = "::ffff:127.0.0.1" // this machine, but not recognizable as such
 	err := m.Send(t.Context(), "ada@example.com", "Subject", "Text")
 	if err == nil || !strings.Contains(err.Error(), "unencrypted") || len(s.Mails()) != 0 {
 		t.Errorf("error %v, %d mails", err, len(s.Mails()))
 	}
-}
-
-// A mail that ends with its context leaves nothing behind.
-func TestMailEndsWithContext(t *testing.T) {
-	t.Parallel()
-	s := smtptest.New(t, smtptest.Options{StartTLS: true, MuteAfter: "220"})
-	ctx, cancel := context.WithCancel(t.Context())
-	sent := make(chan error, 1)
-	m := mailTo(t, s, "smtp", "", "")
-	go func() { sent <- m.Send(ctx, "ada@example.com", "Subject", "Text") }()
-	for s.Connections() == 0 {
-		runtime.Gosched()
-	}
-	cancel()
-	if err := <-sent; err == nil {
-		t.Error("sent to a server that hangs")
-	}
-	closed(t, s)
 }
 
 func TestMailAddresses(t *testing.T) {

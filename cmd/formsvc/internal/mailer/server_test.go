@@ -1,17 +1,12 @@
-// Package smtptest runs a real SMTP server on the loopback interface for the
-// tests of cmd/formsvc.
-package smtptest
+package mailer
 
 import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"net"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -19,8 +14,8 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Options configures the server. The zero value accepts every mail and has neither TLS nor logins.
-type Options struct {
+// serverOptions configures the server. The zero value accepts every mail and has neither TLS nor logins.
+type serverOptions struct {
 	TLS      bool // from the first byte on
 	StartTLS bool
 	// User and Password are required to send if they are not empty. A server without TLS offers the login too.
@@ -33,8 +28,8 @@ type Options struct {
 	MuteAfter string
 }
 
-// A Mail is an accepted mail.
-type Mail struct {
+// A received is an accepted mail.
+type received struct {
 	From string
 	To   []string
 	Text string // header and body
@@ -42,30 +37,30 @@ type Mail struct {
 	TLS  bool
 }
 
-// A Server keeps accepted mails in memory. It is safe for concurrent use.
-type Server struct {
-	opts Options
+// A server keeps accepted mails in memory. It is safe for concurrent use.
+type server struct {
+	opts serverOptions
 	addr string
 	cert *x509.Certificate
 
 	mu       sync.Mutex
-	mails    []Mail
+	mails    []received
 	sessions int
 }
 
-// New starts a server, which ends with the test.
-func New(tb testing.TB, opts Options) *Server {
+// serve starts a server, which ends with the test.
+func serve(tb testing.TB, opts serverOptions) *server {
 	tb.Helper()
-	s := &Server{opts: opts}
+	s := &server{opts: opts}
 	web := httptest.NewTLSServer(nil) // for its certificate, which is for 127.0.0.1
 	web.Close()
 	s.cert = web.Certificate()
-	server := smtp.NewServer(smtp.BackendFunc(s.session))
-	server.Domain, server.AllowInsecureAuth = "mail.example.com", true
-	server.ErrorLog = silent{}
+	listening := smtp.NewServer(smtp.BackendFunc(s.session))
+	listening.Domain, listening.AllowInsecureAuth = "mail.example.com", true
+	listening.ErrorLog = silent{}
 	config := &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	if opts.StartTLS {
-		server.TLSConfig = config
+		listening.TLSConfig = config
 	}
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -76,60 +71,46 @@ func New(tb testing.TB, opts Options) *Server {
 	if opts.TLS {
 		l = tls.NewListener(l, config)
 	}
-	tb.Cleanup(func() { _ = server.Close() })
-	go func() { _ = server.Serve(l) }()
+	tb.Cleanup(func() { _ = listening.Close() })
+	go func() { _ = listening.Serve(l) }()
 	return s
 }
 
-// Addr returns host and port.
-func (s *Server) Addr() string { return s.addr }
-
 // Roots returns the certificates that a client must trust.
-func (s *Server) Roots() *x509.CertPool {
+func (s *server) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.cert)
 	return pool
 }
 
-// RootsFile returns a file with the certificates of Roots.
-func (s *Server) RootsFile(tb testing.TB) string {
-	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "roots.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.cert.Raw})
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return path
-}
-
 // Mails returns the mails so far.
-func (s *Server) Mails() []Mail {
+func (s *server) Mails() []received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Mail(nil), s.mails...)
+	return append([]received(nil), s.mails...)
 }
 
 // Connections returns how many connections are open.
-func (s *Server) Connections() int {
+func (s *server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sessions
 }
 
-func (s *Server) count(n int) {
+func (s *server) count(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions += n
 }
 
-func (s *Server) session(c *smtp.Conn) (smtp.Session, error) {
+func (s *server) session(c *smtp.Conn) (smtp.Session, error) {
 	_, secure := c.TLSConnectionState()
-	return &session{server: s, mail: Mail{TLS: secure}}, nil
+	return &session{server: s, mail: received{TLS: secure}}, nil
 }
 
 type session struct {
-	server *Server
-	mail   Mail
+	server *server
+	mail   received
 }
 
 func (s *session) AuthMechanisms() []string {
@@ -192,7 +173,7 @@ func (silent) Println(...any)        {}
 type countingListener struct {
 	net.Listener
 
-	server *Server
+	server *server
 }
 
 // Accept waits for a connection.
@@ -209,7 +190,7 @@ func (l *countingListener) Accept() (net.Conn, error) {
 type countedConn struct {
 	net.Conn
 
-	server *Server
+	server *server
 	close  sync.Once
 	mute   bool
 }

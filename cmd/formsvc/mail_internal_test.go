@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+// A mailServer requires a login and keeps the mails that it gets. It is safe for concurrent use.
+type mailServer struct {
+	addr  string
+	mu    sync.Mutex
+	mails []string
+}
+
+func serveMail(t testing.TB) *mailServer {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mailServer{addr: l.Addr().String()}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{mailServer: m}, nil }))
+	server.AllowInsecureAuth = true
+	t.Cleanup(func() { _ = server.Close() })
+	go func() { _ = server.Serve(l) }()
+	return m
+}
+
+func (m *mailServer) list() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.mails)
+}
+
+type mailSession struct {
+	*mailServer
+	user string
+}
+
+func (s *mailSession) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+func (s *mailSession) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if user+":"+password != "forms:mail-password" {
+			return smtp.ErrAuthFailed
+		}
+		s.user = user
+		return nil
+	}), nil
+}
+
+func (s *mailSession) Mail(string, *smtp.MailOptions) error {
+	if s.user == "" {
+		return smtp.ErrAuthRequired
+	}
+	return nil
+}
+
+func (s *mailSession) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mails = append(s.mails, strings.ReplaceAll(string(text), "=\r\n", ""))
+	return err
+}
+
+func (*mailSession) Rcpt(string, *smtp.RcptOptions) error { return nil }
+func (*mailSession) Reset()                               {}
+func (*mailSession) Logout() error                        { return nil }
+
+// Failed deliveries are logged and mailed once to the account's contact, and sign-in links are mailed. No log has secrets.
+func TestServeMails(t *testing.T) {
+	t.Parallel()
+	mails := serveMail(t)
+	sh := newShell(t)
+	sh.env = environment{"FORMSVC_SMTP=smtp://forms:mail-password@" + mails.addr + "?starttls=off", "FORMSVC_MAIL_FROM=Forms <forms@example.com>"}
+	s := sh.serve(t, "--webhook-retries", "10ms,10ms,10ms")
+	s.do(t, "accounts", "contact", "default", "ops@example.com")
+	r := receive(t)
+	r.AnswerAlways(webhooktest.Reply{Status: 503})
+	uuid := s.hook(t, r.URL()+"/path-token", "response.created")
+	s.submit(t, s.campaign(t))
+	until(t, "a mail arrives", func() bool { return len(mails.list()) > 0 })
+	if n := len(arrived(t, r, 4)); n != 4 {
+		t.Errorf("%d attempts", n)
+	}
+	text := mails.list()[0]
+	contains(t, "the mail", text, "To: <ops@example.com>", "status 503", "webhooks deliveries "+uuid, "webhooks redeliver "+uuid, strings.TrimPrefix(r.URL(), "http://"))
+	line := s.log.wait(t.Context(), `\{[^\n]*"msg":"webhook delivery failed permanently"[^\n]*\}`)[0]
+	var failure struct {
+		Webhook, Event, Error string
+		Attempts, Status      int
+	}
+	if err := json.Unmarshal([]byte(line), &failure); err != nil || failure.Webhook != uuid || failure.Attempts != 4 || failure.Status != 503 || failure.Error != "status" {
+		t.Errorf("logged as %s (%v)", line, err)
+	}
+
+	// The mailed link needs a public address.
+	s.stop()
+	s = sh.serve(t, "--base-url", s.url)
+	browser := new(http.Client)
+	browser.Jar, _ = cookiejar.New(nil)
+	posted(t, browser, s.url+"/settings/sign-in", s.url+"/settings/sign-in/mail", url.Values{"email": {"ops@example.com"}})
+	until(t, "the link is mailed", func() bool { return len(mails.list()) == 2 })
+	contains(t, "the second mail", mails.list()[1], "/settings/sign-in/", "This link signs you in once")
+	lacks(t, "the log and the mail", s.log.String()+line+text, "mail-password", "path-token", testSecret, "/sign-in/")
+}
