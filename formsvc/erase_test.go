@@ -238,14 +238,40 @@ func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 	}
 }
 
+// The reply to a call about a signature loses its body, even if the event was pruned before.
+func TestEraseRepliesWithoutTheirEvents(t *testing.T) {
+	w := newWorld(t, func(o *formsvc.Options) { o.Retention = new(time.Hour) })
+	c := w.campaign()
+	r := w.submitted(&c)
+	svc := w.svc.Once(&formsvc.Once{AccountID: w.account, Key: "k", Reply: func(any) formsvc.Reply {
+		return formsvc.Reply{Status: 201, ResponseID: r.ID, Body: []byte(eve)}
+	}})
+	if _, err := svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: formsvc.User{Email: eve}}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(2 * time.Hour)
+	if _, err := w.svc.Prune(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if receipt, err := w.svc.Erasure.Person(w.ctx, w.account, eve); err != nil || receipt.Signatures != 1 || receipt.Events != 0 {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+	if reply, err := w.svc.Recall(w.ctx, w.account, "k"); err != nil || len(reply.Body) != 0 {
+		t.Errorf("the reply is %q, %v", reply.Body, err)
+	}
+}
+
 // Every atomic write is small, however much there is to erase.
 func TestErasureWritesInSmallBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.campaign()
 	const n = 250
-	for range n {
+	for range n - 3 {
 		w.submitted(&c)
+	}
+	for range 3 { // which don't fit on one page
+		w.submitted(&c, answer("a", strings.Repeat("x", 3<<20)))
 	}
 	receipt, err := w.svc.Erasure.Person(w.ctx, w.account, ada().Email)
 	if calls := w.store.count("Erase"); err != nil || receipt.Responses != n || receipt.Events != n || calls != 4 {

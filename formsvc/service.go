@@ -107,7 +107,6 @@ type core struct {
 	store        Store
 	bound        bool         // whether the store is bound to a transaction, which may be rolled back
 	owned        *atomic.Bool // whether the blob store was claimed
-	blocks       *sync.Pool   // of *[BlockSize]byte
 	now          func() time.Time
 	newReference func(time.Time) string
 	retention    time.Duration
@@ -168,7 +167,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
 	c := &core{
-		Options: o, store: store, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, newReference: reference,
+		Options: o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, retention: retention, quota: quota,
 		maxKeys: valueOf(o.MaxKeys, DefaultMaxKeys), maxCampaigns: valueOf(o.MaxCampaigns, DefaultMaxCampaigns),
 		uses: newBoundedMap[ID, KeyUse](keysRemembered, nil), inFlight: new(sync.Map), followers: new(followers),
