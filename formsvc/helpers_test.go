@@ -79,10 +79,10 @@ type watchedStore struct {
 	alter  func(*formsvc.File)                 // changes returned files of all accounts; may be nil
 	twice  bool                                // calls decide twice, as a store may
 
-	mu      sync.Mutex
-	calls   map[string]int
-	seen    formsvc.EventPosition // of the last take
-	pages   []int // numbers of responses on the pages that were read
+	mu    sync.Mutex
+	calls map[string]int
+	seen  formsvc.EventPosition // of the last take
+	pages []int                 // numbers of responses on the pages that were read
 }
 
 func (s *watchedStore) enter(method string) error {
