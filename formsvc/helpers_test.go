@@ -242,14 +242,6 @@ func (w *world) campaign(modules ...formsvc.Module) formsvc.Campaign {
 	return c
 }
 
-func campaignKey(c *formsvc.Campaign) formsvc.CampaignKey {
-	return formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID}
-}
-
-func responseKey(r *formsvc.Response) formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
-}
-
 // ada returns a valid user.
 func ada() formsvc.User {
 	return formsvc.User{Email: "ada@example.com", FirstName: "Ada", LastName: "Lovelace"}
@@ -274,7 +266,7 @@ func (w *world) submitted(c *formsvc.Campaign, answers ...formsvc.Answer) formsv
 }
 
 func (w *world) update(r *formsvc.Response, patch formsvc.ResponsePatch) (formsvc.Response, error) {
-	return w.svc.Responses.Update(w.ctx, responseKey(r), patch)
+	return w.svc.Responses.Update(w.ctx, r.Key(), patch)
 }
 
 func (w *world) updated(r *formsvc.Response, patch formsvc.ResponsePatch) formsvc.Response {

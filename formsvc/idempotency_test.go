@@ -57,13 +57,13 @@ func TestOnce(t *testing.T) {
 			return svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: r.User})
 		},
 		"file": func(svc *formsvc.Service) (any, error) {
-			return svc.Files.Upload(w.ctx, responseKey(&r), formsvc.FileInput{Content: strings.NewReader("x")})
+			return svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("x")})
 		},
 		"comment": func(svc *formsvc.Service) (any, error) {
-			return svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"})
+			return svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: "x"})
 		},
 		"signature": func(svc *formsvc.Service) (any, error) {
-			return svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: r.User})
+			return svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: r.User})
 		},
 		"webhook":      func(svc *formsvc.Service) (any, error) { return subscribe(svc, "https://example.com/new") },
 		"same webhook": func(svc *formsvc.Service) (any, error) { return subscribe(svc, hook.URL) },
@@ -182,7 +182,7 @@ func TestExamineStoresNothing(t *testing.T) {
 	in := func(content io.Reader) formsvc.FileInput {
 		return formsvc.FileInput{Name: "../a.txt", ContentType: "Text/Plain", Module: "m", Content: content}
 	}
-	want, err := w.svc.Files.Upload(w.ctx, responseKey(&w.response), in(strings.NewReader("content")))
+	want, err := w.svc.Files.Upload(w.ctx, w.response.Key(), in(strings.NewReader("content")))
 	if err != nil {
 		t.Fatal(err)
 	}

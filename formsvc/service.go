@@ -16,7 +16,7 @@ import (
 
 // A Service is the entry point of the domain; each field is the service of one kind of record. It
 // is safe for concurrent use, by any number of processes on one store. It starts no goroutine that
-// outlives a call or the reader that [Files.Open] returned; [Service.Run] does the regular work.
+// outlives a call; [Service.Run] does the regular work.
 //
 // It caches campaigns and keys. A new response is checked against the cached campaign. It is
 // accepted only if the store finds that campaign unchanged when it writes, and refused only after a

@@ -32,15 +32,15 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 			return err
 		},
 		"Responses.Update": func() error {
-			_, err := svc.Responses.Update(ctx, responseKey(&r), formsvc.ResponsePatch{Status: &status, FirstName: &name})
+			_, err := svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: &status, FirstName: &name})
 			return err
 		},
 		"Files.Upload": func() error {
-			_, err := svc.Files.Upload(ctx, responseKey(&r), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})
+			_, err := svc.Files.Upload(ctx, r.Key(), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})
 			return err
 		},
 		"Signatures.Create": func() error {
-			_, err := svc.Signatures.Create(ctx, responseKey(&r), formsvc.SignatureInput{Signer: ada()})
+			_, err := svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})
 			return err
 		},
 		"Webhooks.Test": func() error {
