@@ -58,23 +58,18 @@ const (
 		`"updatedAt":"2026-11-21T08:31:00.123Z","completedAt":"2026-11-21T08:31:00.123Z"}`
 )
 
-func goldenUnits(w *world) formsvc.Response {
-	w.tb.Helper()
+func TestPayloadBytes(t *testing.T) {
+	w := newWorld(t)
 	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Grant \"A/B\" <é>\n"})
 	if err != nil {
-		w.tb.Fatal(err)
+		t.Fatal(err)
 	}
 	r := w.submitted(&c, answer("a", "1", "\x01"), answer("b/c"))
 	w.clock.add(time.Minute)
-	return w.updated(&r, formsvc.ResponsePatch{
+	w.updated(&r, formsvc.ResponsePatch{
 		Status: new("completed"), FirstName: new("Augusta"),
 		Answers: []formsvc.AnswerPatch{{Answer: answer("b/c", "🌍")}},
 	})
-}
-
-func TestPayloadBytes(t *testing.T) {
-	w := newWorld(t)
-	goldenUnits(w)
 	want := []string{goldenCreated, goldenUpdated, goldenStatusChanged, goldenCompleted}
 	events := w.store.take()
 	if len(events) != len(want) {

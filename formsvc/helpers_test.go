@@ -359,14 +359,3 @@ func running(svc *formsvc.Service) (stop func()) {
 		<-done
 	}
 }
-
-func eventually(tb testing.TB, what string, done func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for begun := time.Now(); !done(); <-tick.C {
-		if time.Since(begun) > 2*time.Minute {
-			tb.Fatalf("%s: never", what)
-		}
-	}
-}
