@@ -216,7 +216,7 @@ func TestDeleteKeepsBlobsOfAnotherDatabase(t *testing.T) {
 	w.unmark()
 	w.mark(string(formsvc.NewID(start())))
 	svc := w.again()
-	if err := svc.Responses.Delete(w.ctx, responseKey(&w.response), 0); err != nil {
+	if err := svc.Responses.Delete(w.ctx, w.response.Key(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(f.ID)}) {

@@ -61,7 +61,7 @@ func TestCampaignInput(t *testing.T) {
 			_, err := w.svc.Campaigns.Create(w.ctx, w.account, c.in)
 			wantFaults(t, err, c.want...)
 			made := w.campaign()
-			_, err = w.svc.Campaigns.Replace(w.ctx, campaignKey(&made), c.in, 0)
+			_, err = w.svc.Campaigns.Replace(w.ctx, made.Key(), c.in, 0)
 			wantFaults(t, err, c.want...)
 		})
 	}
@@ -118,7 +118,7 @@ func TestCampaignDefaults(t *testing.T) {
 	if in.Modules[0].Type != "" {
 		t.Error("the caller's modules were changed")
 	}
-	if got, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&c)); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := w.svc.Campaigns.Get(w.ctx, c.Key()); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Get returns %+v, %v", got, err)
 	}
 }
@@ -134,7 +134,7 @@ func TestReplaceCampaign(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.add(time.Minute)
-	got, err := w.svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "bare"}, 1)
+	got, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "bare"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +149,13 @@ func TestReplaceCampaign(t *testing.T) {
 		ifVersion int64
 		want      error
 	}{{1, formsvc.ErrStale}, {3, formsvc.ErrStale}, {-1, formsvc.ErrStale}, {2, nil}, {0, nil}} {
-		before, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&got))
+		before, err := w.svc.Campaigns.Get(w.ctx, got.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.svc.Campaigns.Replace(w.ctx, campaignKey(&got), full, c.ifVersion)
+		_, err = w.svc.Campaigns.Replace(w.ctx, got.Key(), full, c.ifVersion)
 		wantError(t, err, c.want)
-		after, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&got))
+		after, err := w.svc.Campaigns.Get(w.ctx, got.Key())
 		if err != nil || reflect.DeepEqual(before, after) != (c.want != nil) {
 			t.Errorf("version %d: before %+v, after %+v, %v", c.ifVersion, before, after, err)
 		}
@@ -169,7 +169,7 @@ func TestChangingAReturnedCampaignHasNoEffect(t *testing.T) {
 	in := formsvc.CampaignInput{Title: "x", Modules: []formsvc.Module{
 		{Name: "a", Type: formsvc.ChoiceModule, Options: []string{"yes"}},
 	}}
-	got, err := w.svc.Campaigns.Replace(w.ctx, campaignKey(&c), in, 0)
+	got, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), in, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,16 +22,16 @@ func TestCreateComment(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
-	if _, err := w.svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "x", Status: formsvc.CampaignClosed}, 0); err != nil {
+	if _, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "x", Status: formsvc.CampaignClosed}, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.store.take()
 	long := " " + strings.Repeat("\U0001F600", formsvc.MaxComment-2) + "\n"
-	one, err := w.svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: long, Author: strings.Repeat("ä", 200)})
+	one, err := w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: long, Author: strings.Repeat("ä", 200)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := w.svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "<b>\"x\"</b>\n"})
+	two, err := w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: "<b>\"x\"</b>\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestCreateComment(t *testing.T) {
 	if got := string(two.AppendJSON(nil)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if after, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || after != r {
+	if after, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || after != r {
 		t.Errorf("the response is %+v, %v", after, err)
 	}
 	if events := w.events(); len(events) != 1 { // response.created
@@ -74,7 +74,7 @@ func TestCreateCommentRefusesInvalidInput(t *testing.T) {
 		{formsvc.CommentInput{Body: "a\x00"}, []string{"/body nul_not_allowed"}},
 		{formsvc.CommentInput{Body: "\xff", Author: strings.Repeat("ä", 201)}, []string{"/body invalid_utf8", "/author too_long"}},
 	} {
-		_, err := w.svc.Comments.Create(w.ctx, responseKey(&r), x.in)
+		_, err := w.svc.Comments.Create(w.ctx, r.Key(), x.in)
 		wantFaults(t, err, x.want...)
 	}
 	if list := w.comments(&r); len(list) != 0 {

@@ -328,9 +328,19 @@ func (p *person) responses(ctx context.Context) iter.Seq2[*Response, error] {
 	campaigns := records(erasePages(), func(page PageQuery) (Page[Campaign], error) {
 		return p.store.Campaigns(ctx, CampaignQuery{AccountID: p.account, Page: page})
 	})
-	return flat(campaigns, func(c *Campaign) iter.Seq2[*Response, error] {
-		return p.responsesOf(ctx, c.Key(), ResponseFilter{Email: p.email, AnyCase: true})
-	})
+	return func(yield func(*Response, error) bool) {
+		for c, err := range campaigns {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for r, err := range p.responsesOf(ctx, c.Key(), ResponseFilter{Email: p.email, AnyCase: true}) {
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // responsesOf yields the responses of a campaign that match the filter, oldest first.

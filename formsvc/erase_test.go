@@ -67,10 +67,10 @@ func TestEraseRefusesInvalidInput(t *testing.T) {
 	_, err := g.svc.Erasure.Person(g.ctx, formsvc.FloorID(start()), eve)
 	wantError(t, err, formsvc.ErrNotFound)
 	for _, age := range []time.Duration{0, -time.Hour} {
-		_, err := g.svc.Erasure.Older(g.ctx, campaignKey(&g.campaigns[0]), age)
+		_, err := g.svc.Erasure.Older(g.ctx, g.campaigns[0].Key(), age)
 		wantFaults(t, errors.Unwrap(err), "/age invalid_value")
 	}
-	key := campaignKey(&g.campaigns[0])
+	key := g.campaigns[0].Key()
 	key.ID = formsvc.FloorID(start())
 	_, err = g.svc.Erasure.Older(g.ctx, key, time.Hour)
 	wantError(t, err, formsvc.ErrNotFound)
@@ -228,7 +228,7 @@ func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 	g := newGuestbook(t)
 	for _, email := range []string{address, strings.ToLower(address)} {
 		in := formsvc.SignatureInput{Signer: formsvc.User{Email: email}}
-		if _, err := g.svc.Signatures.Create(g.ctx, responseKey(&g.others[0]), in); err != nil {
+		if _, err := g.svc.Signatures.Create(g.ctx, g.others[0].Key(), in); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -238,14 +238,40 @@ func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 	}
 }
 
+// The reply to a call about a signature loses its body, even if the event was pruned before.
+func TestEraseRepliesWithoutTheirEvents(t *testing.T) {
+	w := newWorld(t, func(o *formsvc.Options) { o.Retention = new(time.Hour) })
+	c := w.campaign()
+	r := w.submitted(&c)
+	svc := w.svc.Once(&formsvc.Once{AccountID: w.account, Key: "k", Reply: func(any) formsvc.Reply {
+		return formsvc.Reply{Status: 201, ResponseID: r.ID, Body: []byte(eve)}
+	}})
+	if _, err := svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: eve}}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(2 * time.Hour)
+	if _, err := w.svc.Prune(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if receipt, err := w.svc.Erasure.Person(w.ctx, w.account, eve); err != nil || receipt.Signatures != 1 || receipt.Events != 0 {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+	if reply, err := w.svc.Recall(w.ctx, w.account, "k"); err != nil || len(reply.Body) != 0 {
+		t.Errorf("the reply is %q, %v", reply.Body, err)
+	}
+}
+
 // Every atomic write is small, however much there is to erase.
 func TestErasureWritesInSmallBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.campaign()
 	const n = 250
-	for range n {
+	for range n - 3 {
 		w.submitted(&c)
+	}
+	for range 3 { // which don't fit on one page
+		w.submitted(&c, answer("a", strings.Repeat("x", 3<<20)))
 	}
 	receipt, err := w.svc.Erasure.Person(w.ctx, w.account, ada().Email)
 	if calls := w.store.count("Erase"); err != nil || receipt.Responses != n || receipt.Events != n || calls != 4 {
@@ -267,12 +293,12 @@ func TestOlderErasesOldResponses(t *testing.T) {
 	g.submitted(&c)
 	age := g.clock.Now().Sub(made[2].CreatedAt) // exactly that old, so it stays
 	audited := len(g.trail())
-	receipt, err := g.svc.As("tester").Erasure.Older(g.ctx, campaignKey(&c), age)
+	receipt, err := g.svc.As("tester").Erasure.Older(g.ctx, c.Key(), age)
 	want := counts{responses: 2, files: 1, events: 4}
 	if err != nil || countsOf(&receipt) != want || receipt.CampaignID != c.ID || !receipt.Before.Equal(made[2].CreatedAt) {
 		t.Errorf("%+v, %v; want %+v", receipt, err, want)
 	}
-	got, err := g.svc.Campaigns.Get(g.ctx, campaignKey(&c))
+	got, err := g.svc.Campaigns.Get(g.ctx, c.Key())
 	if err != nil || got.ResponseCount != 3 || len(g.shelf.keys(t)) != blobs-1 {
 		t.Errorf("%d responses and %d blobs are left, %v", got.ResponseCount, len(g.shelf.keys(t)), err)
 	}
@@ -283,13 +309,13 @@ func TestOlderErasesOldResponses(t *testing.T) {
 		t.Errorf("the audit trail has %+v", entries)
 	}
 	for i, r := range made {
-		_, err := g.svc.Responses.Get(g.ctx, responseKey(&r))
+		_, err := g.svc.Responses.Get(g.ctx, r.Key())
 		if gone := errors.Is(err, formsvc.ErrNotFound); gone != (i < 2) {
 			t.Errorf("response %d: %v", i, err)
 		}
 	}
 	for i := range g.others {
-		if _, err := g.svc.Responses.Get(g.ctx, responseKey(&g.others[i])); err != nil {
+		if _, err := g.svc.Responses.Get(g.ctx, g.others[i].Key()); err != nil {
 			t.Errorf("a response of another campaign: %v", err)
 		}
 	}

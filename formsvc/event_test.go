@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// parsed takes the written events and parses their payloads as a receiver does.
+// parsed takes the new events and parses their payloads as a receiver does.
 func (w *world) parsed() []webhook.Event {
 	w.tb.Helper()
 	var list []webhook.Event
@@ -58,23 +58,18 @@ const (
 		`"updatedAt":"2026-11-21T08:31:00.123Z","completedAt":"2026-11-21T08:31:00.123Z"}`
 )
 
-func goldenUnits(w *world) formsvc.Response {
-	w.tb.Helper()
+func TestPayloadBytes(t *testing.T) {
+	w := newWorld(t)
 	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Grant \"A/B\" <é>\n"})
 	if err != nil {
-		w.tb.Fatal(err)
+		t.Fatal(err)
 	}
 	r := w.submitted(&c, answer("a", "1", "\x01"), answer("b/c"))
 	w.clock.add(time.Minute)
-	return w.updated(&r, formsvc.ResponsePatch{
+	w.updated(&r, formsvc.ResponsePatch{
 		Status: new("completed"), FirstName: new("Augusta"),
 		Answers: []formsvc.AnswerPatch{{Answer: answer("b/c", "🌍")}},
 	})
-}
-
-func TestPayloadBytes(t *testing.T) {
-	w := newWorld(t)
-	goldenUnits(w)
 	want := []string{goldenCreated, goldenUpdated, goldenStatusChanged, goldenCompleted}
 	events := w.store.take()
 	if len(events) != len(want) {
@@ -99,7 +94,7 @@ func TestPayloadIsTruncatedAboveTheLimit(t *testing.T) {
 		if got, _ := r.Answers.Get("a"); len(got) != 1 || got[0] != value {
 			t.Error("the response itself is cut")
 		}
-		payload := w.store.written[0].Payload
+		payload := w.events()[len(w.events())-1].Payload
 		e := w.parsed()[0]
 		if over == 0 {
 			if len(payload) != formsvc.MaxPayload || e.Data.Truncated || e.Data.Response.Responses["a"].Value[0] != value {
@@ -155,7 +150,7 @@ func TestPayloadWithTooManyChanges(t *testing.T) {
 		patch.Answers = append(patch.Answers, formsvc.AnswerPatch{Answer: answer(name)})
 	}
 	w.updated(&r, patch)
-	payload := w.store.written[0].Payload
+	payload := w.events()[len(w.events())-1].Payload
 	e := w.parsed()[0]
 	if len(payload) > formsvc.MaxPayload || e.Type != webhook.ResponseUpdated || !e.Data.Truncated || e.Data.Changes != nil {
 		t.Errorf("%d bytes, truncated %t, %d changes", len(payload), e.Data.Truncated, len(e.Data.Changes))

@@ -9,84 +9,57 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// pagedStore records the pages of responses that are read.
-type pagedStore struct {
-	formsvc.Store
-	pages  []int // how many responses each had
-	before func(pages int) error
-}
-
-func (s *pagedStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
-	if s.before != nil {
-		if err := s.before(len(s.pages)); err != nil {
-			return formsvc.Page[formsvc.Response]{}, err
-		}
+func (s *watchedStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
+	if err := s.enter("Responses"); err != nil {
+		return formsvc.Page[formsvc.Response]{}, err
 	}
 	page, err := s.Store.Responses(ctx, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.pages = append(s.pages, len(page.Items))
 	return page, err
 }
 
 type exporting struct {
-	*testing.T
-	store    *pagedStore
-	svc      *formsvc.Service
+	*world
 	campaign formsvc.Campaign
 }
 
-func newExporting(t *testing.T, modules ...string) *exporting {
-	t.Helper()
-	x := &exporting{T: t, store: &pagedStore{Store: memory.New()}}
-	var err error
-	if x.svc, err = formsvc.New(x.store, nil); err != nil {
-		t.Fatal(err)
-	}
-	account, err := x.svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := formsvc.CampaignInput{Title: "c"}
-	for _, name := range modules {
-		in.Modules = append(in.Modules, formsvc.Module{Name: name, Type: "text"})
-	}
-	if x.campaign, err = x.svc.Campaigns.Create(t.Context(), account.ID, in); err != nil {
-		t.Fatal(err)
-	}
-	return x
+func newExporting(t *testing.T) *exporting {
+	w := newWorld(t)
+	return &exporting{w, w.campaign()}
 }
 
+// add creates a response with answers to these modules.
 func (x *exporting) add(names ...string) formsvc.ID {
-	x.Helper()
-	in := formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}
+	x.tb.Helper()
+	var answers []formsvc.Answer
 	for _, name := range names {
-		in.Answers = append(in.Answers, formsvc.Answer{Name: name, Value: []string{"x"}})
+		answers = append(answers, answer(name, "x"))
 	}
-	r, err := x.svc.Responses.Create(x.Context(), x.campaign.Key(), in)
-	if err != nil {
-		x.Fatal(err)
-	}
-	return r.ID
+	return x.submitted(&x.campaign, answers...).ID
 }
 
 func (x *exporting) begin(page formsvc.PageQuery, filter formsvc.ResponseFilter) *formsvc.Export {
-	x.Helper()
-	e, err := x.svc.Responses.Export(x.Context(), formsvc.ResponseQuery{
-		AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, Page: page, Filter: filter,
+	x.tb.Helper()
+	e, err := x.svc.Responses.Export(x.ctx, formsvc.ResponseQuery{
+		AccountID: x.account, CampaignID: x.campaign.ID, Page: page, Filter: filter,
 	})
 	if err != nil {
-		x.Fatal(err)
+		x.tb.Fatal(err)
 	}
+	x.store.disturb(nil)
+	x.store.pages = nil
 	return e
 }
 
 func (x *exporting) all(e *formsvc.Export) (ids []formsvc.ID) {
-	x.Helper()
-	for r, err := range e.All(x.Context()) {
+	x.tb.Helper()
+	for r, err := range e.All(x.ctx) {
 		if err != nil {
-			x.Fatal(err)
+			x.tb.Fatal(err)
 		}
 		ids = append(ids, r.ID)
 	}
@@ -115,17 +88,15 @@ func TestExport(t *testing.T) {
 			}
 			e := x.begin(page, formsvc.ResponseFilter{})
 			x.add("late") // before and between the pages
-			pages := 0
-			x.store.before = func(int) error {
-				if pages++; pages < 10 {
+			x.store.disturb(func(method string, call int) error {
+				if method == "Responses" && call < 10 {
 					x.add("late")
 				}
 				return nil
-			}
+			})
 			if got := x.all(e); !slices.Equal(got, want[at+1:]) {
 				t.Errorf("ascending %t after %d: %d responses, want %d", ascending, at, len(got), len(want)-at-1)
 			}
-			x.store.before = nil
 			x.deleteAfter(want[2_999], want[0])
 		}
 	}
@@ -133,11 +104,11 @@ func TestExport(t *testing.T) {
 
 // deleteAfter deletes the responses that are newer than both.
 func (x *exporting) deleteAfter(a, b formsvc.ID) {
-	x.Helper()
+	x.tb.Helper()
 	for _, id := range x.all(x.begin(formsvc.PageQuery{Ascending: true, After: max(a, b)}, formsvc.ResponseFilter{})) {
 		key := formsvc.ResponseKey{AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, ID: id}
-		if err := x.svc.Responses.Delete(x.Context(), key, 0); err != nil {
-			x.Fatal(err)
+		if err := x.svc.Responses.Delete(x.ctx, key, 0); err != nil {
+			x.tb.Fatal(err)
 		}
 	}
 }
@@ -150,14 +121,9 @@ func TestExportPages(t *testing.T) {
 	}
 	large := formsvc.Answer{Name: "a", Value: []string{strings.Repeat("x", 200<<10)}}
 	for range 20 {
-		if _, err := x.svc.Responses.Create(t.Context(), x.campaign.Key(), formsvc.ResponseInput{
-			User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{large},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		x.submitted(&x.campaign, large)
 	}
 	e := x.begin(formsvc.PageQuery{Ascending: true}, formsvc.ResponseFilter{})
-	x.store.pages = nil
 	if got := x.all(e); len(got) != 2_020 {
 		t.Errorf("%d responses", len(got))
 	}
@@ -174,13 +140,13 @@ func TestExportReturnsTheStoresError(t *testing.T) {
 		x.add()
 	}
 	e := x.begin(formsvc.PageQuery{}, formsvc.ResponseFilter{})
-	x.store.pages = nil
-	x.store.before = func(pages int) error {
-		if pages == 1 {
+	second := func(method string, call int) error {
+		if method == "Responses" && call == 2 {
 			return formsvc.ErrUnavailable
 		}
 		return nil
 	}
+	x.store.disturb(second)
 	got, failures := 0, 0
 	for r, err := range e.All(t.Context()) {
 		if err == nil && failures == 0 && r != nil {
@@ -192,12 +158,9 @@ func TestExportReturnsTheStoresError(t *testing.T) {
 	if got == 0 || got >= 100 || failures != 1 {
 		t.Errorf("%d responses, %d errors", got, failures)
 	}
-	x.store.pages = nil
+	x.store.disturb(second)
 	if _, ok, err := e.Columns(t.Context(), 10); ok || !errors.Is(err, formsvc.ErrUnavailable) {
 		t.Errorf("Columns: %t, %v", ok, err)
-	}
-	if _, err := x.svc.Responses.Export(t.Context(), formsvc.ResponseQuery{AccountID: x.campaign.AccountID, CampaignID: x.campaign.AccountID}); !errors.Is(err, formsvc.ErrNotFound) {
-		t.Errorf("an unknown campaign: %v", err)
 	}
 }
 
@@ -207,11 +170,8 @@ func TestExportColumns(t *testing.T) {
 		x.add(names...)
 	}
 	last := x.add("only here")
-	if _, err := x.svc.Responses.Update(t.Context(), formsvc.ResponseKey{
-		AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, ID: last,
-	}, formsvc.ResponsePatch{Status: new("validated")}); err != nil {
-		t.Fatal(err)
-	}
+	w := x.world
+	w.updated(&formsvc.Response{AccountID: w.account, CampaignID: x.campaign.ID, ID: last}, formsvc.ResponsePatch{Status: new("validated")})
 	columns := func(after formsvc.ID, filter formsvc.ResponseFilter, limit int, want ...string) {
 		t.Helper()
 		got, ok, err := x.begin(formsvc.PageQuery{After: after}, filter).Columns(t.Context(), limit)
@@ -229,7 +189,7 @@ func TestExportColumns(t *testing.T) {
 	for _, name := range []string{"z", "new", "a"} {
 		in.Modules = append(in.Modules, formsvc.Module{Name: name, Type: "text"})
 	}
-	if _, err := x.svc.Campaigns.Replace(t.Context(), formsvc.CampaignKey{AccountID: x.campaign.AccountID, ID: x.campaign.ID}, in, 0); err != nil {
+	if _, err := x.svc.Campaigns.Replace(t.Context(), x.campaign.Key(), in, 0); err != nil {
 		t.Fatal(err)
 	}
 	columns("", everything, 7, "z", "new", "a", "b", "c", "d", "only here")

@@ -17,9 +17,3 @@ const LargestCached = largestRemembered
 
 // NewIDGenerator returns the default of [Options.NewID].
 func NewIDGenerator() func(time.Time) ID { return new(idGenerator).next }
-
-// CheckValue returns the fault code of the value for the module, or "".
-func CheckValue(m *Module, value string) string {
-	code, _ := m.checkValue(value)
-	return code
-}

@@ -171,7 +171,7 @@ func TestUploadChecksTheResponseFirst(t *testing.T) {
 		func(k *formsvc.ResponseKey) { k.CampaignID = k.ID },
 		func(k *formsvc.ResponseKey) { k.AccountID = other.ID },
 	} {
-		key := responseKey(&w.response)
+		key := w.response.Key()
 		edit(&key)
 		_, err := w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: iotest.ErrReader(errors.New("was read"))})
 		wantError(t, err, formsvc.ErrNotFound)
@@ -233,7 +233,7 @@ func TestUploadToADeletedResponse(t *testing.T) {
 	w := newFileWorld(t)
 	_, err := w.upload(formsvc.FileInput{
 		Content:  bytes.NewReader(pattern(10)),
-		Complete: func(*formsvc.FileInput) error { return w.svc.Responses.Delete(w.ctx, responseKey(&w.response), 0) },
+		Complete: func(*formsvc.FileInput) error { return w.svc.Responses.Delete(w.ctx, w.response.Key(), 0) },
 	})
 	wantError(t, err, formsvc.ErrNotFound)
 	if keys := w.shelf.keys(t); len(keys) > 0 {
@@ -246,7 +246,7 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	c := w.campaign()
 	r := w.submitted(&c)
 	f := formsvc.File{}
-	_, upload := w.svc.Files.Upload(w.ctx, responseKey(&r), formsvc.FileInput{Content: strings.NewReader("")})
+	_, upload := w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("")})
 	_, get := w.svc.Files.Get(w.ctx, fileKey(&f))
 	_, open := w.svc.Files.Open(w.ctx, &f, 0, -1)
 	_, list := w.svc.Files.List(w.ctx, formsvc.FileQuery{})
@@ -255,7 +255,7 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	for _, err := range []error{upload, get, open, list, sweep, verify} {
 		wantError(t, err, errors.ErrUnsupported)
 	}
-	if err := errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, responseKey(&r), 0)); err != nil {
+	if err := errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, r.Key(), 0)); err != nil {
 		t.Error(err)
 	}
 }
@@ -314,17 +314,17 @@ func TestDeleteResponse(t *testing.T) {
 	gone := w.response
 	w.response = w.submitted(&c)
 	stays := w.uploaded(pattern(30))
-	if err := w.svc.Responses.Delete(w.ctx, responseKey(&gone), 0); err != nil {
+	if err := w.svc.Responses.Delete(w.ctx, gone.Key(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(stays.ID)}) {
 		t.Errorf("blobs %q", keys)
 	}
-	wantError(t, w.svc.Responses.Delete(w.ctx, responseKey(&gone), 0), formsvc.ErrNotFound)
-	wantError(t, w.svc.Responses.Delete(w.ctx, responseKey(&w.response), 7), formsvc.ErrStale)
+	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), 0), formsvc.ErrNotFound)
+	wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), 7), formsvc.ErrStale)
 
 	// Blobs stay if the transaction may still be rolled back.
-	if err := w.svc.With(w.store).Responses.Delete(w.ctx, responseKey(&w.response), 0); err != nil {
+	if err := w.svc.With(w.store).Responses.Delete(w.ctx, w.response.Key(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if keys := w.shelf.keys(t); len(keys) != 1 {
@@ -344,7 +344,7 @@ func TestDeleteResponseRaisesItsEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.svc.As("key x").Responses.Delete(w.ctx, responseKey(&r), r.Version); err != nil {
+	if err := w.svc.As("key x").Responses.Delete(w.ctx, r.Key(), r.Version); err != nil {
 		t.Fatal(err)
 	}
 	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseDeleted}})

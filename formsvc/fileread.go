@@ -3,14 +3,15 @@ package formsvc
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"hash/crc32"
 	"io"
 	"io/fs"
 	"iter"
-	"sync"
 )
 
 // Open returns a reader of length bytes of a file's content, from the byte offset on; a negative
@@ -51,26 +52,25 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64, hash boo
 		return nil, fmt.Errorf("%w: the blob has %d bytes instead of %d", ErrCorrupt, info.Size, f.Size)
 	}
 	c := &content{
-		body: body, file: f, pool: s.s.blocks, next: first / BlockSize, skip: int(offset - first), left: end - offset,
+		body: body, file: f, next: first / BlockSize, skip: int(offset - first), left: end - offset,
 	}
 	if hash && offset == 0 && end == f.Size {
-		c.hasher = newBlockHasher()
+		c.hash = sha256.New()
 	}
 	return c, nil
 }
 
 // A content reads a part of a file block by block.
 type content struct {
-	body   io.ReadCloser
-	file   *File
-	pool   *sync.Pool       // of *[BlockSize]byte
-	hasher *blockHasher     // nil unless the whole file is read and its hash compared
-	next   int64            // the block to be read next
-	skip   int              // bytes of the first block that were not asked for
-	left   int64            // bytes still to be returned
-	room   *[BlockSize]byte // holds the current block; nil before the first and after Close
-	block  []byte           // what is left of it
-	err    error
+	body  io.ReadCloser
+	file  *File
+	hash  hash.Hash // SHA-256; nil unless the whole file is read and its hash compared
+	next  int64     // the block to be read next
+	skip  int       // bytes of the first block that were not asked for
+	left  int64     // bytes still to be returned
+	room  []byte    // for a block; nil before the first one
+	block []byte    // what is left of the current one
+	err   error
 }
 
 // Read implements io.Reader.
@@ -94,10 +94,6 @@ func (c *content) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (c *content) Close() error {
-	if c.room != nil {
-		c.pool.Put(c.room)
-		c.room, c.block = nil, nil
-	}
 	c.err = cmp.Or(c.err, fs.ErrClosed)
 	return c.body.Close()
 }
@@ -105,7 +101,7 @@ func (c *content) Close() error {
 // load reads the next block and compares it with its checksum.
 func (c *content) load() error {
 	if c.room == nil {
-		c.room = c.pool.Get().(*[BlockSize]byte)
+		c.room = make([]byte, min(BlockSize, c.file.Size))
 	}
 	block := c.room[:min(BlockSize, c.file.Size-c.next*BlockSize)]
 	if _, err := io.ReadFull(c.body, block); err != nil {
@@ -119,12 +115,10 @@ func (c *content) load() error {
 		return fmt.Errorf("%w: the block at byte %d has another checksum", ErrCorrupt, c.next*BlockSize)
 	}
 	c.next++
-	if c.hasher != nil {
-		c.hasher.write(block)
-		if c.next*BlockSize >= c.file.Size {
-			if digest, _ := c.hasher.finish(); digest != c.file.SHA256 {
-				return fmt.Errorf("%w: it has another hash", ErrCorrupt)
-			}
+	if c.hash != nil {
+		_, _ = c.hash.Write(block) // never fails
+		if c.next*BlockSize >= c.file.Size && [sha256.Size]byte(c.hash.Sum(nil)) != c.file.SHA256 {
+			return fmt.Errorf("%w: it has another hash", ErrCorrupt)
 		}
 	}
 	c.block = block[c.skip:]

@@ -103,13 +103,13 @@ func TestFollowEveryEventAtOnce(t *testing.T) {
 			status := formsvc.StatusCompleted
 			w.updated(&r, formsvc.ResponsePatch{Status: &status})
 			wantTypes(t, calls, webhook.ResponseStatusChanged, webhook.ResponseCompleted)
-			if _, err := w.svc.Files.Upload(w.ctx, responseKey(&r), formsvc.FileInput{
+			if _, err := w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{
 				Name: "a.txt", Content: strings.NewReader("a"),
 			}); err != nil {
 				t.Fatal(err)
 			}
 			wantTypes(t, calls, webhook.FileUploaded)
-			if _, err := w.svc.As("somebody").Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: ada()}); err != nil {
+			if _, err := w.svc.As("somebody").Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}); err != nil {
 				t.Fatal(err)
 			}
 			wantTypes(t, calls, webhook.SignatureCompleted)

@@ -96,12 +96,12 @@ func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
 // attach adds a file, a comment and a signature of another person.
 func (g *guestbook) attach(r *formsvc.Response) {
 	g.tb.Helper()
-	_, err := g.svc.Files.Upload(g.ctx, responseKey(r), formsvc.FileInput{Name: "a", Content: strings.NewReader("from " + r.User.Email)})
+	_, err := g.svc.Files.Upload(g.ctx, r.Key(), formsvc.FileInput{Name: "a", Content: strings.NewReader("from " + r.User.Email)})
 	if err == nil {
-		_, err = g.svc.Comments.Create(g.ctx, responseKey(r), formsvc.CommentInput{Body: "of " + r.User.Email})
+		_, err = g.svc.Comments.Create(g.ctx, r.Key(), formsvc.CommentInput{Body: "of " + r.User.Email})
 	}
 	if err == nil {
-		_, err = g.svc.Signatures.Create(g.ctx, responseKey(r), formsvc.SignatureInput{Signer: ada()})
+		_, err = g.svc.Signatures.Create(g.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})
 	}
 	if err != nil {
 		g.tb.Fatal(err)
@@ -111,7 +111,7 @@ func (g *guestbook) attach(r *formsvc.Response) {
 func (g *guestbook) sign(r *formsvc.Response, email string) {
 	g.tb.Helper()
 	svc := g.once("signed by "+email[:3], r.ID)
-	if _, err := svc.Signatures.Create(g.ctx, responseKey(r), formsvc.SignatureInput{Signer: formsvc.User{Email: email}}); err != nil {
+	if _, err := svc.Signatures.Create(g.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: email}}); err != nil {
 		g.tb.Fatal(err)
 	}
 }
@@ -172,7 +172,7 @@ func (g *guestbook) gone() {
 		g.tb.Errorf("something is left: …%s", text[max(0, at-300):at+len(eve)])
 	}
 	for i := range g.others {
-		if _, err := svc.Responses.Get(g.ctx, responseKey(&g.others[i])); err != nil {
+		if _, err := svc.Responses.Get(g.ctx, g.others[i].Key()); err != nil {
 			g.tb.Errorf("a response of another person: %v", err)
 		}
 	}

@@ -79,9 +79,10 @@ type watchedStore struct {
 	alter  func(*formsvc.File)                 // changes returned files of all accounts; may be nil
 	twice  bool                                // calls decide twice, as a store may
 
-	mu      sync.Mutex
-	calls   map[string]int
-	written []formsvc.Event
+	mu    sync.Mutex
+	calls map[string]int
+	seen  formsvc.EventPosition // of the last take
+	pages []int                 // numbers of responses on the pages that were read
 }
 
 func (s *watchedStore) enter(method string) error {
@@ -111,18 +112,17 @@ func (s *watchedStore) count(method string) int {
 	return s.calls[method]
 }
 
-func (s *watchedStore) keep(events []formsvc.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.written = append(s.written, events...)
-}
-
 // take returns the events since the last take.
-func (s *watchedStore) take() []formsvc.Event {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	events := s.written
-	s.written = nil
+func (s *watchedStore) take() (events []formsvc.Event) {
+	q := formsvc.EventQuery{AllAccounts: true, After: s.seen, Limit: formsvc.MaxLimit, MaxBytes: 1 << 30}
+	for more := true; more; {
+		page, err := s.Store.Events(context.Background(), q)
+		if err != nil {
+			panic(err)
+		}
+		events, more, q.After = append(events, page.Items...), page.More, page.Next
+	}
+	s.seen = q.After
 	return events
 }
 
@@ -146,11 +146,7 @@ func (s *watchedStore) CreateResponse(
 	if err := s.enter("CreateResponse"); err != nil {
 		return err
 	}
-	err := s.Store.CreateResponse(ctx, r, version, change)
-	if err == nil {
-		s.keep(change.Events)
-	}
-	return err
+	return s.Store.CreateResponse(ctx, r, version, change)
 }
 
 func (s *watchedStore) UpdateResponse(
@@ -159,22 +155,15 @@ func (s *watchedStore) UpdateResponse(
 	if err := s.enter("UpdateResponse"); err != nil {
 		return formsvc.Response{}, err
 	}
-	var last formsvc.Change
-	r, err := s.Store.UpdateResponse(ctx, key, func(r *formsvc.Response) (formsvc.Change, error) {
+	return s.Store.UpdateResponse(ctx, key, func(r *formsvc.Response) (formsvc.Change, error) {
 		if s.twice {
 			trial := *r
 			if _, err := decide(&trial); err != nil {
 				return formsvc.Change{}, err
 			}
 		}
-		var err error
-		last, err = decide(r)
-		return last, err
+		return decide(r)
 	})
-	if err == nil {
-		s.keep(last.Events)
-	}
-	return r, err
 }
 
 func (s *watchedStore) UpdateWebhook(
@@ -231,9 +220,13 @@ func newWorld(tb testing.TB, edits ...func(*formsvc.Options)) *world {
 }
 
 // neighbour returns a second service over the same store, like another node.
-func (w *world) neighbour() *formsvc.Service {
+func (w *world) neighbour(edits ...func(*formsvc.Options)) *formsvc.Service {
 	w.tb.Helper()
-	svc, err := formsvc.New(w.store.Store, &formsvc.Options{Now: w.clock.Now})
+	o := formsvc.Options{Now: w.clock.Now}
+	for _, edit := range edits {
+		edit(&o)
+	}
+	svc, err := formsvc.New(w.store.Store, &o)
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -247,14 +240,6 @@ func (w *world) campaign(modules ...formsvc.Module) formsvc.Campaign {
 		w.tb.Fatal(err)
 	}
 	return c
-}
-
-func campaignKey(c *formsvc.Campaign) formsvc.CampaignKey {
-	return formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID}
-}
-
-func responseKey(r *formsvc.Response) formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
 }
 
 // ada returns a valid user.
@@ -281,7 +266,7 @@ func (w *world) submitted(c *formsvc.Campaign, answers ...formsvc.Answer) formsv
 }
 
 func (w *world) update(r *formsvc.Response, patch formsvc.ResponsePatch) (formsvc.Response, error) {
-	return w.svc.Responses.Update(w.ctx, responseKey(r), patch)
+	return w.svc.Responses.Update(w.ctx, r.Key(), patch)
 }
 
 func (w *world) updated(r *formsvc.Response, patch formsvc.ResponsePatch) formsvc.Response {
@@ -344,20 +329,11 @@ func (s *watchedStore) CreateFile(
 	if err := s.enter("CreateFile"); err != nil {
 		return err
 	}
-	var last formsvc.Change
-	err := s.Store.CreateFile(ctx, f, func(r *formsvc.Response) (formsvc.Change, error) {
-		var err error
-		last, err = decide(r)
-		return last, err
-	})
-	if err != nil {
-		return err
+	err := s.Store.CreateFile(ctx, f, decide)
+	if err == nil && s.after != nil {
+		err = s.after("CreateFile")
 	}
-	s.keep(last.Events)
-	if s.after != nil {
-		return s.after("CreateFile")
-	}
-	return nil
+	return err
 }
 
 func (s *watchedStore) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
@@ -381,16 +357,5 @@ func running(svc *formsvc.Service) (stop func()) {
 	return func() {
 		cancel()
 		<-done
-	}
-}
-
-func eventually(tb testing.TB, what string, done func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for begun := time.Now(); !done(); <-tick.C {
-		if time.Since(begun) > 2*time.Minute {
-			tb.Fatalf("%s: never", what)
-		}
 	}
 }

@@ -43,7 +43,7 @@ func TestOthersResponsesAreNotFound(t *testing.T) {
 			}
 		}
 	}
-	if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || got != r {
+	if got, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || got != r {
 		t.Errorf("the response is %+v, %v", got, err)
 	}
 }

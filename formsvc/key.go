@@ -252,8 +252,9 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 	return who, err
 }
 
-// Known returns the account of a valid key that this node authenticated before. It doesn't ask the store, so it can tell whose request
-// arrives before there is capacity for it. The key may have been revoked since, so Known tells nothing about what the request may do.
+// Known returns the account of a valid key that this node authenticated before, without asking the
+// store. Use it to assign a request to an account before there is capacity to authenticate it. The
+// key may have been revoked since.
 func (k Keys) Known(value string) (ID, bool) {
 	if !plausibleKey(value) {
 		return "", false

@@ -61,23 +61,6 @@ func records[T any, P interface {
 	}
 }
 
-// flat yields the records of every sequence that of returns for list.
-func flat[T, U any](list iter.Seq2[T, error], of func(T) iter.Seq2[U, error]) iter.Seq2[U, error] {
-	return func(yield func(U, error) bool) {
-		for one, err := range list {
-			if err != nil {
-				yield(*new(U), err)
-				return
-			}
-			for record, err := range of(one) {
-				if !yield(record, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
 func (c *Campaign) id() ID  { return c.ID }
 func (r *Response) id() ID  { return r.ID }
 func (f *File) id() ID      { return f.ID }

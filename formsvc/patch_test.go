@@ -108,7 +108,7 @@ func (w *world) checkUpdate(before, after *formsvc.Response, changes []string) {
 	if len(events) != 1 || events[0].Type != webhook.ResponseUpdated || !slices.Equal(events[0].Data.Changes, changes) {
 		w.tb.Errorf("the events are %+v\nwant changes %q", events, changes)
 	}
-	if got, err := w.svc.Responses.Get(w.ctx, responseKey(before)); err != nil || !reflect.DeepEqual(&got, after) {
+	if got, err := w.svc.Responses.Get(w.ctx, before.Key()); err != nil || !reflect.DeepEqual(&got, after) {
 		w.tb.Errorf("Get returns %+v, %v", got, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestPatchReportsFaults(t *testing.T) {
 		t.Run(test.label, func(t *testing.T) {
 			_, err := w.update(&r, test.patch)
 			wantFaults(t, err, test.want...)
-			if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || !reflect.DeepEqual(got, r) {
+			if got, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || !reflect.DeepEqual(got, r) {
 				t.Errorf("the response is now %+v, %v", got, err)
 			}
 			if n := len(w.store.take()); n != 0 {

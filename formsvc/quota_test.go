@@ -88,20 +88,6 @@ func (w *world) wantCounted(subject formsvc.ID, want ...int) {
 	}
 }
 
-// node returns a second service over the same store and clock.
-func (w *world) node(edits ...func(*formsvc.Options)) *formsvc.Service {
-	w.tb.Helper()
-	o := formsvc.Options{Now: w.clock.Now}
-	for _, edit := range edits {
-		edit(&o)
-	}
-	svc, err := formsvc.New(w.store, &o)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return svc
-}
-
 func TestQuotaOptions(t *testing.T) {
 	t.Parallel()
 	for _, window := range []time.Duration{-time.Hour, time.Millisecond, 1500 * time.Millisecond, 101 * 365 * 24 * time.Hour} {
@@ -217,6 +203,19 @@ func TestOneNodeAllowsExactlyTheQuota(t *testing.T) {
 		flushed(t, w.svc)
 		w.wantCounted(who.KeyID, 100)
 	}
+	w := newWorld(t, quota(10))
+	who := w.caller()
+	wantTook(t, w.svc, who, 3, 3)
+	w.store.disturb(func(method string, call int) error {
+		if method == "AddQuota" && call == 1 {
+			wantTook(t, w.svc, who, 2, 2) // which the next write counts
+		}
+		return nil
+	})
+	flushed(t, w.svc)
+	wantTook(t, w.svc, who, 10, 5)
+	flushed(t, w.svc)
+	w.wantCounted(who.KeyID, 10)
 }
 
 // Several nodes exceed the quota by no more than what is counted between two writes. A node that
@@ -224,7 +223,7 @@ func TestOneNodeAllowsExactlyTheQuota(t *testing.T) {
 func TestQuotaOverNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(100))
-	who, other := w.caller(), w.node(quota(100))
+	who, other := w.caller(), w.neighbour(quota(100))
 	wantTook(t, w.svc, who, 30, 30)
 	flushed(t, w.svc)
 	wantTook(t, other, who, 40, 40)
@@ -237,7 +236,7 @@ func TestQuotaOverNodes(t *testing.T) {
 	flushed(t, w.svc)
 	wantTook(t, w.svc, who, 100, 4)
 	flushed(t, w.svc)
-	wantTook(t, w.node(quota(100)), who, 10, 0)
+	wantTook(t, w.neighbour(quota(100)), who, 10, 0)
 	w.wantCounted(who.KeyID, 100)
 }
 

@@ -23,10 +23,10 @@ func TestCreateResponse(t *testing.T) {
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("made %+v\nwant %+v", r, want)
 	}
-	if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Get returns %+v, %v", got, err)
 	}
-	counted, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&c))
+	counted, err := w.svc.Campaigns.Get(w.ctx, c.Key())
 	if err != nil || counted.ResponseCount != 1 || counted.Version != 1 {
 		t.Errorf("the campaign is %+v, %v", counted, err)
 	}

@@ -97,7 +97,7 @@ func numberedModules(n int) []formsvc.Module {
 func (w *world) elsewhere(c *formsvc.Campaign, in formsvc.CampaignInput) {
 	w.tb.Helper()
 	in.Title = "changed"
-	if _, err := w.neighbour().Campaigns.Replace(w.ctx, campaignKey(c), in, 0); err != nil {
+	if _, err := w.neighbour().Campaigns.Replace(w.ctx, c.Key(), in, 0); err != nil {
 		w.tb.Fatal(err)
 	}
 }

@@ -155,6 +155,7 @@ func TestRun(t *testing.T) {
 		w.authenticated(w.svc, value)
 		wantTook(t, w.svc, who, 2, 2)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		for _, want := range []string{"uses of keys: broken pipe", "quota: broken pipe"} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log has no %q: %s", want, log.String())

@@ -16,7 +16,7 @@ import (
 
 // A Service is the entry point of the domain; each field is the service of one kind of record. It
 // is safe for concurrent use, by any number of processes on one store. It starts no goroutine that
-// outlives a call or the reader that [Files.Open] returned; [Service.Run] does the regular work.
+// outlives a call; [Service.Run] does the regular work.
 //
 // It caches campaigns and keys. A new response is checked against the cached campaign. It is
 // accepted only if the store finds that campaign unchanged when it writes, and refused only after a
@@ -107,7 +107,6 @@ type core struct {
 	store        Store
 	bound        bool         // whether the store is bound to a transaction, which may be rolled back
 	owned        *atomic.Bool // whether the blob store was claimed
-	blocks       *sync.Pool   // of *[BlockSize]byte
 	now          func() time.Time
 	newReference func(time.Time) string
 	retention    time.Duration
@@ -168,7 +167,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
 	c := &core{
-		Options: o, store: store, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, newReference: reference,
+		Options: o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, retention: retention, quota: quota,
 		maxKeys: valueOf(o.MaxKeys, DefaultMaxKeys), maxCampaigns: valueOf(o.MaxCampaigns, DefaultMaxCampaigns),
 		uses: newBoundedMap[ID, KeyUse](keysRemembered, nil), inFlight: new(sync.Map), followers: new(followers),

@@ -43,7 +43,7 @@ func TestDefaultOptions(t *testing.T) {
 		if err != nil || !referencePattern.MatchString(r.Reference) {
 			t.Errorf("the reference is %q, %v", r.Reference, err)
 		}
-		r, err = svc.Responses.Update(ctx, responseKey(&r), formsvc.ResponsePatch{Status: new("completed")})
+		r, err = svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: new("completed")})
 		if err != nil || r.CompletedAt.IsZero() {
 			t.Errorf("completed is not final: %+v, %v", r, err)
 		}
@@ -96,7 +96,7 @@ func TestWithWritesToTheOtherStore(t *testing.T) {
 	if err != nil || r.Reference != "REF-00001" || len(other.take()) != 1 || len(w.store.take()) != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	_, err = bound.Responses.Update(w.ctx, responseKey(&r), formsvc.ResponsePatch{Status: new("completed")})
+	_, err = bound.Responses.Update(w.ctx, r.Key(), formsvc.ResponsePatch{Status: new("completed")})
 	wantFaults(t, err, "/status unknown_status")
 }
 

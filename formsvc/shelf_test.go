@@ -152,7 +152,7 @@ func newFileWorld(tb testing.TB, edits ...func(*formsvc.Options)) *fileWorld {
 }
 
 func (w *fileWorld) upload(in formsvc.FileInput) (formsvc.File, error) {
-	return w.svc.Files.Upload(w.ctx, responseKey(&w.response), in)
+	return w.svc.Files.Upload(w.ctx, w.response.Key(), in)
 }
 
 func (w *fileWorld) uploaded(content []byte) formsvc.File {

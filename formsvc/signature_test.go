@@ -73,7 +73,7 @@ func TestSignature(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c, answer("b", "2"), answer("a"))
-	sig, err := w.svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: grace()})
+	sig, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: grace()})
 	want := formsvc.Signature{
 		ID: sig.ID, AccountID: w.account, CampaignID: c.ID, ResponseID: r.ID, Signer: grace(),
 		DocumentSHA256: sha256.Sum256([]byte(`{"a":{"value":[]},"b":{"value":["2"]}}`)), SignedAt: start(), CreatedAt: start(),
@@ -91,11 +91,11 @@ func TestSignature(t *testing.T) {
 
 	w.clock.add(time.Hour)
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{{Answer: answer("b", "3")}}})
-	if _, err := w.svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "Summer grant", Status: formsvc.CampaignClosed}, 0); err != nil {
+	if _, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Summer grant", Status: formsvc.CampaignClosed}, 0); err != nil {
 		t.Fatal(err)
 	}
 	early := time.Date(2026, 11, 20, 1, 2, 3, 456_789_000, time.FixedZone("east", 3600))
-	again, err := w.svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{
+	again, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{
 		Signer: formsvc.User{Email: "b@example.com"}, Provider: strings.Repeat("ä", 200), SignedAt: early,
 	})
 	if err != nil || again.SignedAt != time.Date(2026, 11, 20, 0, 2, 3, 456e6, time.UTC) || again.CreatedAt != start().Add(time.Hour) ||
@@ -106,7 +106,7 @@ func TestSignature(t *testing.T) {
 	if list := w.signatures(&r); len(list) != 2 || list[0] != sig || list[1] != again {
 		t.Errorf("list %+v", list)
 	}
-	if after, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || after != r {
+	if after, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || after != r {
 		t.Errorf("the response is %+v, %v", after, err)
 	}
 }
@@ -122,7 +122,7 @@ func TestSignatureOfChangingAnswers(t *testing.T) {
 		if method != "CreateSignature" {
 			return nil
 		}
-		_, err := w.store.Store.UpdateResponse(w.ctx, responseKey(&r), func(stored *formsvc.Response) (formsvc.Change, error) {
+		_, err := w.store.Store.UpdateResponse(w.ctx, r.Key(), func(stored *formsvc.Response) (formsvc.Change, error) {
 			stored.Answers = formsvc.NewAnswers(answer("a", "new"))
 			stored.Version++
 			r = *stored
@@ -130,7 +130,7 @@ func TestSignatureOfChangingAnswers(t *testing.T) {
 		})
 		return err
 	})
-	sig, err := w.svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: grace()})
+	sig, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: grace()})
 	if err != nil || sig.DocumentSHA256 != sha256.Sum256([]byte(`{"a":{"value":["new"]}}`)) {
 		t.Errorf("%+v, %v", sig, err)
 	}
@@ -141,7 +141,7 @@ func TestSignatureOfFile(t *testing.T) {
 	w := newFileWorld(t)
 	r := w.response
 	f := w.uploaded(pattern(1000))
-	sig, err := w.svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: grace(), FileID: f.ID, Provider: "pen"})
+	sig, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: grace(), FileID: f.ID, Provider: "pen"})
 	if err != nil || sig.FileID != f.ID || sig.DocumentSHA256 != sha256.Sum256(pattern(1000)) {
 		t.Errorf("%+v, %v", sig, err)
 	}
@@ -160,10 +160,10 @@ func TestSignatureOfFile(t *testing.T) {
 		of   *formsvc.Response
 		file formsvc.ID
 	}{{&neighbour, f.ID}, {&r, r.ID}, {&r, "nope"}, {&r, "\x00"}} {
-		_, err := w.svc.Signatures.Create(w.ctx, responseKey(x.of), formsvc.SignatureInput{Signer: grace(), FileID: x.file})
+		_, err := w.svc.Signatures.Create(w.ctx, x.of.Key(), formsvc.SignatureInput{Signer: grace(), FileID: x.file})
 		wantFaults(t, err, "/fileUuid unknown_file")
 	}
-	unknown := responseKey(&r)
+	unknown := r.Key()
 	unknown.ID = c.ID
 	_, err = w.svc.Signatures.Create(w.ctx, unknown, formsvc.SignatureInput{Signer: grace(), FileID: f.ID})
 	wantError(t, err, formsvc.ErrNotFound)
@@ -176,7 +176,7 @@ func TestSignatureOfFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign := w.submitted(&theirs)
-	_, err = w.svc.Signatures.Create(w.ctx, responseKey(&foreign), formsvc.SignatureInput{Signer: grace(), FileID: f.ID})
+	_, err = w.svc.Signatures.Create(w.ctx, foreign.Key(), formsvc.SignatureInput{Signer: grace(), FileID: f.ID})
 	wantFaults(t, err, "/fileUuid unknown_file")
 	if list := w.signatures(&r); len(list) != 1 {
 		t.Errorf("%d signatures", len(list))
@@ -207,14 +207,14 @@ func TestCreateSignatureRefusesInvalidInput(t *testing.T) {
 		{formsvc.SignatureInput{Signer: grace(), SignedAt: time.Unix(-1, 0)}, []string{"/signedAt out_of_range"}},
 		{formsvc.SignatureInput{Signer: grace(), SignedAt: start().AddDate(10_000, 0, 0)}, []string{"/signedAt in_the_future"}},
 	} {
-		_, err := w.svc.Signatures.Create(w.ctx, responseKey(&r), x.in)
+		_, err := w.svc.Signatures.Create(w.ctx, r.Key(), x.in)
 		wantFaults(t, err, x.want...)
 	}
 	if list := w.signatures(&r); len(list) != 0 || len(w.events()) != 1 {
 		t.Errorf("%d signatures, %d events", len(list), len(w.events()))
 	}
 	ahead := start().Add(5 * time.Minute)
-	sig, err := w.svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: grace(), SignedAt: ahead})
+	sig, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: grace(), SignedAt: ahead})
 	if err != nil || sig.SignedAt != ahead {
 		t.Errorf("a clock that is ahead: %+v, %v", sig, err)
 	}

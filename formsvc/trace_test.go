@@ -6,48 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/memory"
-	"github.com/formsvc/toolkit/webhook"
 )
 
 type spanKey struct{}
 
 func traceParent(number any) string { return fmt.Sprintf("00-%032x-%016x-01", number, number) }
 
-// tracedWorld is a service whose events keep traceParent of the number in the context or, if it isn't "", parent; and a campaign.
-func tracedWorld(t *testing.T, parent *string) (svc *formsvc.Service, c formsvc.Campaign, queue *memory.Store) {
-	t.Helper()
-	store := memory.New()
-	svc, err := formsvc.New(store, &formsvc.Options{Blobs: memblob.New(), TraceParent: func(ctx context.Context) string {
-		if *parent != "" {
-			return *parent
-		}
-		return traceParent(ctx.Value(spanKey{}))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := svc.Accounts.Create(t.Context(), "default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err = svc.Campaigns.Create(t.Context(), a.ID, formsvc.CampaignInput{Title: "Summer grant"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return svc, c, store
-}
-
 // Events keep the span of the operation that raised them, for every operation.
 func TestEventsKeepTheirTrace(t *testing.T) {
-	svc, c, queue := tracedWorld(t, new(string))
+	w := newFileWorld(t, func(o *formsvc.Options) {
+		o.TraceParent = func(ctx context.Context) string { return traceParent(ctx.Value(spanKey{})) }
+	})
+	svc, c, queue := w.svc, w.campaign(), w.queue()
 	ctx := context.WithValue(t.Context(), spanKey{}, 7)
-	hook, _, err := svc.Webhooks.Create(ctx, c.AccountID, formsvc.WebhookInput{URL: "https://example.com", Events: webhook.EventTypes()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hook := w.hook()
 	r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 	if err != nil {
 		t.Fatal(err)
@@ -59,15 +32,15 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 			return err
 		},
 		"Responses.Update": func() error {
-			_, err := svc.Responses.Update(ctx, responseKey(&r), formsvc.ResponsePatch{Status: &status, FirstName: &name})
+			_, err := svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: &status, FirstName: &name})
 			return err
 		},
 		"Files.Upload": func() error {
-			_, err := svc.Files.Upload(ctx, responseKey(&r), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})
+			_, err := svc.Files.Upload(ctx, r.Key(), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})
 			return err
 		},
 		"Signatures.Create": func() error {
-			_, err := svc.Signatures.Create(ctx, responseKey(&r), formsvc.SignatureInput{Signer: ada()})
+			_, err := svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})
 			return err
 		},
 		"Webhooks.Test": func() error {
@@ -116,7 +89,8 @@ func waiting(t *testing.T, svc *formsvc.Service, hook *formsvc.Webhook) map[form
 // A traceparent that a tracer passes on unchecked from a client isn't stored unless it is valid.
 func TestOnlyValidTraceParentsAreKept(t *testing.T) {
 	var parent string
-	svc, c, _ := tracedWorld(t, &parent)
+	w := newWorld(t, func(o *formsvc.Options) { o.TraceParent = func(context.Context) string { return parent } })
+	c := w.campaign()
 	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for text, want := range map[string]string{
 		good: good,
@@ -128,14 +102,8 @@ func TestOnlyValidTraceParentsAreKept(t *testing.T) {
 		strings.Repeat("0", 10_000):                               "",
 	} {
 		parent = text
-		r, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		events, err := svc.Events.About(t.Context(), responseKey(&r), 10)
-		if err != nil || len(events) != 1 {
-			t.Fatal(events, err)
-		}
+		w.submitted(&c)
+		events := w.store.take()
 		if events[0].TraceParent != want {
 			t.Errorf("%q is kept as %q", text, events[0].TraceParent)
 		}

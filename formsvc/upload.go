@@ -98,20 +98,18 @@ func (c *core) discard(ctx context.Context, id ID) {
 type intake struct {
 	in     *FileInput
 	limit  int64
-	hasher *blockHasher
-	ended  error // io.EOF or an error, at the end
-
-	// Facts about the content, complete at io.EOF.
-	size   int64
-	digest [sha256.Size]byte
-	blocks []byte
+	size   int64     // bytes so far
+	hash   hash.Hash // SHA-256
+	sum    uint32    // CRC-32C of the block that has begun
+	blocks []byte    // those of the blocks before, see File.Blocks
+	ended  error     // io.EOF or an error, at the end
 }
 
 func (s Files) intake(in *FileInput) (*intake, error) {
 	if s.s.Blobs == nil {
 		return nil, errors.ErrUnsupported
 	}
-	return &intake{in: in, limit: s.s.MaxFile, hasher: newBlockHasher()}, in.check()
+	return &intake{in: in, limit: s.s.MaxFile, hash: sha256.New()}, in.check()
 }
 
 // Read implements io.Reader.
@@ -120,8 +118,7 @@ func (t *intake) Read(p []byte) (int, error) {
 		return 0, t.ended
 	}
 	n, err := t.in.Content.Read(p)
-	t.size += int64(n)
-	t.hasher.write(p[:n])
+	t.add(p[:n])
 	switch {
 	case t.size > t.limit:
 		t.ended = &FileSizeError{Limit: t.limit}
@@ -135,10 +132,28 @@ func (t *intake) Read(p []byte) (int, error) {
 	return n, t.ended
 }
 
+func (t *intake) add(p []byte) {
+	_, _ = t.hash.Write(p) // never fails
+	for len(p) > 0 {
+		n := min(len(p), BlockSize-int(t.size%BlockSize))
+		t.sum, t.size = crc32.Update(t.sum, castagnoli(), p[:n]), t.size+int64(n)
+		if p = p[n:]; t.size%BlockSize == 0 {
+			t.endBlock()
+		}
+	}
+}
+
+func (t *intake) endBlock() { t.blocks, t.sum = binary.BigEndian.AppendUint32(t.blocks, t.sum), 0 }
+
+// castagnoli returns the table of CRC-32C; hash/crc32 builds it only once.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
 // end checks what was read.
 func (t *intake) end() error {
-	t.digest, t.blocks = t.hasher.finish()
-	if t.in.SHA256 != nil && *t.in.SHA256 != t.digest {
+	if t.size%BlockSize > 0 {
+		t.endBlock()
+	}
+	if t.in.SHA256 != nil && *t.in.SHA256 != t.digest() {
 		return ErrDigest
 	}
 	if t.in.Complete != nil {
@@ -152,52 +167,12 @@ func (t *intake) end() error {
 	return io.EOF
 }
 
+func (t *intake) digest() [sha256.Size]byte { return [sha256.Size]byte(t.hash.Sum(nil)) }
+
 // file returns the file's metadata, after io.EOF.
 func (t *intake) file() File {
 	return File{
 		Name: CleanFileName(t.in.Name), ContentType: cleanContentType(t.in.ContentType), Module: t.in.Module,
-		Size: t.size, SHA256: t.digest, Blocks: t.blocks,
+		Size: t.size, SHA256: t.digest(), Blocks: t.blocks,
 	}
-}
-
-// castagnoli returns the table of CRC-32C; hash/crc32 builds it only once.
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
-// newBlock returns a block for a sync.Pool.
-func newBlock() any { return new([BlockSize]byte) }
-
-// A blockHasher computes the SHA-256 of what is written to it and the CRC-32C of every block.
-type blockHasher struct {
-	hash   hash.Hash
-	table  *crc32.Table
-	sum    uint32 // of the block that has begun
-	begun  int    // bytes of it
-	blocks []byte
-}
-
-func newBlockHasher() *blockHasher { return &blockHasher{hash: sha256.New(), table: castagnoli()} }
-
-func (h *blockHasher) write(p []byte) {
-	_, _ = h.hash.Write(p) // never fails
-	for len(p) > 0 {
-		n := min(len(p), BlockSize-h.begun)
-		h.sum, h.begun = crc32.Update(h.sum, h.table, p[:n]), h.begun+n
-		if p = p[n:]; h.begun == BlockSize {
-			h.endBlock()
-		}
-	}
-}
-
-func (h *blockHasher) endBlock() {
-	h.blocks = binary.BigEndian.AppendUint32(h.blocks, h.sum)
-	h.sum, h.begun = 0, 0
-}
-
-// finish returns the SHA-256 and the checksums of the blocks.
-func (h *blockHasher) finish() (digest [sha256.Size]byte, blocks []byte) {
-	if h.begun > 0 {
-		h.endBlock()
-	}
-	h.hash.Sum(digest[:0])
-	return digest, h.blocks
 }

@@ -146,11 +146,8 @@ func TestWebhookLimit(t *testing.T) {
 			last = hook
 		}
 	}
-	second, err := w.svc.Accounts.Create(w.ctx, "second")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := w.svc.Webhooks.Create(w.ctx, second.ID, in); err != nil {
+	second := w.second()
+	if _, _, err := w.svc.Webhooks.Create(w.ctx, second, in); err != nil {
 		t.Error("another account:", err)
 	}
 	if err := w.svc.Webhooks.Delete(w.ctx, formsvc.WebhookKey{AccountID: w.account, ID: last.ID}); err != nil {

@@ -96,7 +96,7 @@ func TestTransitions(t *testing.T) {
 		{to: "refused"},
 		{to: "pending", refused: true, allowed: nil},
 	} {
-		from, err := w.svc.Responses.Get(w.ctx, responseKey(&r))
+		from, err := w.svc.Responses.Get(w.ctx, r.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestRefusedTransitionChangesNothing(t *testing.T) {
 		Status: new("accepted"), FirstName: new("X"), Answers: []formsvc.AnswerPatch{set("a", "2")},
 	})
 	wantError(t, err, formsvc.ErrTransition)
-	if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || got != r || len(w.store.take()) != 0 {
+	if got, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || got != r || len(w.store.take()) != 0 {
 		t.Errorf("the response is now %+v, %v", got, err)
 	}
 	// Malformed fields are reported before refused transitions.

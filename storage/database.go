@@ -2,9 +2,8 @@ package storage
 
 import (
 	"context"
+	"database/sql"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // A Migration is a step of the schema of a SQL store.
@@ -17,7 +16,9 @@ type Migration struct {
 // A Tx is a transaction of an embedding program: a *sql.Tx, a bun.Tx or a wrapper, such as
 // the ConnPool of a transaction of gorm.
 type Tx interface {
-	bun.IConn
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	Commit() error
 	Rollback() error
 }
