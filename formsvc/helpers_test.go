@@ -116,7 +116,7 @@ func (s *watchedStore) count(method string) int {
 func (s *watchedStore) take() (events []formsvc.Event) {
 	q := formsvc.EventQuery{AllAccounts: true, After: s.seen, Limit: formsvc.MaxLimit, MaxBytes: 1 << 30}
 	for more := true; more; {
-		page, err := s.Store.Events(context.Background(), q)
+		page, err := s.Events(context.Background(), q)
 		if err != nil {
 			panic(err)
 		}

@@ -58,7 +58,7 @@ func AppendTime(b []byte, t time.Time) []byte {
 	}
 	b = t.UTC().AppendFormat(append(b, '"'), time.RFC3339) // much faster than a layout with milliseconds
 	ms := t.Nanosecond() / int(time.Millisecond)
-	return append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
+	return append(b[:len(b)-1], '.', byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
 }
 
 const hexDigits = "0123456789abcdef"

@@ -73,12 +73,6 @@ func (w *filing) serve(t testing.TB, flags ...string) {
 	}
 }
 
-// manage runs a management command on the database and the blob store.
-func (w *filing) manage(t testing.TB, args ...string) result {
-	t.Helper()
-	return invocation{args: on(t, w.dsn, append(args, w.place.flags...)), env: w.place.env}.run(t)
-}
-
 // A fileRecord is a file in the API's form.
 type fileRecord struct {
 	UUID, Name, ContentType, SHA256, Module string

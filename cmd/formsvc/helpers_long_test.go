@@ -5,7 +5,6 @@ package main_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -63,36 +62,6 @@ func decoded[T any](t testing.TB, out string) (list []T) {
 			t.Fatalf("%v\n%s", err, line)
 		}
 		list = append(list, v)
-	}
-	return list
-}
-
-// query runs a query of one column on the database and returns the rows.
-func query[T any](t testing.TB, dsn, sqlite, postgres string) (list []T) {
-	t.Helper()
-	driver, source, text := "pgx", dsn, postgres
-	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		driver, source, text = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)", sqlite
-	}
-	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	rows, err := db.QueryContext(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var v T
-		if err := rows.Scan(&v); err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, v)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
 	}
 	return list
 }
