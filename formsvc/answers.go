@@ -1,12 +1,14 @@
 package formsvc
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // An Answer is what a respondent entered for one module: an ordered list of values. An Answer
@@ -92,107 +94,73 @@ func (a Answers) Each(see func(name string, values []string) error) error {
 	}
 	s := answerScanner{rest: a.text}
 	var values []string
-	s.expect('{')
-	for first := true; s.err == nil && !s.ends('}'); first = false {
+	s.expect("{")
+	for first := true; s.err == nil && !s.cut("}"); first = false {
 		if !first {
-			s.expect(',')
+			s.expect(",")
 		}
 		name := s.text()
-		s.expect(':')
-		s.expect('{')
-		if s.text() != "value" {
-			s.fail()
-		}
-		s.expect(':')
-		s.expect('[')
+		s.expect(`:{"value":[`)
 		values = values[:0]
-		for s.err == nil && !s.ends(']') {
+		for s.err == nil && !s.cut("]") {
 			if len(values) > 0 {
-				s.expect(',')
+				s.expect(",")
 			}
 			values = append(values, s.text())
 		}
-		s.expect('}')
+		s.expect("}")
 		if s.err != nil {
-			break
+			return s.err
 		}
 		if err := see(name, values); err != nil {
 			return err
 		}
 	}
-	if s.err == nil && strings.TrimLeft(s.rest, jsonSpace) != "" {
-		s.fail()
+	if s.err == nil && s.rest != "" {
+		s.err = errAnswersText
 	}
 	return s.err
 }
 
-// jsonSpace occurs if a store keeps the text in a JSON type of its database.
-const jsonSpace = " \t\r\n"
-
-// An answerScanner reads the text of answers from its beginning.
+// An answerScanner reads what NewAnswers has written.
 type answerScanner struct {
 	rest string
 	err  error
 }
 
-func (s *answerScanner) fail() {
-	if s.err == nil {
+// cut consumes a text, and reports whether it came next.
+func (s *answerScanner) cut(text string) (ok bool) {
+	s.rest, ok = strings.CutPrefix(s.rest, text)
+	return ok
+}
+
+func (s *answerScanner) expect(text string) {
+	if s.err == nil && !s.cut(text) {
 		s.err = errAnswersText
-	}
-}
-
-// next skips white space and returns the next byte, or 0 at the end.
-func (s *answerScanner) next() byte {
-	for s.rest != "" {
-		if c := s.rest[0]; strings.IndexByte(jsonSpace, c) < 0 {
-			return c
-		}
-		s.rest = s.rest[1:]
-	}
-	return 0
-}
-
-// ends reports whether c is next, and consumes it if so.
-func (s *answerScanner) ends(c byte) bool {
-	if s.next() != c {
-		return false
-	}
-	s.rest = s.rest[1:]
-	return true
-}
-
-func (s *answerScanner) expect(c byte) {
-	if s.err == nil && !s.ends(c) {
-		s.fail()
 	}
 }
 
 // text consumes a string.
 func (s *answerScanner) text() string {
-	if s.err != nil || s.next() != '"' {
-		s.fail()
-		return ""
-	}
+	s.expect(`"`)
 	escaped := false
-	for i := 1; i < len(s.rest) && s.rest[i] >= ' '; i++ { // JSON has no raw control characters
+	for i := 0; s.err == nil && i < len(s.rest) && s.rest[i] >= ' '; i++ { // JSON has no raw control characters
 		switch s.rest[i] {
 		case '\\':
 			escaped = true
 			i++
 		case '"':
-			literal := s.rest[:i+1]
+			text := s.rest[:i]
 			s.rest = s.rest[i+1:]
 			if !escaped {
-				return literal[1:i]
+				return text
 			}
-			var text string
-			if err := json.Unmarshal([]byte(literal), &text); err != nil {
-				s.err = fmt.Errorf("%w: %w", errAnswersText, err)
-			}
-			return text
+			b, err := jsontext.AppendUnquote(nil, `"`+text+`"`)
+			s.err = err
+			return string(b)
 		}
 	}
-	s.fail()
+	s.err = cmp.Or(s.err, errAnswersText)
 	return ""
 }
 
@@ -222,15 +190,7 @@ func (e *ValidationError) checkNames(answers []Answer) {
 		seen = make(map[string]bool, len(answers))
 	}
 	for i, a := range answers {
-		if a.Name == "" {
-			e.add("/responses/", "required", "a module name must not be empty")
-		} else if len(a.Name) > maxModuleName && utf8.RuneCountInString(a.Name) > maxModuleName {
-			// The name itself would make the pointer as long as the input.
-			e.add("/responses", "too_long", "a module name must have at most %d characters", maxModuleName)
-			continue
-		}
-		if code, detail := textFault(a.Name); code != "" {
-			e.add("/responses", code, "a module name %s", detail)
+		if !e.checkName("/responses", "a module name", a.Name, maxModuleName) {
 			continue
 		}
 		duplicate := seen[a.Name]

@@ -64,7 +64,7 @@ var leaves = []string{"cmd/", "examples/", ".ci/"}
 
 // thirdParty spells out the names used above: a library and what it needs.
 var thirdParty = map[string][]string{
-	"forms": {"github.com/google/uuid", "github.com/gowebpki/jcs"},
+	"forms": {"github.com/google/uuid", "github.com/go-json-experiment/json"},
 	"bun": {
 		"github.com/uptrace/bun", "github.com/jinzhu/inflection", "github.com/puzpuzpuz/xsync", "github.com/tmthrgd/go-hex",
 		"github.com/vmihailenco/", "golang.org/x/sys",

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // CampaignStatus says whether a campaign accepts responses.
@@ -184,17 +183,8 @@ func (e *ValidationError) checkMetadata(metadata map[string]string) {
 		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(metadata)) {
-		pointer := "/metadata/" + pointerEscape(k)
-		if k == "" {
-			e.add(pointer, "required", "must have a name")
-		} else if code, detail := textFault(k); code != "" {
-			e.add("/metadata", code, "a name %s", detail)
-			continue
-		} else if utf8.RuneCountInString(k) > maxMetaKey {
-			// The name itself would make the pointer as long as the input.
-			e.add("/metadata", "too_long", "a name must have at most %d characters", maxMetaKey)
-			continue
+		if e.checkName("/metadata", "a name", k, maxMetaKey) {
+			e.checkLine("/metadata/"+pointerEscape(k), metadata[k], maxMetaValue)
 		}
-		e.checkLine(pointer, metadata[k], maxMetaValue)
 	}
 }

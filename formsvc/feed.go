@@ -9,8 +9,8 @@ import (
 )
 
 // An EventPosition is a position in an account's events. The zero position is before the first
-// event. Only the store interprets its fields. To store a position, use [EventPosition.String] and
-// [ParseEventPosition], or any encoding that supports text.
+// event. Only the store interprets its fields. To keep a position, use [EventPosition.String] and
+// [ParseEventPosition].
 type EventPosition struct{ Commit, Row int64 }
 
 // String returns the position as a text of at most 41 characters, "0.0" for the zero
@@ -36,15 +36,6 @@ func ParseEventPosition(s string) (EventPosition, error) {
 		p, err = EventPosition{}, fmt.Errorf("formsvc: %.50q is not the position of an event: %w", s, ErrInvalid)
 	}
 	return p, err
-}
-
-// MarshalText returns the text of String. Its error is always nil.
-func (p EventPosition) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// UnmarshalText sets the position as [ParseEventPosition] reads it.
-func (p *EventPosition) UnmarshalText(text []byte) (err error) {
-	*p, err = ParseEventPosition(string(text))
-	return err
 }
 
 // EventQuery chooses events of one account, for [Events.List] and [Events.Follow].

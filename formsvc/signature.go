@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/formsvc/toolkit/webhook"
-	"github.com/gowebpki/jcs"
 )
 
 // A Signature records who signed what and when: a file of a response, or the response's answers at
@@ -187,5 +188,6 @@ func canonicalAnswers(a Answers) ([]byte, error) {
 	if err := a.Each(func(string, []string) error { return nil }); err != nil { // stricter than JSON
 		return nil, err
 	}
-	return jcs.Transform([]byte(a.JSON()))
+	b := jsontext.Value(a.JSON())
+	return b, b.Canonicalize()
 }

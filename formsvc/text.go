@@ -11,11 +11,8 @@ import (
 // the same.
 func CheckText(texts ...string) error {
 	for _, s := range texts {
-		if strings.IndexByte(s, 0) >= 0 {
-			return fmt.Errorf("formsvc: text with a NUL character: %w", ErrInvalid)
-		}
-		if !utf8.ValidString(s) {
-			return fmt.Errorf("formsvc: text that is not UTF-8: %w", ErrInvalid)
+		if _, detail := textFault(s); detail != "" {
+			return fmt.Errorf("formsvc: a text %s: %w", detail, ErrInvalid)
 		}
 	}
 	return nil
@@ -47,6 +44,23 @@ func (e *ValidationError) checkTitle(pointer, s string, maxRunes int) {
 		e.add(pointer, "required", "must not be empty")
 	}
 	e.checkLine(pointer, s, maxRunes)
+}
+
+// checkName notes the faults of a member's name, and reports whether the pointer to the member may have it: others
+// would make the pointer as long as the input, or invalid.
+func (e *ValidationError) checkName(parent, what, name string, maxRunes int) bool {
+	code, detail := textFault(name)
+	switch {
+	case name == "":
+		e.add(parent+"/", "required", "%s must not be empty", what)
+	case code != "":
+		e.add(parent, code, "%s %s", what, detail)
+		return false
+	case len(name) > maxRunes && utf8.RuneCountInString(name) > maxRunes:
+		e.add(parent, "too_long", "%s must have at most %d characters", what, maxRunes)
+		return false
+	}
+	return true
 }
 
 // pointerEscape escapes a field name for a JSON Pointer (RFC 6901 §3).

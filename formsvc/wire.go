@@ -2,7 +2,8 @@ package formsvc
 
 import (
 	"time"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // AppendJSON appends the response as the JSON object that clients get and webhooks carry: the
@@ -61,47 +62,10 @@ func AppendTime(b []byte, t time.Time) []byte {
 	return append(b[:len(b)-1], '.', byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
 }
 
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s as a JSON string (RFC 8259 §7): it escapes only what must be escaped, so
-// that text keeps its bytes. Invalid UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string in the minimal form of RFC 8785. Invalid UTF-8 becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(b, s[start:i]...)
-				b = append(b, "\uFFFD"...)
-				start = i + 1
-			}
-			i += size
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		b = append(b, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		start = i
-	}
-	b = append(b, s[start:]...)
-	return append(b, '"')
+	b, _ = jsontext.AppendQuote(b, s)
+	return b
 }
 
 func appendStrings(b []byte, list []string) []byte {

@@ -12,7 +12,7 @@ import (
 // Text keeps its bytes: only what JSON can't hold is escaped.
 func TestStringsKeepTheirBytes(t *testing.T) {
 	b := (&formsvc.Response{Reference: "</é\u2028🌍\x7f\"\\/\n\r\t\b\x00"}).AppendJSON(nil)
-	const want = `{"uuid":"","reference":"</é` + "\u2028🌍\x7f" + `\"\\/\n\r\t\u0008\u0000","status":"",` +
+	const want = `{"uuid":"","reference":"</é` + "\u2028🌍\x7f" + `\"\\/\n\r\t\b\u0000","status":"",` +
 		`"user":{"email":"","firstName":"","lastName":""},"responses":{},"createdAt":null,"campaignUuid":"",` +
 		`"updatedAt":null,"completedAt":null}`
 	if string(b) != want {
