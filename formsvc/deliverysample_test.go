@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -10,18 +9,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
-
-func (s *watchedStore) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
-	if err := s.enter("Deliveries"); err != nil {
-		return formsvc.Page[formsvc.Delivery]{}, err
-	}
-	if !q.NoTotal {
-		if err := s.enter("Deliveries counted"); err != nil {
-			return formsvc.Page[formsvc.Delivery]{}, err
-		}
-	}
-	return s.Store.Deliveries(ctx, q)
-}
 
 func (w *world) sample(hook *formsvc.Webhook, from, to time.Time, parts, each int) []formsvc.DeliverySample {
 	w.tb.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -79,97 +78,44 @@ func TestEraseRefusesInvalidInput(t *testing.T) {
 	}
 }
 
-// A frail store fails at one call, before or after its effect.
-type frail struct {
-	formsvc.Store
-
-	mu    sync.Mutex
-	left  int // calls until one fails
-	after bool
-	calls []string
-}
-
 var errFrail = errors.New("the store failed")
 
-func frailly[T any](s *frail, name string, call func() (T, error)) (T, error) {
-	s.mu.Lock()
-	s.left--
-	fails := s.left == 0
-	s.calls = append(s.calls, name)
-	s.mu.Unlock()
-	var none T
-	if fails && !s.after {
-		return none, errFrail
-	}
-	v, err := call()
-	if fails {
-		return none, errFrail
-	}
-	return v, err
-}
-
-func (s *frail) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
-	return frailly(s, "Erase", func() (formsvc.Erased, error) { return s.Store.Erase(ctx, q) })
-}
-
-func (s *frail) Note(ctx context.Context, change formsvc.Change) error {
-	_, err := frailly(s, "Note", func() (bool, error) { return true, s.Store.Note(ctx, change) })
-	return err
-}
-
-func (s *frail) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
-	return frailly(s, "Prune", func() (int, error) { return s.Store.Prune(ctx, what, before, limit) })
-}
-
-func (s *frail) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
-	return frailly(s, "Campaigns", func() (formsvc.Page[formsvc.Campaign], error) { return s.Store.Campaigns(ctx, q) })
-}
-
-func (s *frail) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
-	return frailly(s, "Responses", func() (formsvc.Page[formsvc.Response], error) { return s.Store.Responses(ctx, q) })
-}
-
-func (s *frail) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	return frailly(s, "Events", func() (formsvc.EventPage, error) { return s.Store.Events(ctx, q) })
-}
-
-func (s *frail) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	return frailly(s, "Signatures", func() (formsvc.Page[formsvc.Signature], error) { return s.Store.Signatures(ctx, q) })
-}
-
-// Whichever call of the store fails, a second run removes the rest.
+// Whichever call of the store fails, before or after its effect, a second run removes the rest.
 func TestEraseContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
 			g := newGuestbook(t)
-			s := &frail{Store: g.store.Store, left: n, after: after}
-			svc, err := formsvc.New(s, &formsvc.Options{Blobs: g.shelf, Now: g.clock.Now})
-			if err != nil {
-				t.Fatal(err)
+			var calls []string
+			fail := func(method string) error {
+				if calls = append(calls, method); len(calls) == n {
+					return errFrail
+				}
+				return nil
 			}
-			first, err := svc.Erasure.Person(g.ctx, g.account, eve)
+			if after {
+				g.store.after = fail
+			} else {
+				g.store.disturb(func(method string, _ int) error { return fail(method) })
+			}
+			first, err := g.svc.Erasure.Person(g.ctx, g.account, eve)
 			if err == nil {
-				if want := 11; n != want+1 { // otherwise a call is missing from those that fail
-					t.Errorf("there were %d calls, want %d: %q", n-1, want, s.calls)
+				if want := 11; len(calls) != want { // otherwise a call is missing from those that fail
+					t.Errorf("there were %d calls, want %d: %q", len(calls), want, calls)
 				}
 				break
 			}
 			wantError(t, err, errFrail)
 			if !first.FinishedAt.IsZero() {
-				t.Errorf("call %d, %s: it failed and has an end", n, s.calls[n-1])
+				t.Errorf("call %d, %s: it failed and has an end", n, calls[n-1])
 			}
-			second, err := svc.Erasure.Person(g.ctx, g.account, eve)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum, more := countsOf(&first), countsOf(&second)
-			sum.responses += more.responses
-			sum.files += more.files
-			sum.signatures += more.signatures
-			sum.events += more.events
+			sum, more := countsOf(&first), g.erase()
+			sum.responses += more.Responses
+			sum.files += more.Files
+			sum.signatures += more.Signatures
+			sum.events += more.Events
 			if sum != g.want && !after {
-				t.Errorf("call %d, %s: both removed %+v, want %+v", n, s.calls[n-1], sum, g.want)
+				t.Errorf("call %d, %s: both removed %+v, want %+v", n, calls[n-1], sum, g.want)
 			}
 			g.gone()
 		}

@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,17 +9,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-func (s *watchedStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
-	if err := s.enter("Responses"); err != nil {
-		return formsvc.Page[formsvc.Response]{}, err
-	}
-	page, err := s.Store.Responses(ctx, q)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pages = append(s.pages, len(page.Items))
-	return page, err
-}
 
 type exporting struct {
 	*world

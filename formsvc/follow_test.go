@@ -5,6 +5,7 @@ import (
 
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook"
 )
 
@@ -84,39 +84,37 @@ func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at
 	return at
 }
 
-// TestFollowEveryEventAtOnce checks that each call that raises events wakes a follower that doesn't
+// TestFollowEveryEventAtOnce checks that each call that raises events wakes followers that don't
 // poll.
 func TestFollowEveryEventAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, all := range map[string]bool{"one account": false, "all accounts": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, func(o *formsvc.Options) { o.Blobs = memblob.New() })
-			q := formsvc.EventQuery{AccountID: w.account, Poll: never}
-			if all {
-				q = formsvc.EventQuery{AllAccounts: true, Poll: never}
-			}
-			c := w.campaign()
-			calls, stop := follow(t, w.svc, q)
-			r := w.submitted(&c)
-			wantTypes(t, calls, webhook.ResponseCreated)
-			status := formsvc.StatusCompleted
-			w.updated(&r, formsvc.ResponsePatch{Status: &status})
-			wantTypes(t, calls, webhook.ResponseStatusChanged, webhook.ResponseCompleted)
-			if _, err := w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{
-				Name: "a.txt", Content: strings.NewReader("a"),
-			}); err != nil {
-				t.Fatal(err)
-			}
-			wantTypes(t, calls, webhook.FileUploaded)
-			if _, err := w.svc.As("somebody").Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}); err != nil {
-				t.Fatal(err)
-			}
-			wantTypes(t, calls, webhook.SignatureCompleted)
-			if err := stop(); err != nil {
-				t.Errorf("Follow ended with %v, want nil", err)
-			}
-		})
+	w := newWorld(t, func(o *formsvc.Options) { o.Blobs = memblob.New() })
+	c := w.campaign()
+	calls, stop := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Poll: never})
+	all, _ := follow(t, w.svc, formsvc.EventQuery{AllAccounts: true, Poll: never})
+	want := func(types ...formsvc.EventType) {
+		t.Helper()
+		wantTypes(t, calls, types...)
+		wantTypes(t, all, types...)
+	}
+	r := w.submitted(&c)
+	want(webhook.ResponseCreated)
+	w.updated(&r, formsvc.ResponsePatch{Status: new(formsvc.StatusCompleted)})
+	want(webhook.ResponseStatusChanged, webhook.ResponseCompleted)
+	if _, err := w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("a")}); err != nil {
+		t.Fatal(err)
+	}
+	want(webhook.FileUploaded)
+	if _, err := w.svc.As("somebody").Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}); err != nil {
+		t.Fatal(err)
+	}
+	want(webhook.SignatureCompleted)
+	if err := w.svc.Responses.Delete(w.ctx, r.Key(), 0); err != nil {
+		t.Fatal(err)
+	}
+	want(webhook.ResponseDeleted)
+	if err := stop(); err != nil {
+		t.Errorf("Follow ended with %v, want nil", err)
 	}
 }
 
@@ -153,38 +151,14 @@ func TestFollowFindsEventsOfOtherNodes(t *testing.T) {
 	node := w.neighbour()
 	polls, _ := follow(t, node, formsvc.EventQuery{AccountID: w.account, Poll: time.Millisecond})
 	told, _ := follow(t, node, formsvc.EventQuery{AllAccounts: true, Poll: never})
-	first := w.submitted(&c)
+	w.submitted(&c)
 	wantTypes(t, polls, webhook.ResponseCreated)
 	node.Notify()
 	wantTypes(t, told, webhook.ResponseCreated)
-	status := "validated"
-	w.updated(&first, formsvc.ResponsePatch{Status: &status})
-	wantTypes(t, polls, webhook.ResponseStatusChanged)
-	node.Notify()
-	wantTypes(t, told, webhook.ResponseStatusChanged)
-}
-
-// A notifiedStore counts calls of Notify.
-type notifiedStore struct {
-	formsvc.Store
-	told int
-}
-
-func (s *notifiedStore) Notify() { s.told++ }
-
-// TestNotifyReachesTheStore checks that Service.Notify calls the store's Notify.
-func TestNotifyReachesTheStore(t *testing.T) {
-	t.Parallel()
-	store := &notifiedStore{Store: memory.New()}
-	svc, err := formsvc.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
+	w.svc.Notify()
+	if n := w.store.count("Notify"); n != 1 {
+		t.Errorf("the store was told %d times, want once", n)
 	}
-	svc.Notify()
-	if store.told != 1 {
-		t.Errorf("the store was told %d times, want once", store.told)
-	}
-	newWorld(t).svc.Notify() // its store's Notify does nothing
 }
 
 // TestFollowFilters checks the filters of a query.
@@ -221,69 +195,22 @@ func TestFollowFilters(t *testing.T) {
 	}
 }
 
-// A feedStore can disturb its feed.
-type feedStore struct {
-	formsvc.Store
-	disturb func(look int) error // nil: the look isn't disturbed
-
-	mu    sync.Mutex
-	looks int
-}
-
-// errNothing makes a look find nothing.
-var errNothing = errors.New("nothing")
-
-func (s *feedStore) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	s.mu.Lock()
-	s.looks++
-	err := s.disturb(s.looks)
-	s.mu.Unlock()
-	switch {
-	case errors.Is(err, errNothing):
-		return formsvc.EventPage{Next: q.After}, nil
-	case err != nil:
-		return formsvc.EventPage{}, err
-	default:
-		return s.Store.Events(ctx, q)
-	}
-}
-
-// disturbed returns a service over a feedStore with a campaign.
-func disturbed(t *testing.T, disturb func(look int) error) (*formsvc.Service, formsvc.Campaign) {
-	t.Helper()
-	kept := memory.New()
-	t.Cleanup(func() { _ = kept.Close() })
-	svc, err := formsvc.New(&feedStore{Store: kept, disturb: disturb}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := svc.Accounts.Ensure(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := svc.Campaigns.Create(t.Context(), id, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return svc, c
-}
-
 // TestFollowWaitsForLateEvents announces an event that the feed shows only some looks later, as if
 // an older transaction were still running.
 func TestFollowWaitsForLateEvents(t *testing.T) {
 	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign()
 	var late atomic.Int64
-	svc, c := disturbed(t, func(int) error {
-		if late.Load() == 0 || late.Add(-1) > 0 {
+	w.store.disturb(func(method string, _ int) error {
+		if method == "Events" && (late.Load() == 0 || late.Add(-1) > 0) {
 			return errNothing
 		}
 		return nil
 	})
-	calls, _ := follow(t, svc, formsvc.EventQuery{AccountID: c.AccountID, Poll: time.Hour})
+	calls, _ := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Poll: time.Hour})
 	for range 3 {
-		if _, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()}); err != nil {
-			t.Fatal(err)
-		}
+		w.submitted(&c)
 		late.Store(4)
 		wantTypes(t, calls, webhook.ResponseCreated)
 	}
@@ -293,21 +220,19 @@ func TestFollowWaitsForLateEvents(t *testing.T) {
 // other error.
 func TestFollowRetriesAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
-	svc, c := disturbed(t, func(look int) error {
+	w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+	c, broken := w.campaign(), errors.New("broken")
+	w.store.disturb(func(method string, look int) error {
 		switch {
+		case method != "Events" || look == 4:
+			return nil
 		case look < 4:
 			return fmt.Errorf("connecting: %w", formsvc.ErrUnavailable)
-		case look > 4:
-			return broken
-		default:
-			return nil
 		}
+		return broken
 	})
-	calls, stop := follow(t, svc, formsvc.EventQuery{AccountID: c.AccountID, Poll: time.Millisecond})
-	if _, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()}); err != nil {
-		t.Fatal(err)
-	}
+	calls, stop := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Poll: time.Millisecond})
+	w.submitted(&c)
 	wantTypes(t, calls, webhook.ResponseCreated)
 	for range calls { // until it ends
 		t.Error("a look that failed found events")

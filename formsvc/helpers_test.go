@@ -2,7 +2,6 @@ package formsvc_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,122 +67,6 @@ func references() func() string {
 		n++
 		return fmt.Sprintf("REF-%05d", n)
 	}
-}
-
-// A watchedStore counts calls and records the written events. It can run a function before a call,
-// whose error the call then returns.
-type watchedStore struct {
-	formsvc.Store
-	before func(method string, call int) error // call is 1 for the first call; may be nil
-	after  func(method string) error           // returns the error of a call after its effect; may be nil
-	alter  func(*formsvc.File)                 // changes returned files of all accounts; may be nil
-	twice  bool                                // calls decide twice, as a store may
-
-	mu    sync.Mutex
-	calls map[string]int
-	seen  formsvc.EventPosition // of the last take
-	pages []int                 // numbers of responses on the pages that were read
-}
-
-func (s *watchedStore) enter(method string) error {
-	s.mu.Lock()
-	if s.calls == nil {
-		s.calls = make(map[string]int)
-	}
-	s.calls[method]++
-	n, before := s.calls[method], s.before
-	s.mu.Unlock()
-	if before == nil {
-		return nil
-	}
-	return before(method, n)
-}
-
-// disturb sets the function that runs before calls, and resets the counters.
-func (s *watchedStore) disturb(before func(method string, call int) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls, s.before = nil, before
-}
-
-func (s *watchedStore) count(method string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls[method]
-}
-
-// take returns the events since the last take.
-func (s *watchedStore) take() (events []formsvc.Event) {
-	q := formsvc.EventQuery{AllAccounts: true, After: s.seen, Limit: formsvc.MaxLimit, MaxBytes: 1 << 30}
-	for more := true; more; {
-		page, err := s.Events(context.Background(), q)
-		if err != nil {
-			panic(err)
-		}
-		events, more, q.After = append(events, page.Items...), page.More, page.Next
-	}
-	s.seen = q.After
-	return events
-}
-
-func (s *watchedStore) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
-	if err := s.enter("KeyByHash"); err != nil {
-		return formsvc.Key{}, err
-	}
-	return s.Store.KeyByHash(ctx, hash)
-}
-
-func (s *watchedStore) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
-	if err := s.enter("Campaign"); err != nil {
-		return formsvc.Campaign{}, err
-	}
-	return s.Store.Campaign(ctx, key)
-}
-
-func (s *watchedStore) CreateResponse(
-	ctx context.Context, r formsvc.Response, version int64, change formsvc.Change,
-) error {
-	if err := s.enter("CreateResponse"); err != nil {
-		return err
-	}
-	return s.Store.CreateResponse(ctx, r, version, change)
-}
-
-func (s *watchedStore) UpdateResponse(
-	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
-) (formsvc.Response, error) {
-	if err := s.enter("UpdateResponse"); err != nil {
-		return formsvc.Response{}, err
-	}
-	return s.Store.UpdateResponse(ctx, key, func(r *formsvc.Response) (formsvc.Change, error) {
-		if s.twice {
-			trial := *r
-			if _, err := decide(&trial); err != nil {
-				return formsvc.Change{}, err
-			}
-		}
-		return decide(r)
-	})
-}
-
-func (s *watchedStore) UpdateWebhook(
-	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
-) (formsvc.Webhook, error) {
-	if err := s.enter("UpdateWebhook"); err != nil {
-		return formsvc.Webhook{}, err
-	}
-	return s.Store.UpdateWebhook(ctx, key, decide)
-}
-
-func (s *watchedStore) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
-	if err := s.enter("Erase"); err != nil {
-		return formsvc.Erased{}, err
-	}
-	out, err := s.Store.Erase(ctx, q)
-	if err == nil && s.after != nil {
-		err = s.after("Erase")
-	}
-	return out, err
 }
 
 // A world is a service with one account over a watched store in memory.
@@ -321,29 +204,6 @@ func eventTypes(events []formsvc.Event) []formsvc.EventType {
 		types = append(types, e.Type)
 	}
 	return types
-}
-
-func (s *watchedStore) CreateFile(
-	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
-) error {
-	if err := s.enter("CreateFile"); err != nil {
-		return err
-	}
-	err := s.Store.CreateFile(ctx, f, decide)
-	if err == nil && s.after != nil {
-		err = s.after("CreateFile")
-	}
-	return err
-}
-
-func (s *watchedStore) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
-	page, err := s.Store.Files(ctx, q)
-	for i := range page.Items {
-		if q.AllAccounts && s.alter != nil {
-			s.alter(&page.Items[i])
-		}
-	}
-	return page, err
 }
 
 // running runs the regular work of a service until stop is called.

@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -9,13 +8,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-func (s *watchedStore) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
-	if err := s.enter("UseKeys"); err != nil {
-		return err
-	}
-	return s.Store.UseKeys(ctx, uses)
-}
 
 func (w *world) authenticated(svc *formsvc.Service, value string) {
 	w.tb.Helper()

@@ -12,24 +12,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func (s *watchedStore) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
-	if err := s.enter("AddQuota"); err != nil {
-		return nil, err
-	}
-	totals, err := s.Store.AddQuota(ctx, list)
-	if err == nil && s.after != nil {
-		err = s.after("AddQuota")
-	}
-	return totals, err
-}
-
-func (s *watchedStore) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
-	if err := s.enter("QuotaUse"); err != nil {
-		return nil, err
-	}
-	return s.Store.QuotaUse(ctx, subject, since)
-}
-
 func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = &n } }
 
 // caller returns a principal with a new key.

@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"regexp"
@@ -11,37 +10,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-func (s *watchedStore) RedeemLink(
-	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
-) (formsvc.Session, error) {
-	if err := s.enter("RedeemLink"); err != nil {
-		return formsvc.Session{}, err
-	}
-	return s.Store.RedeemLink(ctx, hash, func(link *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
-		if s.twice {
-			trial := *link
-			if _, _, err := decide(&trial); err != nil {
-				return formsvc.Session{}, formsvc.Change{}, err
-			}
-		}
-		return decide(link)
-	})
-}
-
-func (s *watchedStore) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
-	if err := s.enter("SessionByHash"); err != nil {
-		return formsvc.Session{}, err
-	}
-	return s.Store.SessionByHash(ctx, hash)
-}
-
-func (s *watchedStore) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
-	if err := s.enter("EndSessions"); err != nil {
-		return err
-	}
-	return s.Store.EndSessions(ctx, q, change)
-}
 
 var tokenPattern = regexp.MustCompile(`^[0-9A-Za-z_-]{43}$`)
 

@@ -2,7 +2,6 @@ package formsvc_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"strings"
@@ -12,24 +11,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
 )
-
-func (s *watchedStore) CreateSignature(
-	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
-) (formsvc.Signature, error) {
-	if err := s.enter("CreateSignature"); err != nil {
-		return formsvc.Signature{}, err
-	}
-	return s.Store.CreateSignature(ctx, sig, func(r *formsvc.Response, sig *formsvc.Signature) (formsvc.Change, error) {
-		if s.twice {
-			trial, given := *r, *sig
-			trial.Answers = formsvc.NewAnswers(answer("other", "answers"))
-			if _, err := decide(&trial, &given); err != nil {
-				return formsvc.Change{}, err
-			}
-		}
-		return decide(r, sig)
-	})
-}
 
 func grace() formsvc.User {
 	return formsvc.User{Email: "grace@example.com", FirstName: "Grace", LastName: "Hopper"}
