@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -72,12 +71,6 @@ func TestAnswersEdgeCases(t *testing.T) {
 	if none.JSON() != "{}" || none != (formsvc.Answers{}) || none != formsvc.StoredAnswers("{}") || none != formsvc.StoredAnswers("") {
 		t.Error("no answers are not the zero value")
 	}
-	if list, err := none.List(); err != nil || len(list) != 0 {
-		t.Errorf("List returns %q, %v", list, err)
-	}
-	if value, ok := none.Get(""); ok || value != nil {
-		t.Errorf("Get returns %q, %t", value, ok)
-	}
 	empty := formsvc.NewAnswers(answer("a"))
 	if value, ok := empty.Get("a"); !ok || value == nil || len(value) != 0 {
 		t.Errorf("answered empty: Get returns %q, %t", value, ok)
@@ -111,17 +104,19 @@ func TestAnswersAreImmutable(t *testing.T) {
 // Text that no service wrote causes an error, never a panic or an answer.
 func TestInvalidStoredAnswersFail(t *testing.T) {
 	for _, text := range []string{
-		"{", `{"a`, `{"a\`, `{"a":`, `{"a":{"value":["x"]}`, `[]`, `"x"`, `1`, `{"a":1}`, `{"a":{"value":"x"}}`,
+		`{"a\`, `[]`, `"x"`, `1`, `{"a":1}`, `{"a":{"value":"x"}}`,
 		`{"a":{"value":[1]}}`, `{"a":{"value":["x"]}}{`, "\x00", "null", `{"a":["x"]}`, `{"a":{"values":["x"]}}`, "{\"a\x01\":{\"value\":[]}}",
 		`{"a":{"value":["x""y"]}}`, `{"a":{"value":[]}"b":{"value":[]}}`, `{"a":{"value":["\q"]}}`, `{"a":{"value":[],"other":1}}`,
 		`{,"a":{"value":[]}}`, `{"a":{"value":[,"x"]}}`, `{ "a":{"value":[]}}`, "{\"a\":{\"value\":[]}}\n",
 	} {
-		answers := formsvc.StoredAnswers(text)
-		if list, err := answers.List(); err == nil {
+		if list, err := formsvc.StoredAnswers(text).List(); err == nil {
 			t.Errorf("%s is read as %q", text, list)
 		}
-		if value, ok := answers.Get("a"); ok {
-			t.Errorf("%s: Get returns %q", text, value)
+	}
+	whole := formsvc.NewAnswers(answer("a\"", "x\n", "y"), answer("b")).JSON()
+	for i := 1; i < len(whole); i++ {
+		if list, err := formsvc.StoredAnswers(whole[:i]).List(); err == nil {
+			t.Errorf("%s is read as %q", whole[:i], list)
 		}
 	}
 	// An update that would have to rewrite them fails and loses nothing.
@@ -140,40 +135,4 @@ func TestInvalidStoredAnswersFail(t *testing.T) {
 	if got := w.updated(&r, formsvc.ResponsePatch{Status: new("validated")}); got.Answers != r.Answers {
 		t.Errorf("the answers are now %s", got.Answers.JSON())
 	}
-}
-
-// FuzzStoredAnswers checks that no text causes a panic, that a result agrees with encoding/json,
-// and that it round-trips.
-func FuzzStoredAnswers(f *testing.F) {
-	for _, text := range []string{
-		"", "{}", "null", "[]", "{", `{"a":{"value":["x","y"]},"b":{"value":[]}}`, ` { "a" : { "value" : [ "\u0061" ] } } `,
-		`{"a":{"value":["x"]},"\u0061":{"value":["y"]}}`, `{"\ud800":{"VALUE":["\"}{"]}}`, `{"a":{"x":{"b":1},"value":null}}`,
-		`{"a\\":{"value":["\\"]},"":{}}`, `{"a":null}`, "{\"a\xff\":{}}", `{"a":{"value":["x"]}},`, `{"a`, `{"a\`,
-	} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		answers := formsvc.StoredAnswers(text)
-		_, _ = answers.Get("a")
-		list, err := answers.List()
-		var want map[string]jsonAnswer
-		if err != nil || !utf8.ValidString(text) {
-			return
-		}
-		if err := json.Unmarshal([]byte(answers.JSON()), &want); err != nil {
-			t.Fatalf("%q is read as %q, but encoding/json says %v", text, list, err)
-		}
-		if len(want) < len(list) {
-			return // not possible in stored text: a duplicate name
-		}
-		for _, a := range list {
-			if value, ok := want[a.Name]; !ok || !slices.Equal(a.Value, value.Value) {
-				t.Fatalf("%q: %q is read as %q, want %q", text, a.Name, a.Value, value.Value)
-			}
-		}
-		again, err := formsvc.NewAnswers(list...).List()
-		if err != nil || !sameAnswers(again, list) {
-			t.Fatalf("%q: written and read again %q, %v", text, again, err)
-		}
-	})
 }

@@ -2,6 +2,7 @@ package formsvc_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -71,31 +72,31 @@ func TestRedeliverFailed(t *testing.T) {
 	w.submitted(&c)
 	w.finish(delivery.Delivered)
 	w.clock.add(time.Hour)
-	n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
-	if err != nil || n != failed {
-		t.Fatalf("%d, %v", n, err)
+	svc, results := w.once("k")
+	n, err := svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
+	if err != nil || n != failed || fmt.Sprint(*results) != fmt.Sprint([]int{failed}) {
+		t.Fatalf("%d, %v, remembered %v", n, err, *results)
 	}
 	if n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since); err != nil || n != 0 {
 		t.Errorf("again: %d, %v", n, err)
 	}
-	if got := len(w.finish(delivery.Delivered)); got != 1 {
+	if got := len(w.finish(delivery.Failed)); got != 1 {
 		t.Errorf("%d are due at once", got)
 	}
 	w.clock.add(failed*20*time.Millisecond - time.Second)
-	if got := len(w.finish(delivery.Delivered)); got < failed-100 || got >= failed-1 {
+	if got := len(w.finish(delivery.Failed)); got < failed-100 || got >= failed-1 {
 		t.Errorf("%d are due a second before the last", got)
 	}
 	w.clock.add(time.Second)
-	w.finish(delivery.Delivered)
+	w.finish(delivery.Failed)
+	_, err = svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since) // in several atomic writes, none of which it makes
+	wantError(t, err, formsvc.ErrRepeated)
 	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{
-		AccountID: w.account, WebhookID: hook.ID, State: formsvc.DeliveryDelivered,
+		AccountID: w.account, WebhookID: hook.ID, State: formsvc.DeliveryFailed,
 	})
-	if err != nil || page.Total != failed+1 {
-		t.Errorf("%d were delivered, %v", page.Total, err)
+	if err != nil || page.Total != failed+1 { // and the one that is too early
+		t.Errorf("%d have failed, %v", page.Total, err)
 	}
-	unknown := formsvc.WebhookKey{AccountID: w.account, ID: c.ID}
-	_, err = w.svc.Deliveries.RedeliverFailed(w.ctx, unknown, since)
-	wantError(t, err, formsvc.ErrNotFound)
 }
 
 // If a delivery's process died and its lease has ended, no attempt is shown as under way, and the

@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -68,39 +67,20 @@ func TestDeliverySampleIsLimited(t *testing.T) {
 		w.submitted(&c)
 	}
 	samples := w.sample(&hook, start(), start().Add(24*time.Hour), 1_000, 1_000)
-	if n := len(samples); n != formsvc.MaxSampleParts || w.store.count("Deliveries") != n || w.store.count("Deliveries counted") != 0 {
-		t.Errorf("%d parts, %d queries", n, w.store.count("Deliveries"))
-	}
-	if samples[0].Pending != formsvc.MaxSampleEach || !samples[0].More {
-		t.Errorf("the first part is %+v", samples[0])
+	if n := len(samples); n != formsvc.MaxSampleParts || w.store.count("Deliveries") != n || w.store.count("Deliveries counted") != 0 ||
+		samples[0].Pending != formsvc.MaxSampleEach || !samples[0].More {
+		t.Errorf("%d parts, %d queries, the first part is %+v", n, w.store.count("Deliveries"), samples[0])
 	}
 	samples = w.sample(&hook, start(), start().Add(24*time.Hour), 0, 0)
 	if len(samples) != 1 || samples[0].Pending != 1 || !samples[0].More {
 		t.Errorf("the least sample is %+v", samples)
 	}
-}
-
-func TestDeliverySampleRefusesInvalidInput(t *testing.T) {
-	w := newWorld(t)
-	hook := w.hook()
-	now := w.clock.Now()
-	for _, to := range []time.Time{now, now.Add(-time.Hour), now.Add(time.Microsecond), {}} {
-		_, err := w.svc.Deliveries.Sample(w.ctx, hookKey(&hook), now, to, 1, 1)
+	for _, to := range []time.Time{start(), start().Add(-time.Hour), start().Add(time.Microsecond), {}} {
+		_, err := w.svc.Deliveries.Sample(w.ctx, hookKey(&hook), start(), to, 1, 1)
 		wantFaults(t, err, "/to out_of_range")
 	}
-	for _, key := range []formsvc.WebhookKey{
-		{AccountID: w.account, ID: someID}, {AccountID: w.second(), ID: hook.ID}, {},
-	} {
-		_, err := w.svc.Deliveries.Sample(w.ctx, key, now, now.Add(time.Hour), 1, 1)
-		wantError(t, err, formsvc.ErrNotFound)
-	}
-	fault := errors.New("broken pipe")
-	w.store.disturb(func(string, int) error { return fault })
-	_, err := w.svc.Deliveries.Sample(w.ctx, hookKey(&hook), now, now.Add(time.Hour), 1, 1)
-	wantError(t, err, fault)
-	w.store.disturb(nil)
 	// Three centuries are longer than a Duration.
-	samples := w.sample(&hook, time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC), now, 96, 50)
+	samples = w.sample(&hook, time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC), start(), 96, 50)
 	for i := range samples[1:] {
 		if !samples[i+1].From.After(samples[i].From) {
 			t.Errorf("part %d begins at %v, after %v", i+1, samples[i+1].From, samples[i].From)

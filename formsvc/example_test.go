@@ -19,32 +19,29 @@ import (
 // the output of the examples is always the same. Programs leave Now and NewReference out.
 func exampleService(flow *formsvc.Workflow) (*formsvc.Service, *memory.Store, formsvc.ID) {
 	store, n := memory.New(), 0
-	svc, err := formsvc.New(store, &formsvc.Options{
+	svc := must(formsvc.New(store, &formsvc.Options{
 		Workflow: flow,
 		Now:      func() time.Time { return time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC) },
 		NewReference: func() string {
 			n++
 			return fmt.Sprintf("REF-%d", n)
 		},
-	})
+	}))
+	return svc, store, must(svc.Accounts.Create(context.Background(), "example")).ID
+}
+
+// must returns the result of a call that can't fail here. Programs check errors.
+func must[T any](result T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	account, err := svc.Accounts.Create(context.Background(), "example")
-	if err != nil {
-		panic(err)
-	}
-	return svc, store, account.ID
+	return result
 }
 
 // Create an account with its first key, and authenticate the key.
 func ExampleAccounts_CreateWithKey() {
 	ctx := context.Background()
-	svc, err := formsvc.New(memory.New(), nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	svc := must(formsvc.New(memory.New(), nil))
 	account, value, err := svc.Accounts.CreateWithKey(ctx, "Town hall", formsvc.KeyInput{
 		Name: "website", Permissions: []formsvc.Permission{formsvc.ResponsesWrite, formsvc.CampaignsRead},
 	})
@@ -53,11 +50,7 @@ func ExampleAccounts_CreateWithKey() {
 		return
 	}
 	// value is what clients send. It can't be read again: show it now.
-	principal, err := svc.Keys.Authenticate(ctx, value)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	principal := must(svc.Keys.Authenticate(ctx, value))
 	fmt.Println(account.Name, principal.Permissions)
 	fmt.Println(principal.AccountID == account.ID, principal.May(formsvc.ResponsesWrite), principal.May(formsvc.FilesRead))
 
@@ -73,7 +66,7 @@ func ExampleAccounts_CreateWithKey() {
 func ExampleResponses_Create() {
 	ctx := context.Background()
 	svc, _, account := exampleService(nil)
-	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{
+	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{
 		Title:    "Summer grant",
 		ClosesAt: time.Date(2026, 12, 31, 23, 0, 0, 0, time.UTC),
 		Modules: []formsvc.Module{
@@ -81,22 +74,14 @@ func ExampleResponses_Create() {
 			{Name: "days", Type: formsvc.ChoiceModule, Options: []string{"monday", "friday"}, Multiple: true},
 			{Name: "amount", Type: formsvc.NumberModule},
 		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
+	}))
+	r := must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com", FirstName: "Ada"},
 		Answers: []formsvc.Answer{
 			{Name: "motivation", Value: []string{"To learn"}},
 			{Name: "days", Value: []string{"friday", "monday"}},
 		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	fmt.Println(r.Reference, r.Status, r.CreatedAt.Format(time.RFC3339))
 	fmt.Println(r.Answers.JSON())
 	// Output:
@@ -108,17 +93,13 @@ func ExampleResponses_Create() {
 func ExampleValidationError() {
 	ctx := context.Background()
 	svc, _, account := exampleService(nil)
-	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{
+	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{
 		Title: "Summer grant",
 		Modules: []formsvc.Module{
 			{Name: "motivation", Required: true}, {Name: "start/end", Type: formsvc.DateModule, Multiple: true},
 		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
+	}))
+	_, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada(at)example.com"},
 		Answers: []formsvc.Answer{
 			{Name: "start/end", Value: []string{"2026-07-01", "2026-06-31"}}, {Name: "colour", Value: []string{"blue"}},
@@ -147,24 +128,14 @@ func ExampleResponses_Update() {
 		},
 		Final: []string{"accepted", "refused"},
 	})
-	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
+	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"}))
+	r := must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{{Name: "amount", Value: []string{"100"}}},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	key := formsvc.ResponseKey{AccountID: account, CampaignID: campaign.ID, ID: r.ID}
-
-	_, err = svc.Responses.Update(ctx, key, formsvc.ResponsePatch{Status: new("accepted")})
+	}))
+	_, err := svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: new("accepted")})
 	fmt.Println(errors.Is(err, formsvc.ErrTransition), err)
 
-	r, err = svc.Responses.Update(ctx, key, formsvc.ResponsePatch{
+	r, err = svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{
 		Status: new("in_review"), LastName: new("Lovelace"), IfVersion: r.Version,
 		Answers: []formsvc.AnswerPatch{
 			{Answer: formsvc.Answer{Name: "amount", Value: []string{"120"}}},
@@ -173,7 +144,7 @@ func ExampleResponses_Update() {
 	})
 	fmt.Println(r.Status, r.Version, r.User.LastName, r.Answers.JSON(), err)
 
-	r, err = svc.Responses.Update(ctx, key, formsvc.ResponsePatch{Status: new("accepted")})
+	r, err = svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: new("accepted")})
 	fmt.Println(r.Status, r.CompletedAt.Format(time.RFC3339), err)
 	// Output:
 	// true formsvc: update response: status "accepted" cannot follow "pending"; allowed: in_review
@@ -186,11 +157,7 @@ func ExampleResponses_Update() {
 func ExampleWebhooks_Create() {
 	ctx := context.Background()
 	svc, store, account := exampleService(nil)
-	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"}))
 	hook, _, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
 		URL:        "https://receiver.example/hooks",
 		Events:     []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseCompleted},
@@ -200,31 +167,12 @@ func ExampleWebhooks_Create() {
 		fmt.Println(err)
 		return
 	}
-	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
-		User: formsvc.User{Email: "ada@example.com"},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = svc.Responses.Update(ctx, formsvc.ResponseKey{AccountID: account, CampaignID: campaign.ID, ID: r.ID},
-		formsvc.ResponsePatch{Status: new("validated")}) // nobody listens to this one
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	r := must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}))
+	must(svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: new("validated")})) // nobody listens to this one
 
-	page, err := svc.Deliveries.List(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: hook.ID})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	page := must(svc.Deliveries.List(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: hook.ID}))
 	for _, d := range page.Items {
-		payloads, err := store.Payloads(ctx, []string{string(d.EventID)})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		payloads := must(store.Payloads(ctx, []string{string(d.EventID)}))
 		event, err := webhook.ParseEvent(payloads[string(d.EventID)].Body)
 		fmt.Println(d.State, event.Type, event.Data.Campaign.Title, event.Data.Response.Reference, err)
 	}
@@ -237,23 +185,15 @@ func ExampleWebhooks_Create() {
 func ExampleSignatures_Create() {
 	ctx := context.Background()
 	svc, _, account := exampleService(nil)
-	campaign, _ := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
-	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
+	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"}))
+	r := must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"},
 		Answers: []formsvc.Answer{
 			{Name: "days", Value: []string{"Monday", "Friday"}}, {Name: "amount", Value: []string{"100 €"}}, {Name: "remarks"},
 		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	signature, err := svc.Signatures.Create(ctx, formsvc.ResponseKey{AccountID: account, CampaignID: campaign.ID, ID: r.ID},
-		formsvc.SignatureInput{Signer: formsvc.User{Email: "grace@example.com"}, Provider: "pen"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
+	signature := must(svc.Signatures.Create(ctx, r.Key(),
+		formsvc.SignatureInput{Signer: formsvc.User{Email: "grace@example.com"}, Provider: "pen"}))
 
 	// The members sorted, no white space, characters as they are.
 	text := `{"amount":{"value":["100 €"]},"days":{"value":["Monday","Friday"]},"remarks":{"value":[]}}`
@@ -272,39 +212,20 @@ func ExampleSignatures_Create() {
 func ExampleFiles_Upload() {
 	ctx := context.Background()
 	// memblob forgets; programs open a directory with fileblob or a bucket with s3blob.
-	svc, err := formsvc.New(memory.New(), &formsvc.Options{Blobs: memblob.New()})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	account, _ := svc.Accounts.Create(ctx, "example")
-	campaign, _ := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Summer grant"})
-	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
-		User: formsvc.User{Email: "ada@example.com"},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	response := formsvc.ResponseKey{AccountID: account.ID, CampaignID: campaign.ID, ID: r.ID}
-	file, err := svc.Files.Upload(ctx, response, formsvc.FileInput{
+	svc := must(formsvc.New(memory.New(), &formsvc.Options{Blobs: memblob.New()}))
+	account := must(svc.Accounts.Create(ctx, "example"))
+	campaign := must(svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Summer grant"}))
+	r := must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}))
+	file := must(svc.Files.Upload(ctx, r.Key(), formsvc.FileInput{
 		Name: `C:\plans\roof.txt`, ContentType: "text/plain", Content: strings.NewReader("a flat roof"),
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	fmt.Println(file.Name, file.Size, "bytes")
 
-	content, err := svc.Files.Open(ctx, &file, 2, -1)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	content := must(svc.Files.Open(ctx, &file, 2, -1))
 	text, err := io.ReadAll(content)
 	fmt.Println(string(text), errors.Join(err, content.Close()))
 
-	fmt.Println(svc.Responses.Delete(ctx, response, 0))
+	fmt.Println(svc.Responses.Delete(ctx, r.Key(), 0))
 	_, err = svc.Files.Get(ctx, formsvc.FileKey{AccountID: account.ID, ID: file.ID})
 	fmt.Println(errors.Is(err, formsvc.ErrNotFound))
 	// Output:
@@ -319,23 +240,11 @@ func ExampleEvents_Follow() {
 	svc, _, account := exampleService(nil)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"}))
+	must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}))
 	kept := "" // in the program's database, in truth
-	after, err := formsvc.ParseEventPosition(kept)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	err = svc.Events.Follow(ctx, formsvc.EventQuery{AccountID: account, After: after},
+	after := must(formsvc.ParseEventPosition(kept))
+	err := svc.Events.Follow(ctx, formsvc.EventQuery{AccountID: account, After: after},
 		func(_ context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
 			for _, e := range events {
 				event, err := webhook.ParseEvent(e.Payload) // what webhooks get

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 func TestCheckIdempotencyKey(t *testing.T) {
@@ -121,34 +120,6 @@ func TestOnceFails(t *testing.T) {
 	known, err := w.svc.Recall(w.ctx, w.account, "k")
 	if err != nil || known.Status != 404 {
 		t.Errorf("%+v, %v", known, err)
-	}
-}
-
-// RedeliverFailed takes several atomic writes; a repeated call makes none of them.
-func TestOnceInSeveralWrites(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
-	since := w.clock.Now()
-	const failed = 1_100
-	for range failed {
-		w.submitted(&c)
-	}
-	w.finish(delivery.Failed)
-	svc, results := w.once("k")
-	n, err := svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
-	if err != nil || n != failed || fmt.Sprint(*results) != fmt.Sprint([]int{failed}) {
-		t.Fatalf("%d, %v, remembered %v", n, err, *results)
-	}
-	w.clock.add(time.Hour)
-	w.finish(delivery.Failed)
-	_, err = svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
-	wantError(t, err, formsvc.ErrRepeated)
-	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{
-		AccountID: w.account, WebhookID: hook.ID, State: formsvc.DeliveryFailed,
-	})
-	if err != nil || page.Total != failed {
-		t.Errorf("%d are as they were, %v", page.Total, err)
 	}
 }
 

@@ -78,9 +78,11 @@ func TestOtherAccountsAreApart(t *testing.T) {
 		"Webhooks.Rotate":      failure(w.svc.Webhooks.Rotate(w.ctx, theirs, formsvc.Rotation{})),
 		"Webhooks.Test":        failure(w.svc.Webhooks.Test(w.ctx, theirs)),
 		"Webhooks.Delete":      w.svc.Webhooks.Delete(w.ctx, theirs),
+		"RedeliverFailed":      failure(w.svc.Deliveries.RedeliverFailed(w.ctx, theirs, start())),
 		"Deliveries.Get":       failure(w.svc.Deliveries.Get(w.ctx, d)),
 		"Deliveries.Redeliver": failure(w.svc.Deliveries.Redeliver(w.ctx, d)),
 		"Deliveries.List":      failure(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: second, WebhookID: hook.ID})),
+		"Deliveries.Sample":    failure(w.svc.Deliveries.Sample(w.ctx, theirs, start(), start().Add(time.Hour), 1, 1)),
 		"Events.Get":           failure(w.svc.Events.Get(w.ctx, second, test.EventID)),
 	} {
 		if !errors.Is(err, formsvc.ErrNotFound) {
