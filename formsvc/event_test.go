@@ -96,63 +96,39 @@ func TestPayloadIsTruncatedAboveTheLimit(t *testing.T) {
 		}
 		payload := w.events()[len(w.events())-1].Payload
 		e := w.parsed()[0]
-		if over == 0 {
-			if len(payload) != formsvc.MaxPayload || e.Data.Truncated || e.Data.Response.Responses["a"].Value[0] != value {
-				t.Errorf("%d bytes, truncated %t", len(payload), e.Data.Truncated)
-			}
-			continue
-		}
-		if !e.Data.Truncated || e.Data.Response.Responses != nil || len(payload) > 2_000 {
-			t.Errorf("%d bytes, truncated %t", len(payload), e.Data.Truncated)
-		}
-		if !bytes.HasSuffix(payload, []byte(`},"truncated":true}}`)) {
-			t.Errorf("the payload ends in %s", payload[len(payload)-40:])
+		whole := over == 0
+		if e.Data.Truncated == whole || (len(e.Data.Response.Responses) == 1) != whole || (len(payload) == formsvc.MaxPayload) != whole ||
+			bytes.HasSuffix(payload, []byte(`},"truncated":true}}`)) == whole {
+			t.Errorf("%d bytes, truncated %t, ends in %s", len(payload), e.Data.Truncated, payload[len(payload)-40:])
 		}
 	}
 }
 
-// A truncated payload of every type keeps its other fields.
+// A truncated payload of every type keeps its other fields, except a list of changes that is too long.
 func TestTruncatedPayloadKeepsOtherFields(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
 	w.store.take()
-	w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{
-		{Answer: answer("a", strings.Repeat("x", formsvc.MaxPayload))},
-	}})
+	w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{set("a", strings.Repeat("x", formsvc.MaxPayload))}})
+	var many []formsvc.AnswerPatch
+	for i := range 999 {
+		// Six bytes in JSON for each of these characters.
+		many = append(many, set(fmt.Sprintf("%04d%s", i, strings.Repeat("\x01", 196))))
+	}
+	w.updated(&r, formsvc.ResponsePatch{Answers: many})
 	events := w.parsed()
-	if len(events) != 3 {
+	if len(events) != 4 {
 		t.Fatalf("%d events", len(events))
 	}
-	for _, e := range events {
-		if !e.Data.Truncated || e.Data.Response.Responses != nil || e.Data.Response.User.Email != "ada@example.com" {
-			t.Errorf("%s: %+v", e.Type, e.Data)
+	for i, e := range events {
+		d, moved := e.Data, i == 1 || i == 2
+		if !d.Truncated || d.Response.Responses != nil || d.Response.User.Email != "ada@example.com" ||
+			slices.Equal(d.Changes, []string{"/responses/a"}) != (i == 0) || (d.PreviousStatus == "pending") != moved {
+			t.Errorf("event %d, %s: %+v", i, e.Type, d)
 		}
 	}
-	if !slices.Equal(events[0].Data.Changes, []string{"/responses/a"}) {
-		t.Errorf("the changes are %q", events[0].Data.Changes)
-	}
-	if events[1].Data.PreviousStatus != "pending" || events[2].Data.PreviousStatus != "pending" {
-		t.Error("the previous status is gone")
-	}
-}
-
-// Even if the list of changes is too long, the event is sent.
-func TestPayloadWithTooManyChanges(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	w.store.take()
-	var patch formsvc.ResponsePatch
-	for i := range 1_000 {
-		// Six bytes in JSON for each of these characters.
-		name := fmt.Sprintf("%04d%s", i, strings.Repeat("\x01", 196))
-		patch.Answers = append(patch.Answers, formsvc.AnswerPatch{Answer: answer(name)})
-	}
-	w.updated(&r, patch)
-	payload := w.events()[len(w.events())-1].Payload
-	e := w.parsed()[0]
-	if len(payload) > formsvc.MaxPayload || e.Type != webhook.ResponseUpdated || !e.Data.Truncated || e.Data.Changes != nil {
-		t.Errorf("%d bytes, truncated %t, %d changes", len(payload), e.Data.Truncated, len(e.Data.Changes))
+	if last := w.events()[4].Payload; len(last) > formsvc.MaxPayload || events[3].Data.Changes != nil {
+		t.Errorf("%d bytes, %d changes", len(last), len(events[3].Data.Changes))
 	}
 }

@@ -18,6 +18,9 @@ import (
 // TestMain checks that no goroutines are left running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// someID is the ID of no record.
+const someID formsvc.ID = "01890000-0000-7000-8000-000000000000"
+
 // start is the initial time of the tests' clocks.
 func start() time.Time { return time.Date(2026, 11, 21, 8, 30, 0, 123e6, time.UTC) }
 

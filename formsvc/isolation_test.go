@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -29,7 +30,7 @@ func TestOthersResponsesAreNotFound(t *testing.T) {
 			"Get":             failure(w.svc.Responses.Get(w.ctx, key)),
 			"Update":          failure(w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})),
 			"Delete":          w.svc.Responses.Delete(w.ctx, key, 0),
-			"Files.Upload":    failure(w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: strings.NewReader("x")})),
+			"Files.Upload":    failure(w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: iotest.ErrReader(errors.New("was read"))})),
 			"Files.List":      failure(w.svc.Files.List(w.ctx, q)),
 			"Comments.Create": failure(w.svc.Comments.Create(w.ctx, key, formsvc.CommentInput{Body: "x"})),
 			"Comments.List": failure(w.svc.Comments.List(w.ctx, formsvc.CommentQuery{

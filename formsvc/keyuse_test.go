@@ -2,7 +2,6 @@ package formsvc_test
 
 import (
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -127,33 +126,4 @@ func TestKeyUseIsRetried(t *testing.T) {
 	w.writeUses(w.svc)
 	w.wantUsed("used meanwhile", &first, time.Minute)
 	w.wantUsed("not used meanwhile", &second, 0)
-}
-
-func TestKeyUseConcurrently(t *testing.T) {
-	w := newWorld(t)
-	var all sync.WaitGroup
-	for range 8 {
-		_, value := w.key(formsvc.FilesRead)
-		all.Go(func() {
-			for range 100 {
-				w.clock.add(time.Second)
-				if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
-					t.Error(err)
-				}
-				if err := w.svc.Keys.WriteUses(w.ctx); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	list, err := w.svc.Keys.List(w.ctx, w.account)
-	for i := range list {
-		if list[i].LastUsedAt.IsZero() {
-			t.Errorf("key %d was never used", i)
-		}
-	}
-	if err != nil || len(list) != 8 {
-		t.Errorf("%d keys, %v", len(list), err)
-	}
 }

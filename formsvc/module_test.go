@@ -17,6 +17,11 @@ func TestModuleDefinitions(t *testing.T) {
 		}
 		return list
 	}
+	w := newWorld(t)
+	create := func(modules ...formsvc.Module) error {
+		_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Modules: modules})
+		return err
+	}
 	type module = formsvc.Module
 	long := strings.Repeat("ü", 200)
 	for _, c := range []struct {
@@ -24,26 +29,17 @@ func TestModuleDefinitions(t *testing.T) {
 		m     module
 		want  []string
 	}{
-		{"least", module{Name: "a"}, nil},
 		{"no name", module{}, []string{"/name required"}},
-		{"200 characters", module{Name: long}, nil},
-		{"201 characters", module{Name: long + "x"}, []string{"/name too_long"}},
-		{"NUL in name", module{Name: "\x00"}, []string{"/name nul_not_allowed"}},
-		{"name not UTF-8", module{Name: "\x80"}, []string{"/name invalid_utf8"}},
-		{"longest label", module{Name: "a", Label: strings.Repeat("ü", 1_000)}, nil},
-		{"long label", module{Name: "a", Label: strings.Repeat("ü", 1_001)}, []string{"/label too_long"}},
-		{"NUL in label", module{Name: "a", Label: "\x00"}, []string{"/label nul_not_allowed"}},
+		{"longest", module{Name: long, Label: strings.Repeat("ü", 1_000), MaxLength: 1_000_000}, nil},
+		{"too long", module{Name: long + "x", Label: strings.Repeat("ü", 1_001), MaxLength: 1_000_001}, []string{
+			"/name too_long", "/label too_long", "/maxLength out_of_range",
+		}},
 		{"unknown type", module{Name: "a", Type: "Text", Options: []string{"x"}, MaxLength: -1}, []string{"/type invalid_value"}},
-		{"longest", module{Name: "a", MaxLength: 1_000_000}, nil},
-		{"too long", module{Name: "a", MaxLength: 1_000_001}, []string{"/maxLength out_of_range"}},
 		{"negative", module{Name: "a", Type: "number", MaxLength: -1}, []string{"/maxLength out_of_range"}},
 		{"email length", module{Name: "a", Type: "email", MaxLength: 1}, nil},
 		{"url length", module{Name: "a", Type: "url", MaxLength: 1}, nil},
 		{"number length", module{Name: "a", Type: "number", MaxLength: 1}, []string{"/maxLength not_applicable"}},
-		{"date length", module{Name: "a", Type: "date", MaxLength: 1}, []string{"/maxLength not_applicable"}},
-		{"boolean length", module{Name: "a", Type: "boolean", MaxLength: 1}, []string{"/maxLength not_applicable"}},
 		{"choice length", module{Name: "a", Type: "choice", Options: []string{"x"}, MaxLength: 1}, []string{"/maxLength not_applicable"}},
-		{"text options", module{Name: "a", Options: []string{"x"}}, []string{"/options not_applicable"}},
 		{"boolean options", module{Name: "a", Type: "boolean", Options: []string{"true"}}, []string{"/options not_applicable"}},
 		{"no options", module{Name: "a", Type: "choice"}, []string{"/options out_of_range"}},
 		{"1000 options", module{Name: "a", Type: "choice", Options: numbers(1_000)}, nil},
@@ -59,24 +55,12 @@ func TestModuleDefinitions(t *testing.T) {
 		}},
 	} {
 		t.Run(c.label, func(t *testing.T) {
-			w := newWorld(t)
-			_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
-				Title: "x", Modules: []formsvc.Module{{Name: "first"}, c.m},
-			})
 			var want []string
 			for _, s := range c.want {
 				want = append(want, "/modules/1"+s)
 			}
-			wantFaults(t, err, want...)
+			wantFaults(t, create(formsvc.Module{Name: "first"}, c.m), want...)
 		})
-	}
-}
-
-func TestModulesOfACampaign(t *testing.T) {
-	w := newWorld(t)
-	create := func(modules ...formsvc.Module) error {
-		_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Modules: modules})
-		return err
 	}
 	many := make([]formsvc.Module, 501)
 	for i := range many {
@@ -86,7 +70,6 @@ func TestModulesOfACampaign(t *testing.T) {
 	wantFaults(t, create(many...), "/modules too_many")
 	a := formsvc.Module{Name: "a"}
 	wantFaults(t, create(a, formsvc.Module{Name: "A"}, a, a), "/modules/2/name duplicate", "/modules/3/name duplicate")
-	wantFaults(t, create(formsvc.Module{}, formsvc.Module{}), "/modules/0/name required", "/modules/1/name required")
 }
 
 // valueCases has accepted values for each module type, and refused values with their code.
@@ -119,8 +102,7 @@ var valueCases = []struct {
 		formsvc.Module{Type: formsvc.URLModule}, "invalid_url",
 		[]string{"http://a", "https://example.com:8443/p?q=1#f", "HTTPS://EXAMPLE.COM", "http://[::1]/", "http://münchen.example"},
 		[]string{
-			"", "example.com", "//example.com", "/path", "ftp://example.com", "javascript:alert(1)", "http:", "http://",
-			"http:///path", "http://:80", "http://a b", "http://a\n", "http://[::1", "http://a:b", "mailto:a@b", " http://a",
+			"", "example.com", "//example.com", "/path", "javascript:alert(1)", "http://", "http://:80", "http://a b", "mailto:a@b", " http://a",
 		},
 	},
 	{
@@ -180,17 +162,15 @@ func TestAnswersAgainstModules(t *testing.T) {
 		formsvc.Module{Name: "a/b~c", Type: formsvc.NumberModule, Required: true},
 	)
 	for _, test := range []struct {
-		label   string
 		answers []formsvc.Answer
 		want    []string
 	}{
-		{"least", []formsvc.Answer{answer("one", ""), answer("a/b~c", "1")}, nil},
-		{"all, in another order", []formsvc.Answer{answer("a/b~c", "1"), answer("many", "1", "1", "1"), answer("one", "x")}, nil},
-		{"nothing", nil, []string{"/responses/one required", "/responses/a~1b~0c required"}},
-		{"answered empty", []formsvc.Answer{answer("one"), answer("a/b~c", "1")}, []string{"/responses/one required"}},
-		{"optional and empty", []formsvc.Answer{answer("many"), answer("one", "x"), answer("a/b~c", "1")}, nil},
-		{
-			"everything in the order of the input, then what is missing",
+		{[]formsvc.Answer{answer("one", ""), answer("a/b~c", "1")}, nil},
+		{[]formsvc.Answer{answer("a/b~c", "1"), answer("many", "1", "1", "1"), answer("one", "x")}, nil},
+		{nil, []string{"/responses/one required", "/responses/a~1b~0c required"}},
+		{[]formsvc.Answer{answer("one"), answer("a/b~c", "1")}, []string{"/responses/one required"}},
+		{[]formsvc.Answer{answer("many"), answer("one", "x"), answer("a/b~c", "1")}, nil},
+		{ // everything in the order of the input, then what is missing
 			[]formsvc.Answer{answer("a/b~c", "x", "1", "y"), answer("x/y"), answer("One", "x"), answer("many")},
 			[]string{
 				"/responses/a~1b~0c/value too_many", "/responses/a~1b~0c/value/0 invalid_number",
@@ -199,9 +179,7 @@ func TestAnswersAgainstModules(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(test.label, func(t *testing.T) {
-			_, err := w.submit(&c, test.answers...)
-			wantFaults(t, err, test.want...)
-		})
+		_, err := w.submit(&c, test.answers...)
+		wantFaults(t, err, test.want...)
 	}
 }

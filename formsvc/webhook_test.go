@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,7 +20,6 @@ func TestWebhookURLs(t *testing.T) {
 		url  string
 		want []string
 	}{
-		{"http://example.com", nil},
 		{"https://example.com:8443/a/b?c=d&e", nil},
 		{"HTTPS://EXAMPLE.COM/", nil},
 		{"http://127.0.0.1:9000/hook", nil}, // reachable addresses are decided elsewhere
@@ -30,20 +28,15 @@ func TestWebhookURLs(t *testing.T) {
 		{long + "x", []string{"/url too_long"}},
 		{"", []string{"/url required"}},
 		{"example.com", []string{"/url invalid_url"}},
-		{"/hook", []string{"/url invalid_url"}},
 		{"//example.com", []string{"/url invalid_url"}},
 		{"ftp://example.com", []string{"/url invalid_url"}},
-		{"file:///etc/passwd", []string{"/url invalid_url"}},
-		{"http://", []string{"/url invalid_url"}},
 		{"http:///hook", []string{"/url invalid_url"}},
 		{"http://:80/hook", []string{"/url invalid_url"}},
 		{"http://a b/", []string{"/url invalid_url"}},
 		{"http://example.com:port/", []string{"/url invalid_url"}},
-		{"http://user@example.com/", []string{"/url invalid_url"}},
 		{"http://user:password@example.com/", []string{"/url invalid_url"}},
 		{"http://@example.com/", []string{"/url invalid_url"}},
 		{"http://example.com/#top", []string{"/url invalid_url"}},
-		{"http://example.com/\n", []string{"/url invalid_url"}},
 		{"http://example.com/\x00", []string{"/url invalid_url", "/url nul_not_allowed"}},
 		{"http://example.com/\xff", []string{"/url invalid_utf8"}},
 	} {
@@ -62,31 +55,26 @@ func TestWebhookInput(t *testing.T) {
 	const url = "https://example.com"
 	type input = formsvc.WebhookInput
 	for _, c := range []struct {
-		label string
-		in    input
-		want  []string
+		in   input
+		want []string
 	}{
-		{"nothing", input{}, []string{"/url required", "/events required"}},
-		{"no event", input{URL: url, Events: []formsvc.EventType{}}, []string{"/events required"}},
-		{"unknown events", input{URL: url, Events: []formsvc.EventType{"", webhook.FileUploaded, "response.removed"}}, []string{
+		{input{}, []string{"/url required", "/events required"}},
+		{input{URL: url, Events: []formsvc.EventType{"", webhook.FileUploaded, "response.removed"}}, []string{
 			"/events/0 unknown_event", "/events/2 unknown_event",
 		}},
-		{"shortest secret", input{URL: url, Events: created(), Secret: "x"}, nil},
-		{"longest secret", input{URL: url + "/other", Events: created(), Secret: strings.Repeat("é", 128)}, nil},
-		{"long secret", input{URL: url, Events: created(), Secret: strings.Repeat("é", 129)}, []string{"/secret out_of_range"}},
-		{"NUL", input{URL: url, Events: created(), Secret: strings.Repeat("\x00", 16)}, []string{"/secret nul_not_allowed"}},
-		{"not UTF-8", input{URL: url, Events: created(), Secret: strings.Repeat("\xff", 16)}, []string{"/secret invalid_utf8"}},
-		{"everything", input{URL: "x", Events: []formsvc.EventType{"x"}, Secret: "canary" + strings.Repeat("é", 126)}, []string{
+		{input{URL: url, Events: created(), Secret: "x"}, nil},
+		{input{URL: url + "/other", Events: created(), Secret: strings.Repeat("é", 128)}, nil},
+		{input{URL: url, Events: created(), Secret: strings.Repeat("é", 129)}, []string{"/secret out_of_range"}},
+		{input{URL: url, Events: created(), Secret: strings.Repeat("\xff", 16)}, []string{"/secret invalid_utf8"}},
+		{input{URL: "x", Events: []formsvc.EventType{"x"}, Secret: "canary" + strings.Repeat("é", 126)}, []string{
 			"/url invalid_url", "/events/0 unknown_event", "/secret out_of_range",
 		}},
 	} {
-		t.Run(c.label, func(t *testing.T) {
-			_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, c.in)
-			wantFaults(t, err, c.want...)
-			if err != nil && strings.Contains(err.Error(), "canary") {
-				t.Errorf("%v repeats the secret", err)
-			}
-		})
+		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, c.in)
+		wantFaults(t, err, c.want...)
+		if err != nil && strings.Contains(err.Error(), "canary") {
+			t.Errorf("%v repeats the secret", err)
+		}
 	}
 }
 
@@ -113,44 +101,31 @@ func TestCreateWebhook(t *testing.T) {
 	}
 }
 
-// Without a secret one is generated: 32 bytes, never the same twice.
-func TestWebhookSecretIsGenerated(t *testing.T) {
+// At most 50 webhooks are created. Without a secret one is generated: 32 bytes, never the same twice.
+func TestWebhookLimit(t *testing.T) {
 	w := newWorld(t)
+	in := formsvc.WebhookInput{Events: created()}
 	pattern := regexp.MustCompile(`^whsec_[A-Za-z0-9+/]{43}=$`)
 	seen := make(map[string]bool)
+	var last formsvc.Webhook
 	for i := range formsvc.MaxWebhooks {
-		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
-			URL: fmt.Sprintf("https://example.com/%d", i), Events: created(),
-		})
+		in.URL = fmt.Sprintf("https://example.com/%d", i)
+		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !pattern.MatchString(hook.Secret) || seen[hook.Secret] {
 			t.Error("a secret does not look like 32 bytes, or came twice")
 		}
-		seen[hook.Secret] = true
+		seen[hook.Secret], last = true, hook
 	}
-}
-
-func TestWebhookLimit(t *testing.T) {
-	w := newWorld(t)
-	in := formsvc.WebhookInput{URL: "https://example.com", Events: created()}
-	var last formsvc.Webhook
-	for i := range formsvc.MaxWebhooks + 1 {
-		in.URL = fmt.Sprintf("https://example.com/%d", i)
-		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
-		if full := i == 50; full != errors.Is(err, formsvc.ErrLimit) || full != (err != nil) {
-			t.Fatalf("webhook %d: %v", i+1, err)
-		}
-		if err == nil {
-			last = hook
-		}
-	}
-	second := w.second()
-	if _, _, err := w.svc.Webhooks.Create(w.ctx, second, in); err != nil {
+	in.URL = "https://example.com/more"
+	_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
+	wantError(t, err, formsvc.ErrLimit)
+	if _, _, err := w.svc.Webhooks.Create(w.ctx, w.second(), in); err != nil {
 		t.Error("another account:", err)
 	}
-	if err := w.svc.Webhooks.Delete(w.ctx, formsvc.WebhookKey{AccountID: w.account, ID: last.ID}); err != nil {
+	if err := w.svc.Webhooks.Delete(w.ctx, hookKey(&last)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in); err != nil {
