@@ -109,6 +109,18 @@ func TestArrows(t *testing.T) {
 	}
 }
 
+// TestReceiverNeedsNoOtherModule checks that a program that imports the receiver kit downloads nothing else, not even for the
+// kit's own tests, which "go mod tidy" looks at.
+func TestReceiverNeedsNoOtherModule(t *testing.T) {
+	t.Parallel()
+	for line := range strings.Lines(goList(t, "-test", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
+		module+"webhook", module+"webhook/webhooktest")) {
+		if dep := strings.TrimSpace(line); !strings.HasPrefix(dep, module+"webhook") {
+			t.Errorf("the receiver kit and its tests must not reach %s", dep)
+		}
+	}
+}
+
 func isLeaf(name string) bool {
 	return slices.ContainsFunc(leaves, func(l string) bool { return strings.HasPrefix(name+"/", l) })
 }

@@ -131,23 +131,12 @@ func TestDeliveryID(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		event, hook := sixteenBytes(t, "event"), sixteenBytes(t, "webhook")
 		id := formsvc.DeliveryID(formsvc.EncodeID(event), formsvc.EncodeID(hook))
-		if !version7.MatchString(string(id)) {
-			t.Fatalf("%s is not version 7", id)
-		}
-		if again := formsvc.DeliveryID(formsvc.EncodeID(event), formsvc.EncodeID(hook)); again != id {
-			t.Fatalf("%s, then %s", id, again)
-		}
 		// The definition in its documentation, so that other stores can follow it.
 		sum := sha256.Sum256(append(event[:], hook[:]...))
 		want := append(append([]byte{}, event[:6]...), sum[6:16]...)
 		want[6], want[8] = want[6]&0x0f|0x70, want[8]&0x3f|0x80
 		if id != formsvc.EncodeID([16]byte(want)) {
 			t.Fatalf("got %s, want %x", id, want)
-		}
-		other := [2][16]byte{event, hook}
-		other[rapid.IntRange(0, 1).Draw(t, "which")][rapid.IntRange(0, 15).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
-		if formsvc.DeliveryID(formsvc.EncodeID(other[0]), formsvc.EncodeID(other[1])) == id {
-			t.Fatalf("%x %x and %x have one ID", event, hook, other)
 		}
 		if event != hook && formsvc.DeliveryID(formsvc.EncodeID(hook), formsvc.EncodeID(event)) == id {
 			t.Fatalf("%x and %x have one ID both ways", event, hook)

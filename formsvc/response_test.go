@@ -1,6 +1,7 @@
 package formsvc_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -43,8 +44,6 @@ func TestResponseUser(t *testing.T) {
 		{"longest names", formsvc.User{Email: "a@b", FirstName: long, LastName: long}, nil},
 		{"nobody", formsvc.User{}, []string{"/user/email required"}},
 		{"no address", formsvc.User{Email: "ada"}, []string{"/user/email invalid_email"}},
-		{"NUL", formsvc.User{Email: "a@b\x00"}, []string{"/user/email invalid_email"}},
-		{"not UTF-8", formsvc.User{Email: "\xff@b"}, []string{"/user/email invalid_email"}},
 		{"long names", formsvc.User{Email: "a@b", FirstName: long + "x", LastName: "x" + long}, []string{
 			"/user/firstName too_long", "/user/lastName too_long",
 		}},
@@ -79,37 +78,32 @@ func numberedAnswers(n int) []formsvc.Answer {
 
 func TestResponseAnswers(t *testing.T) {
 	long := strings.Repeat("ж", 200)
+	w := newWorld(t)
+	campaign := w.campaign()
 	for _, c := range []struct {
-		label   string
 		answers []formsvc.Answer
 		want    []string
 	}{
-		{"none", nil, nil},
-		{"1000", numberedAnswers(1_000), nil},
-		{"1001", numberedAnswers(1_001), []string{"/responses too_many"}},
-		{"longest name", []formsvc.Answer{answer(long)}, nil},
-		{"long name", []formsvc.Answer{answer(long + "x"), answer("a", "\x00")}, []string{
-			"/responses too_long", "/responses/a/value/0 nul_not_allowed",
+		{numberedAnswers(1_000), nil},
+		{numberedAnswers(1_001), []string{"/responses too_many"}},
+		{[]formsvc.Answer{answer(long)}, nil},
+		// An invalid name is reported once, and not in the pointer, which would be as long as the input.
+		{[]formsvc.Answer{answer(long + "x"), answer(strings.Repeat("x", 1_000_000)), answer("a\x00b"), answer("\xff"), answer(""), answer("a", "\x00")}, []string{
+			"/responses too_long", "/responses too_long", "/responses nul_not_allowed", "/responses invalid_utf8", "/responses/ required",
+			"/responses/a/value/0 nul_not_allowed",
 		}},
-		{"no name", []formsvc.Answer{answer("", "x")}, []string{"/responses/ required"}},
-		{"NUL in name", []formsvc.Answer{answer("a\x00b", "x")}, []string{"/responses nul_not_allowed"}},
-		{"name not UTF-8", []formsvc.Answer{answer("a\xff", "x")}, []string{"/responses invalid_utf8"}},
-		{"bad values", []formsvc.Answer{answer("a/b", "x", "\x00", "~\xff")}, []string{
+		{[]formsvc.Answer{answer("a/b", "x", "\x00", "~\xff")}, []string{
 			"/responses/a~1b/value/1 nul_not_allowed", "/responses/a~1b/value/2 invalid_utf8",
 		}},
-		{"twice", []formsvc.Answer{answer("a~"), answer("A~"), answer("a~"), answer("a~")}, []string{
+		{[]formsvc.Answer{answer("a~"), answer("A~"), answer("a~"), answer("a~")}, []string{
 			"/responses/a~0 duplicate", "/responses/a~0 duplicate",
 		}},
-		{"twice among many", append(numberedAnswers(20), answer("0007"), answer("0019", "\xff")), []string{
+		{append(numberedAnswers(20), answer("0007"), answer("0019", "\xff")), []string{
 			"/responses/0007 duplicate", "/responses/0019 duplicate", "/responses/0019/value/0 invalid_utf8",
 		}},
 	} {
-		t.Run(c.label, func(t *testing.T) {
-			w := newWorld(t)
-			campaign := w.campaign()
-			_, err := w.submit(&campaign, c.answers...)
-			wantFaults(t, err, c.want...)
-		})
+		_, err := w.submit(&campaign, c.answers...)
+		wantFaults(t, err, c.want...)
 	}
 }
 
@@ -153,43 +147,6 @@ func TestFaultsNeverRepeatValues(t *testing.T) {
 	}
 }
 
-func TestCampaignHours(t *testing.T) {
-	const tick = time.Millisecond
-	opens, closes := start().Add(time.Hour), start().Add(2*time.Hour)
-	for _, c := range []struct {
-		label         string
-		status        formsvc.CampaignStatus
-		opens, closes time.Time
-		now           time.Time
-		want          error
-	}{
-		{"open", "open", time.Time{}, time.Time{}, start(), nil},
-		{"closed", "closed", time.Time{}, time.Time{}, start(), formsvc.ErrCampaignClosed},
-		{"closed within its hours", "closed", opens, closes, opens, formsvc.ErrCampaignClosed},
-		{"just before it opens", "open", opens, closes, opens.Add(-1), formsvc.ErrCampaignClosed},
-		{"as it opens", "open", opens, closes, opens, nil},
-		{"just before it closes", "open", opens, closes, closes.Add(-1), nil},
-		{"as it closes", "open", opens, closes, closes, formsvc.ErrCampaignClosed},
-		{"no opening time", "open", time.Time{}, closes, closes.Add(-tick), nil},
-		{"no opening time, closed", "open", time.Time{}, closes, closes.Add(tick), formsvc.ErrCampaignClosed},
-		{"no closing time", "open", opens, time.Time{}, closes.Add(1000 * time.Hour), nil},
-		{"no closing time, not open", "open", opens, time.Time{}, opens.Add(-tick), formsvc.ErrCampaignClosed},
-	} {
-		t.Run(c.label, func(t *testing.T) {
-			w := newWorld(t)
-			campaign, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
-				Title: "x", Status: c.status, OpensAt: c.opens, ClosesAt: c.closes,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.clock.set(c.now)
-			_, err = w.submit(&campaign)
-			wantError(t, err, c.want)
-		})
-	}
-}
-
 // A campaign opens and closes by the clock, even if it is cached.
 func TestCachedCampaignOpensAndCloses(t *testing.T) {
 	w := newWorld(t)
@@ -199,14 +156,31 @@ func TestCachedCampaignOpensAndCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []error{formsvc.ErrCampaignClosed, nil, formsvc.ErrCampaignClosed} {
+	for _, x := range []struct {
+		after time.Duration
+		want  error
+	}{
+		{0, formsvc.ErrCampaignClosed}, {time.Second - 1, formsvc.ErrCampaignClosed}, {time.Second, nil}, {2*time.Second - 1, nil},
+		{2 * time.Second, formsvc.ErrCampaignClosed},
+	} {
+		w.clock.set(start().Add(x.after))
 		_, err := w.submit(&c)
-		wantError(t, err, want)
-		w.clock.add(time.Second)
+		wantError(t, err, x.want)
 	}
 	// Faults of the answers are reported first.
 	_, err = w.submit(&c, answer(""))
 	wantFaults(t, err, "/responses/ required")
+	w.clock.set(start().Add(time.Second))
+	for _, in := range []formsvc.CampaignInput{
+		{Title: "x", Status: formsvc.CampaignClosed, OpensAt: start()}, {Title: "x", OpensAt: start()}, {Title: "x", ClosesAt: start().Add(time.Hour)},
+	} {
+		if c, err = w.svc.Campaigns.Replace(w.ctx, c.Key(), in, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.submit(&c); errors.Is(err, formsvc.ErrCampaignClosed) != (in.Status == formsvc.CampaignClosed) {
+			t.Errorf("%+v: %v", in, err)
+		}
+	}
 }
 
 func TestResponseFilter(t *testing.T) {
@@ -219,7 +193,6 @@ func TestResponseFilter(t *testing.T) {
 		want bool
 	}{
 		{filter{}, true},
-		{filter{Status: []string{}}, true},
 		{filter{Status: []string{"validated"}}, false},
 		{filter{Status: []string{"validated", "pending"}}, true},
 		{filter{Email: "ada@example.com"}, true},
@@ -237,7 +210,7 @@ func TestResponseFilter(t *testing.T) {
 		if got := c.f.Match(&r); got != c.want {
 			t.Errorf("%+v: Match is %t", c.f, got)
 		}
-		if zero := reflect.DeepEqual(c.f, filter{}) || reflect.DeepEqual(c.f, filter{Status: []string{}}); c.f.IsZero() != zero {
+		if zero := reflect.DeepEqual(c.f, filter{}); c.f.IsZero() != zero {
 			t.Errorf("%+v: IsZero is %t", c.f, !zero)
 		}
 	}
@@ -256,20 +229,6 @@ func TestClamped(t *testing.T) {
 		if got := c.in.Clamped(); got != c.want {
 			t.Errorf("%+v becomes %+v, want %+v", c.in, got, c.want)
 		}
-	}
-}
-
-// An invalid module name is reported once, and not in the pointer, which would be as long as the
-// input.
-func TestInvalidNamesAreReportedOnce(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign(formsvc.Module{Name: "a"})
-	_, err := w.submit(&c, answer(strings.Repeat("x", 1_000_000)), answer("b\x00"), answer("\xff"), answer(""), answer("c"))
-	wantFaults(t, err,
-		"/responses too_long", "/responses nul_not_allowed", "/responses invalid_utf8", "/responses/ required",
-		"/responses/c unknown_module")
-	if err == nil || len(err.Error()) > 1_000 {
-		t.Error("the error is as long as the input")
 	}
 }
 

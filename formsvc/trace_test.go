@@ -2,6 +2,7 @@ package formsvc_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,72 +19,33 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 	w := newFileWorld(t, func(o *formsvc.Options) {
 		o.TraceParent = func(ctx context.Context) string { return traceParent(ctx.Value(spanKey{})) }
 	})
-	svc, c, queue := w.svc, w.campaign(), w.queue()
+	svc, c := w.svc, w.campaign()
 	ctx := context.WithValue(t.Context(), spanKey{}, 7)
 	hook := w.hook()
 	r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
+	patch := formsvc.ResponsePatch{Status: new("completed"), FirstName: new("Augusta")}
+	test, err2 := svc.Webhooks.Test(ctx, hookKey(&hook))
+	if err := errors.Join(
+		err, err2, failure(svc.Responses.Update(ctx, r.Key(), patch)),
+		failure(svc.Files.Upload(ctx, r.Key(), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})),
+		failure(svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})),
+		svc.Responses.Delete(ctx, r.Key(), 0),
+	); err != nil {
+		t.Fatal(err)
+	}
+	events := w.store.take()
+	if n := len(events); n != 1+3+1+1+1 {
+		t.Errorf("%d events: %q", n, eventTypes(events))
+	}
+	tested, err := svc.Events.Get(ctx, w.account, test.EventID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, name := "completed", "Augusta"
-	for operation, do := range map[string]func() error{
-		"Responses.Create": func() error {
-			_, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
-			return err
-		},
-		"Responses.Update": func() error {
-			_, err := svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: &status, FirstName: &name})
-			return err
-		},
-		"Files.Upload": func() error {
-			_, err := svc.Files.Upload(ctx, r.Key(), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})
-			return err
-		},
-		"Signatures.Create": func() error {
-			_, err := svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})
-			return err
-		},
-		"Webhooks.Test": func() error {
-			_, err := svc.Webhooks.Test(ctx, hookKey(&hook))
-			return err
-		},
-	} {
-		before := waiting(t, svc, &hook)
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
-		raised := 0
-		for id := range waiting(t, svc, &hook) {
-			if before[id] {
-				continue
-			}
-			raised++
-			payloads, err := queue.Payloads(ctx, []string{string(id)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := payloads[string(id)].TraceParent; got != traceParent(7) {
-				t.Errorf("%s: its event keeps %q", operation, got)
-			}
-		}
-		if want := map[string]int{"Responses.Update": 3}[operation]; raised != max(want, 1) {
-			t.Errorf("%s raised %d events", operation, raised)
+	for _, e := range append(events, tested) {
+		if e.TraceParent != traceParent(7) {
+			t.Errorf("%s keeps %q", e.Type, e.TraceParent)
 		}
 	}
-}
-
-// waiting returns the events for which a webhook has deliveries.
-func waiting(t *testing.T, svc *formsvc.Service, hook *formsvc.Webhook) map[formsvc.ID]bool {
-	t.Helper()
-	page, err := svc.Deliveries.List(t.Context(), formsvc.DeliveryQuery{AccountID: hook.AccountID, WebhookID: hook.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := make(map[formsvc.ID]bool)
-	for _, d := range page.Items {
-		events[d.EventID] = true
-	}
-	return events
 }
 
 // A traceparent that a tracer passes on unchecked from a client isn't stored unless it is valid.
