@@ -18,11 +18,8 @@ import (
 func (w *fileWorld) beside() *fileWorld {
 	w.tb.Helper()
 	other := newFileWorld(w.tb)
-	svc, err := formsvc.New(other.store, &formsvc.Options{Blobs: w.shelf, Now: w.clock.Now})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	other.svc, other.shelf = svc, w.shelf
+	other.shelf, other.clock = w.shelf, w.clock
+	other.svc = other.again()
 	return other
 }
 
@@ -71,9 +68,7 @@ func TestBlobsOfAnotherDatabaseAreRefused(t *testing.T) {
 			w.clock.add(2 * formsvc.SweepAge)
 
 			other := w.beside()
-			for _, opts := range []*formsvc.ClaimOptions{nil, {DryRun: true}} {
-				wantError(t, other.svc.Files.Claim(other.ctx, opts), formsvc.ErrOtherBlobs)
-			}
+			wantError(t, other.svc.Files.Claim(other.ctx, &formsvc.ClaimOptions{DryRun: true}), formsvc.ErrOtherBlobs)
 			for _, opts := range []*formsvc.SweepOptions{nil, {DryRun: true}, {Force: true}} {
 				_, err := other.svc.Files.Sweep(other.ctx, opts)
 				wantError(t, err, formsvc.ErrOtherBlobs)
@@ -86,7 +81,6 @@ func TestBlobsOfAnotherDatabaseAreRefused(t *testing.T) {
 			if got, _ := formsvc.BlobOwner(w.ctx, w.shelf); got != owner {
 				t.Errorf("the blobs belonged to %q, and belong to %q", owner, got)
 			}
-			wantDamaged(t, w)
 		})
 	}
 }

@@ -17,10 +17,7 @@ func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Q
 // caller returns a principal with a new key.
 func (w *world) caller() *formsvc.Principal {
 	w.tb.Helper()
-	key, _, err := w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	key, _ := w.key(formsvc.FilesRead)
 	return &formsvc.Principal{AccountID: w.account, KeyID: key.ID}
 }
 
@@ -98,11 +95,8 @@ func TestQuotaState(t *testing.T) {
 	who := w.caller()
 	for left := 39; left >= 0; left-- {
 		state, err := w.svc.Quotas.Take(w.ctx, who)
-		if err != nil || state.Limit != 40 || state.Left != left || state.Window != time.Hour {
+		if err != nil || state.Limit != 40 || state.Left != left || state.Window != time.Hour || state.Reset != time.Hour-30*time.Minute-123*time.Millisecond {
 			t.Fatalf("got %+v, %v, want %d left", state, err, left)
-		}
-		if want := time.Hour - 30*time.Minute - 123*time.Millisecond; state.Reset != want {
-			t.Errorf("the window ends in %v, want %v", state.Reset, want)
 		}
 	}
 	state, err := w.svc.Quotas.Take(w.ctx, who)
@@ -139,11 +133,7 @@ func TestQuotaSubjects(t *testing.T) {
 	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Bob"}, 20, 10)
 	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Ada", UserID: "2"}, 20, 10)
 	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Ada Lovelace", UserID: "2"}, 20, 0)
-	other, err := keys.svc.Accounts.Create(keys.ctx, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantTook(t, keys.svc, &formsvc.Principal{AccountID: other.ID, KeyName: "Ada"}, 20, 10)
+	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.second(), KeyName: "Ada"}, 20, 10)
 	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Ada", NoQuota: true}, 20, 20)
 	if id, ok := formsvc.ParseID(string(ada.Subject())); !ok || id == keys.account {
 		t.Errorf("subject %s", ada.Subject())
@@ -162,7 +152,7 @@ func TestQuotaSubjects(t *testing.T) {
 // counts are written meanwhile.
 func TestOneNodeAllowsExactlyTheQuota(t *testing.T) {
 	t.Parallel()
-	for range 20 {
+	for range 10 {
 		w := newWorld(t, quota(100))
 		who := w.caller()
 		var (
@@ -297,16 +287,6 @@ func TestQuotaStoreFails(t *testing.T) {
 	flushed(t, w.svc)
 	w.wantCounted(who.KeyID, 90, 100)
 
-	// A panic of the store reaches the caller, and leaves no lock behind.
-	second := w.caller()
-	w.store.disturb(func(method string, _ int) error { panic(method) })
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = w.svc.Quotas.Take(w.ctx, second)
-		t.Error("the panic is lost")
-	}()
-	failing(nil)
-	wantTook(t, w.svc, second, 200, 100)
 }
 
 // Idle keys take no memory, and are known again when they come back.
