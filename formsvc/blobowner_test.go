@@ -261,12 +261,7 @@ func TestClaimRetriesAfterAnOutage(t *testing.T) {
 		w.uploaded(pattern(10))
 		w.unmark()
 		svc := w.again()
-		w.shelf.disturb(func(m, key string) error {
-			if m == method {
-				return blobstore.ErrUnavailable
-			}
-			return nil
-		})
+		w.shelf.fail(method, blobstore.ErrUnavailable)
 		wantError(t, svc.Files.Claim(w.ctx, nil), formsvc.ErrUnavailable)
 		w.shelf.disturb(nil)
 		if err := svc.Files.Claim(w.ctx, nil); err != nil || w.owner() != w.identity() {

@@ -59,13 +59,3 @@ func TestCreateComment(t *testing.T) {
 		t.Errorf("%d events", len(events))
 	}
 }
-
-// events returns all events.
-func (w *world) events() []formsvc.Event {
-	w.tb.Helper()
-	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return page.Items
-}

@@ -34,36 +34,12 @@ func TestTableOfPackages(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range directories(t) {
-		if isLeaf(dir) || slices.Contains(strings.Split(dir, "/"), "internal") || !isPackage(t, dir) {
-			continue
-		}
-		if !slices.Contains(named, dir) {
+	for line := range strings.Lines(goList(t, "-f", "{{if .GoFiles}}{{.ImportPath}}{{end}}", module+"...")) {
+		dir := strings.TrimPrefix(strings.TrimSpace(line), module)
+		if !isLeaf(dir) && !slices.Contains(strings.Split(dir, "/"), "internal") && !slices.Contains(named, dir) {
 			t.Errorf("ARCHITECTURE.md: its table of packages lacks %s", dir)
 		}
 	}
-}
-
-// isPackage reports whether a directory has code apart from tests.
-func isPackage(t *testing.T, dir string) bool {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.ContainsFunc(names, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
-}
-
-// directories returns the directories of the tree with Go code.
-func directories(t *testing.T) []string {
-	t.Helper()
-	var dirs []string
-	walk(t, func(name string) {
-		if dir := path.Dir(name); strings.HasSuffix(name, ".go") && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	})
-	return dirs
 }
 
 // walk calls visit with the path of every file of the tree, relative to its root, except tools'

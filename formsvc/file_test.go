@@ -143,12 +143,7 @@ func TestFailedUploadLeavesNothing(t *testing.T) {
 	for cause, want := range map[error]error{
 		blobstore.ErrUnavailable: formsvc.ErrUnavailable, blobstore.ErrNoSpace: formsvc.ErrNoSpace,
 	} {
-		w.shelf.disturb(func(method, _ string) error {
-			if method == "Put" {
-				return fmt.Errorf("disk: %w", cause)
-			}
-			return nil
-		})
+		w.shelf.fail("Put", fmt.Errorf("disk: %w", cause))
 		_, err := w.upload(in())
 		wantError(t, err, want)
 		wantError(t, err, cause)
@@ -288,38 +283,26 @@ func TestDeleteResponseRaisesItsEvent(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
-	for url, events := range map[string][]formsvc.EventType{
-		"https://example.com/all": webhook.EventTypes(), "https://example.com/named": {webhook.ResponseDeleted},
-	} {
-		if _, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: url, Events: events}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	all := w.hook()
+	named := w.hook(func(in *formsvc.WebhookInput) { in.Events = []formsvc.EventType{webhook.ResponseDeleted} })
+	w.store.take()
 	if err := w.svc.As("key x").Responses.Delete(w.ctx, r.Key(), r.Version); err != nil {
 		t.Fatal(err)
 	}
-	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseDeleted}})
-	if err != nil || len(page.Items) != 1 {
-		t.Fatalf("%d events, %v", len(page.Items), err)
+	events := w.store.take()
+	if !slices.Equal(eventTypes(events), named.Events) {
+		t.Fatalf("events %q", eventTypes(events))
 	}
-	e := page.Items[0]
 	want := fmt.Sprintf(`{"id":%q,"event":"response.deleted","timestamp":"2026-11-21T08:30:00.123Z",`+
-		`"data":{"campaign":{"uuid":%q},"response":{"uuid":%q,"reference":%q}}}`, e.ID, c.ID, r.ID, r.Reference)
-	if string(e.Payload) != want {
-		t.Errorf("payload %s\nwant    %s", e.Payload, want)
+		`"data":{"campaign":{"uuid":%q},"response":{"uuid":%q,"reference":%q}}}`, events[0].ID, c.ID, r.ID, r.Reference)
+	if string(events[0].Payload) != want {
+		t.Errorf("payload %s\nwant    %s", events[0].Payload, want)
 	}
-	hooks, err := w.svc.Webhooks.List(w.ctx, w.account)
-	if err != nil {
-		t.Fatal(err)
+	if n, m := w.deliveries(&all, ""), w.deliveries(&named, ""); n != 0 || m != 1 {
+		t.Errorf("%d deliveries to the receiver of all, %d to the one that names it", n, m)
 	}
-	for _, hook := range hooks {
-		list, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
-		if want := len(hook.Events) == 1; err != nil || (len(list.Items) == 1) != want {
-			t.Errorf("%s: %d deliveries, %v", hook.URL, len(list.Items), err)
-		}
-	}
-	audit, err := w.svc.Audits.List(w.ctx, formsvc.AuditQuery{AccountID: w.account, Action: formsvc.AuditResponseDeleted})
-	if err != nil || len(audit.Items) != 1 || audit.Items[0].Actor != "key x" || audit.Items[0].Target != r.ID {
-		t.Errorf("audit trail %+v, %v", audit.Items, err)
+	trail := w.trail()
+	if last := trail[len(trail)-1]; last.Action != formsvc.AuditResponseDeleted || last.Actor != "key x" || last.Target != r.ID {
+		t.Errorf("audit trail %+v", trail)
 	}
 }

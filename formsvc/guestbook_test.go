@@ -189,12 +189,3 @@ func (g *guestbook) erase() formsvc.Receipt {
 	}
 	return receipt
 }
-
-func (g *guestbook) trail() []formsvc.AuditEntry {
-	g.tb.Helper()
-	page, err := g.svc.Audits.List(g.ctx, formsvc.AuditQuery{AccountID: g.account, Page: formsvc.PageQuery{Ascending: true}})
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	return page.Items
-}

