@@ -88,10 +88,7 @@ func TestAnswersAreImmutable(t *testing.T) {
 	values := []string{"x", "y"}
 	answers := formsvc.NewAnswers(formsvc.Answer{Name: "a", Value: values})
 	values[0] = "changed"
-	list, err := answers.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must(answers.List())
 	list[0].Name, list[0].Value[1] = "changed", "changed"
 	if got := answers.JSON(); got != `{"a":{"value":["x","y"]}}` {
 		t.Errorf("the answers are now %s", got)
@@ -126,9 +123,7 @@ func TestInvalidStoredAnswersFail(t *testing.T) {
 		ID: formsvc.FloorID(start()), AccountID: w.account, CampaignID: c.ID, Reference: "R", Status: "pending",
 		User: ada(), Answers: formsvc.StoredAnswers(`{"a":`), Version: 1, CreatedAt: start(), UpdatedAt: start(),
 	}
-	if err := w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{}); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{}), nil)
 	if _, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("a", "x")}}); err == nil {
 		t.Error("broken answers were overwritten")
 	}

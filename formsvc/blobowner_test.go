@@ -26,9 +26,7 @@ func (w *fileWorld) beside() *fileWorld {
 // unmark removes the marker, as if an earlier release had used the blob store.
 func (w *fileWorld) unmark() {
 	w.tb.Helper()
-	if err := w.shelf.Delete(w.ctx, formsvc.MarkerKey); err != nil {
-		w.tb.Fatal(err)
-	}
+	wantError(w.tb, w.shelf.Delete(w.ctx, formsvc.MarkerKey), nil)
 }
 
 // owner returns the identity of the blob store's owner.
@@ -42,12 +40,7 @@ func (w *fileWorld) owner() formsvc.ID {
 }
 
 func (w *fileWorld) identity() formsvc.ID {
-	w.tb.Helper()
-	id, err := w.store.Identity(w.ctx)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return id
+	return must(w.store.Identity(w.ctx))
 }
 
 // A database that knows none of the files neither removes nor adds any.
@@ -88,9 +81,7 @@ func TestBlobsOfAnotherDatabaseAreRefused(t *testing.T) {
 // mark writes a marker with that text.
 func (w *fileWorld) mark(text string) {
 	w.tb.Helper()
-	if _, err := w.shelf.Put(w.ctx, formsvc.MarkerKey, strings.NewReader(text)); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.shelf.Put(w.ctx, formsvc.MarkerKey, strings.NewReader(text)))
 }
 
 // A program that doesn't call Claim claims the blob store by using it.
@@ -133,19 +124,12 @@ func TestConcurrentFirstUploadsSucceed(t *testing.T) {
 	})
 	user := *w
 	user.svc = w.again()
-	if _, err := user.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))}); err != nil {
-		t.Error(err)
-	}
+	must(user.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))}))
 }
 
 // again returns the service of a restarted program.
 func (w *fileWorld) again() *formsvc.Service {
-	w.tb.Helper()
-	svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: w.shelf, Now: w.clock.Now})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return svc
+	return must(formsvc.New(w.store, &formsvc.Options{Blobs: w.shelf, Now: w.clock.Now}))
 }
 
 // Files of an earlier release are adopted, whatever else is in the blob store.
@@ -156,24 +140,16 @@ func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 		w.orphan(i)
 	}
 	w.unmark()
-	if _, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{DryRun: true}); err != nil {
-		t.Error(err)
-	}
-	if err := w.svc.Files.Claim(w.ctx, &formsvc.ClaimOptions{DryRun: true}); err != nil {
-		t.Error(err)
-	}
+	must(w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{DryRun: true}))
+	wantError(t, w.svc.Files.Claim(w.ctx, &formsvc.ClaimOptions{DryRun: true}), nil)
 	if got := w.owner(); got != "" {
 		t.Errorf("a dry run made the blobs those of %q", got)
 	}
-	if err := w.svc.Files.Claim(w.ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.Files.Claim(w.ctx, nil), nil)
 	if got := w.owner(); got != w.identity() {
 		t.Errorf("the blobs belong to %q, want %q", got, w.identity())
 	}
-	if _, err := w.read(&f, 0, -1); err != nil {
-		t.Error(err)
-	}
+	must(w.read(&f, 0, -1))
 	w.clock.add(2 * formsvc.SweepAge)
 	if got := w.sweep(nil); got.Removed != 20 || got.Blobs != 21 {
 		t.Errorf("%+v", got)
@@ -184,9 +160,7 @@ func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 func TestEachSweepChecksTheOwner(t *testing.T) {
 	w := newFileWorld(t)
 	w.uploaded(pattern(10))
-	if _, err := w.svc.Files.Sweep(w.ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Files.Sweep(w.ctx, nil))
 	theirs := newFileWorld(t)
 	theirs.uploaded(pattern(10))
 	before := theirs.shelf.keys(t)
@@ -210,9 +184,7 @@ func TestDeleteKeepsBlobsOfAnotherDatabase(t *testing.T) {
 	w.unmark()
 	w.mark(string(formsvc.NewID(start())))
 	svc := w.again()
-	if err := svc.Responses.Delete(w.ctx, w.response.Key(), 0); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, svc.Responses.Delete(w.ctx, w.response.Key(), 0), nil)
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(f.ID)}) {
 		t.Errorf("blobs %q", keys)
 	}
@@ -235,19 +207,13 @@ func TestConcurrentClaimsAgree(t *testing.T) {
 		return nil
 	})
 	for i, store := range stores {
-		svc, err := formsvc.New(store, &formsvc.Options{Blobs: w.shelf})
-		if err != nil {
-			t.Fatal(err)
-		}
+		svc := must(formsvc.New(store, &formsvc.Options{Blobs: w.shelf}))
 		all.Go(func() { errs[i] = svc.Files.Claim(w.ctx, nil) })
 	}
 	all.Wait()
 	owner := w.owner()
 	for i, store := range stores {
-		id, err := store.Identity(w.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must(store.Identity(w.ctx))
 		if won := id == owner; won && errs[i] != nil || !won && !errors.Is(errs[i], formsvc.ErrOtherBlobs) {
 			t.Errorf("the blobs belong to %s; %s was told %v", owner, id, errs[i])
 		}

@@ -84,10 +84,7 @@ func TestCampaignDefaults(t *testing.T) {
 	w := newWorld(t)
 	w.clock.set(start().Add(456 * time.Microsecond))
 	in := formsvc.CampaignInput{Title: "x", Modules: []formsvc.Module{{Name: "a"}}}
-	c, err := w.svc.Campaigns.Create(w.ctx, w.account, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(w.svc.Campaigns.Create(w.ctx, w.account, in))
 	want := formsvc.Campaign{
 		ID: c.ID, AccountID: w.account, Version: 1, CreatedAt: start(), UpdatedAt: start(), // truncated to milliseconds
 		CampaignInput: formsvc.CampaignInput{
@@ -111,15 +108,9 @@ func TestReplaceCampaign(t *testing.T) {
 		Title: "full", Description: "d", Status: formsvc.CampaignClosed, OpensAt: start(), ClosesAt: start().Add(1e9),
 		Modules: []formsvc.Module{{Name: "a", Type: formsvc.URLModule}}, Metadata: map[string]string{"k": "v"},
 	}
-	c, err := w.svc.Campaigns.Create(w.ctx, w.account, full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(w.svc.Campaigns.Create(w.ctx, w.account, full))
 	w.clock.add(time.Minute)
-	got, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "bare"}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "bare"}, 1))
 	want := formsvc.Campaign{
 		ID: c.ID, AccountID: w.account, Version: 2, CreatedAt: start(), UpdatedAt: start().Add(time.Minute),
 		CampaignInput: formsvc.CampaignInput{Title: "bare", Status: formsvc.CampaignOpen},
@@ -131,11 +122,8 @@ func TestReplaceCampaign(t *testing.T) {
 		ifVersion int64
 		want      error
 	}{{1, formsvc.ErrStale}, {3, formsvc.ErrStale}, {-1, formsvc.ErrStale}, {2, nil}, {0, nil}} {
-		before, err := w.svc.Campaigns.Get(w.ctx, got.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = w.svc.Campaigns.Replace(w.ctx, got.Key(), full, c.ifVersion)
+		before := must(w.svc.Campaigns.Get(w.ctx, got.Key()))
+		_, err := w.svc.Campaigns.Replace(w.ctx, got.Key(), full, c.ifVersion)
 		wantError(t, err, c.want)
 		after, err := w.svc.Campaigns.Get(w.ctx, got.Key())
 		if err != nil || reflect.DeepEqual(before, after) != (c.want != nil) {
@@ -151,13 +139,10 @@ func TestChangingAReturnedCampaignHasNoEffect(t *testing.T) {
 	in := formsvc.CampaignInput{Title: "x", Modules: []formsvc.Module{
 		{Name: "a", Type: formsvc.ChoiceModule, Options: []string{"yes"}},
 	}}
-	got, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), in, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.svc.Campaigns.Replace(w.ctx, c.Key(), in, 0))
 	got.Modules[0].Options[0], in.Modules[0].Options[0] = "no", "no"
 	got.Modules[0].Multiple = true
-	_, err = w.submit(&c, answer("a", "no", "no"))
+	_, err := w.submit(&c, answer("a", "no", "no"))
 	wantFaults(t, err, "/responses/a/value too_many", "/responses/a/value/0 unknown_option", "/responses/a/value/1 unknown_option")
 	if _, err := w.submit(&c, answer("a", "yes")); err != nil {
 		t.Error("an option of the campaign:", err)

@@ -22,18 +22,10 @@ func TestCreateComment(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
-	if _, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "x", Status: formsvc.CampaignClosed}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "x", Status: formsvc.CampaignClosed}, 0))
 	long := " " + strings.Repeat("\U0001F600", formsvc.MaxComment-2) + "\n"
-	one, err := w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: long, Author: strings.Repeat("ä", 200)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: "<b>\"x\"</b>\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must(w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: long, Author: strings.Repeat("ä", 200)}))
+	two := must(w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: "<b>\"x\"</b>\n"}))
 	want := `{"uuid":"` + string(two.ID) + `","body":"<b>\"x\"</b>\n","author":null,"createdAt":"2026-11-21T08:30:00.123Z"}`
 	if got := string(two.AppendJSON(nil)); got != want {
 		t.Errorf("%s, want %s", got, want)

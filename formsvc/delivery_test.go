@@ -25,18 +25,12 @@ func (w *world) queue() *memory.Store {
 func (w *world) attempt(result delivery.Result, took time.Duration) []delivery.Claim {
 	w.tb.Helper()
 	now := w.clock.Now()
-	endpoints, err := w.queue().Ready(w.ctx, now)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	endpoints := must(w.queue().Ready(w.ctx, now))
 	req := delivery.ClaimRequest{Now: now, Lease: time.Minute}
 	for _, e := range endpoints {
 		req.Shares = append(req.Shares, delivery.Share{Endpoint: e.ID, N: 10_000})
 	}
-	claims, err := w.queue().Claim(w.ctx, req)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	claims := must(w.queue().Claim(w.ctx, req))
 	outcomes := make([]delivery.Outcome, len(claims))
 	for i, c := range claims {
 		outcomes[i] = delivery.Outcome{
@@ -46,9 +40,7 @@ func (w *world) attempt(result delivery.Result, took time.Duration) []delivery.C
 			},
 		}
 	}
-	if _, err := w.queue().Finish(w.ctx, outcomes); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.queue().Finish(w.ctx, outcomes))
 	return claims
 }
 

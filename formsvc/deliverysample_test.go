@@ -10,12 +10,7 @@ import (
 )
 
 func (w *world) sample(hook *formsvc.Webhook, from, to time.Time, parts, each int) []formsvc.DeliverySample {
-	w.tb.Helper()
-	samples, err := w.svc.Deliveries.Sample(w.ctx, hookKey(hook), from, to, parts, each)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return samples
+	return must(w.svc.Deliveries.Sample(w.ctx, hookKey(hook), from, to, parts, each))
 }
 
 func TestDeliverySample(t *testing.T) {

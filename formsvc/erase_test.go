@@ -152,9 +152,7 @@ func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 	g := newGuestbook(t)
 	for _, email := range []string{address, strings.ToLower(address)} {
 		in := formsvc.SignatureInput{Signer: formsvc.User{Email: email}}
-		if _, err := g.svc.Signatures.Create(g.ctx, g.others[0].Key(), in); err != nil {
-			t.Fatal(err)
-		}
+		must(g.svc.Signatures.Create(g.ctx, g.others[0].Key(), in))
 	}
 	receipt, err := g.svc.Erasure.Person(g.ctx, g.account, "o'&{Éve}/#%+X@EXÄMPLE.COM")
 	if want := (counts{signatures: 1, events: 1}); err != nil || countsOf(&receipt) != want {
@@ -170,13 +168,9 @@ func TestEraseRepliesWithoutTheirEvents(t *testing.T) {
 	svc := w.svc.Once(&formsvc.Once{AccountID: w.account, Key: "k", Reply: func(any) formsvc.Reply {
 		return formsvc.Reply{Status: 201, ResponseID: r.ID, Body: []byte(eve)}
 	}})
-	if _, err := svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: eve}}); err != nil {
-		t.Fatal(err)
-	}
+	must(svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: eve}}))
 	w.clock.add(2 * time.Hour)
-	if _, err := w.svc.Prune(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Prune(w.ctx))
 	if receipt, err := w.svc.Erasure.Person(w.ctx, w.account, eve); err != nil || receipt.Signatures != 1 || receipt.Events != 0 {
 		t.Errorf("%+v, %v", receipt, err)
 	}

@@ -17,10 +17,7 @@ func (w *world) parsed() []webhook.Event {
 	w.tb.Helper()
 	var list []webhook.Event
 	for _, e := range w.store.take() {
-		got, err := webhook.ParseEvent(e.Payload)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
+		got := must(webhook.ParseEvent(e.Payload))
 		if got.ID != string(e.ID) || got.Type != e.Type || !got.Timestamp.Equal(e.CreatedAt) || got.Test {
 			w.tb.Errorf("the payload of %s %s says %s %s", e.Type, e.ID, got.Type, got.ID)
 		}
@@ -60,10 +57,7 @@ const (
 
 func TestPayloadBytes(t *testing.T) {
 	w := newWorld(t)
-	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Grant \"A/B\" <é>\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Grant \"A/B\" <é>\n"}))
 	r := w.submitted(&c, answer("a", "1", "\x01"), answer("b/c"))
 	w.clock.add(time.Minute)
 	w.updated(&r, formsvc.ResponsePatch{

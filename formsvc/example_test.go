@@ -30,14 +30,6 @@ func exampleService(flow *formsvc.Workflow) (*formsvc.Service, *memory.Store, fo
 	return svc, store, must(svc.Accounts.Create(context.Background(), "example")).ID
 }
 
-// must returns the result of a call that can't fail here. Programs check errors.
-func must[T any](result T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return result
-}
-
 // Create an account with its first key, and authenticate the key.
 func ExampleAccounts_CreateWithKey() {
 	ctx := context.Background()

@@ -32,12 +32,9 @@ func (x *exporting) add(names ...string) formsvc.ID {
 
 func (x *exporting) begin(page formsvc.PageQuery, filter formsvc.ResponseFilter) *formsvc.Export {
 	x.tb.Helper()
-	e, err := x.svc.Responses.Export(x.ctx, formsvc.ResponseQuery{
+	e := must(x.svc.Responses.Export(x.ctx, formsvc.ResponseQuery{
 		AccountID: x.account, CampaignID: x.campaign.ID, Page: page, Filter: filter,
-	})
-	if err != nil {
-		x.tb.Fatal(err)
-	}
+	}))
 	x.store.disturb(nil)
 	x.store.pages = nil
 	return e
@@ -95,9 +92,7 @@ func (x *exporting) deleteAfter(a, b formsvc.ID) {
 	x.tb.Helper()
 	for _, id := range x.all(x.begin(formsvc.PageQuery{Ascending: true, After: max(a, b)}, formsvc.ResponseFilter{})) {
 		key := formsvc.ResponseKey{AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, ID: id}
-		if err := x.svc.Responses.Delete(x.ctx, key, 0); err != nil {
-			x.tb.Fatal(err)
-		}
+		wantError(x.tb, x.svc.Responses.Delete(x.ctx, key, 0), nil)
 	}
 }
 
@@ -173,9 +168,7 @@ func TestExportColumns(t *testing.T) {
 	for _, name := range []string{"z", "new", "a"} {
 		in.Modules = append(in.Modules, formsvc.Module{Name: name, Type: "text"})
 	}
-	if _, err := x.svc.Campaigns.Replace(t.Context(), x.campaign.Key(), in, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(x.svc.Campaigns.Replace(t.Context(), x.campaign.Key(), in, 0))
 	columns("", everything, 7, "z", "new", "a", "b", "c", "d", "only here")
 	columns("", everything, 6)
 }

@@ -15,16 +15,10 @@ import (
 // archive returns the texts of the files of an archive by their names.
 func archive(t *testing.T, b []byte) map[string]string {
 	t.Helper()
-	r, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(zip.NewReader(bytes.NewReader(b), int64(len(b))))
 	texts := make(map[string]string)
 	for _, f := range r.File {
-		from, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := must(f.Open())
 		text, err := io.ReadAll(from)
 		if err != nil {
 			t.Fatal(f.Name, err)
@@ -96,9 +90,7 @@ func TestExportPerson(t *testing.T) {
 func TestExportPersonWithDamagedFile(t *testing.T) {
 	g := newGuestbook(t)
 	key := g.shelf.keys(t)[0]
-	if err := g.shelf.Delete(g.ctx, key); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, g.shelf.Delete(g.ctx, key), nil)
 	var out bytes.Buffer
 	receipt, err := g.svc.Erasure.Export(g.ctx, g.account, eve, &out)
 	if err != nil || receipt.BlobsLeft != 1 || receipt.Files != g.want.files {
@@ -113,9 +105,7 @@ func TestExportPersonWithDamagedFile(t *testing.T) {
 func TestExportPersonFails(t *testing.T) {
 	g := newGuestbook(t)
 	var whole bytes.Buffer
-	if _, err := g.svc.Erasure.Export(g.ctx, g.account, eve, &whole); err != nil {
-		t.Fatal(err)
-	}
+	must(g.svc.Erasure.Export(g.ctx, g.account, eve, &whole))
 	full := errors.New("the disk is full")
 	for n := 0; n < whole.Len()-50; n += 97 { // buffers hide where writing fails exactly
 		audited := len(g.trail())

@@ -23,13 +23,10 @@ import (
 func TestUpload(t *testing.T) {
 	w := newFileWorld(t)
 	content := pattern(formsvc.BlockSize + 10)
-	f, err := w.upload(formsvc.FileInput{
+	f := must(w.upload(formsvc.FileInput{
 		Name: "../Plän.pdf", ContentType: "Application/PDF", Module: "plan",
 		Content: iotest.OneByteReader(iotest.DataErrReader(bytes.NewReader(content))),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	want := formsvc.File{
 		ID: f.ID, AccountID: w.account, CampaignID: w.response.CampaignID, ResponseID: w.response.ID, Name: "Plän.pdf",
 		ContentType: "application/pdf", Module: "plan", Size: int64(len(content)), SHA256: sha256.Sum256(content),
@@ -64,9 +61,7 @@ func wantFileEvent(t *testing.T, events []formsvc.Event, f *formsvc.File) {
 			File     json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(events[0].Payload, &payload); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, json.Unmarshal(events[0].Payload, &payload), nil)
 	file := fmt.Sprintf(`{"uuid":%q,"name":"Plän.pdf","contentType":"application/pdf","size":%d,"sha256":"%x","module":"plan",`+
 		`"responseUuid":%q,"campaignUuid":%q,"createdAt":"2026-11-21T08:30:00.123Z"}`,
 		f.ID, f.Size, f.SHA256, f.ResponseID, f.CampaignID)
@@ -201,16 +196,12 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	} {
 		wantError(t, err, errors.ErrUnsupported)
 	}
-	if err := errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, r.Key(), 0)); err != nil {
-		t.Error(err)
-	}
+	wantError(t, errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, r.Key(), 0)), nil)
 }
 
 func TestReady(t *testing.T) {
 	w := newFileWorld(t)
-	if err := w.svc.Ready(w.ctx); err != nil {
-		t.Error(err)
-	}
+	wantError(t, w.svc.Ready(w.ctx), nil)
 	w.shelf.disturb(func(string, string) error { return blobstore.ErrUnavailable })
 	err := w.svc.Ready(w.ctx)
 	wantError(t, err, formsvc.ErrUnavailable)
@@ -236,10 +227,7 @@ func TestReadyHasATimeLimit(t *testing.T) {
 		w := newFileWorld(t)
 		released := make(chan struct{})
 		defer close(released)
-		svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: silentShelf{w.shelf, released}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		svc := must(formsvc.New(w.store, &formsvc.Options{Blobs: silentShelf{w.shelf, released}}))
 		began := time.Now()
 		wantError(t, svc.Ready(t.Context()), context.DeadlineExceeded)
 		if took := time.Since(began); took > 5*time.Second { // on the clock of the bubble
@@ -253,16 +241,11 @@ func TestDeleteResponse(t *testing.T) {
 	w := newFileWorld(t)
 	w.uploaded(pattern(10))
 	w.uploaded(pattern(20))
-	c, err := w.svc.Campaigns.Get(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: w.response.CampaignID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(w.svc.Campaigns.Get(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: w.response.CampaignID}))
 	gone := w.response
 	w.response = w.submitted(&c)
 	stays := w.uploaded(pattern(30))
-	if err := w.svc.Responses.Delete(w.ctx, gone.Key(), 0); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), 0), nil)
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(stays.ID)}) {
 		t.Errorf("blobs %q", keys)
 	}
@@ -270,9 +253,7 @@ func TestDeleteResponse(t *testing.T) {
 	wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), 7), formsvc.ErrStale)
 
 	// Blobs stay if the transaction may still be rolled back.
-	if err := w.svc.With(w.store).Responses.Delete(w.ctx, w.response.Key(), 0); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.With(w.store).Responses.Delete(w.ctx, w.response.Key(), 0), nil)
 	if keys := w.shelf.keys(t); len(keys) != 1 {
 		t.Errorf("blobs %q", keys)
 	}
@@ -286,9 +267,7 @@ func TestDeleteResponseRaisesItsEvent(t *testing.T) {
 	all := w.hook()
 	named := w.hook(func(in *formsvc.WebhookInput) { in.Events = []formsvc.EventType{webhook.ResponseDeleted} })
 	w.store.take()
-	if err := w.svc.As("key x").Responses.Delete(w.ctx, r.Key(), r.Version); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.As("key x").Responses.Delete(w.ctx, r.Key(), r.Version), nil)
 	events := w.store.take()
 	if !slices.Equal(eventTypes(events), named.Events) {
 		t.Fatalf("events %q", eventTypes(events))

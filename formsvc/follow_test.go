@@ -88,17 +88,11 @@ func TestFollowEveryEventAtOnce(t *testing.T) {
 	want(webhook.ResponseCreated)
 	w.updated(&r, formsvc.ResponsePatch{Status: new(formsvc.StatusCompleted)})
 	want(webhook.ResponseStatusChanged, webhook.ResponseCompleted)
-	if _, err := w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("a")}); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("a")}))
 	want(webhook.FileUploaded)
-	if _, err := w.svc.As("somebody").Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.As("somebody").Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}))
 	want(webhook.SignatureCompleted)
-	if err := w.svc.Responses.Delete(w.ctx, r.Key(), 0); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.Responses.Delete(w.ctx, r.Key(), 0), nil)
 	want(webhook.ResponseDeleted)
 	if err := stop(); err != nil {
 		t.Errorf("Follow ended with %v, want nil", err)
@@ -116,16 +110,11 @@ func TestFollowContinuesFromAPosition(t *testing.T) {
 	created := slices.Repeat([]formsvc.EventType{webhook.ResponseCreated}, 10)
 	calls, stop := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Limit: 3, Poll: never})
 	at := wantTypes(t, calls, created[:7]...).String()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, stop(), nil)
 	for range 3 {
 		w.submitted(&c) // without a follower
 	}
-	after, err := formsvc.ParseEventPosition(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must(formsvc.ParseEventPosition(at))
 	calls, _ = follow(t, w.neighbour(), formsvc.EventQuery{AccountID: w.account, After: after, Poll: never})
 	wantTypes(t, calls, created[:3]...)
 }
@@ -153,10 +142,7 @@ func TestFollowFilters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.campaign(), w.campaign()
-	strange, err := w.svc.Campaigns.Create(w.ctx, w.second(), formsvc.CampaignInput{Title: "Another's"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	strange := must(w.svc.Campaigns.Create(w.ctx, w.second(), formsvc.CampaignInput{Title: "Another's"}))
 	typed, _ := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseCompleted}, Poll: never})
 	one, _ := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, CampaignID: b.ID, Poll: never})
 	all, _ := follow(t, w.svc, formsvc.EventQuery{AllAccounts: true, Poll: never})

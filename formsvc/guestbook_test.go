@@ -86,11 +86,7 @@ func (g *guestbook) once(key string, response formsvc.ID) *formsvc.Service {
 func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
 	g.tb.Helper()
 	key := fmt.Sprintf("r%d", g.store.count("CreateResponse"))
-	r, err := g.once(key, "").Responses.Create(g.ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: email}})
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	return r
+	return must(g.once(key, "").Responses.Create(g.ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: email}}))
 }
 
 // attach adds a file, a comment and a signature of another person.
@@ -111,9 +107,7 @@ func (g *guestbook) attach(r *formsvc.Response) {
 func (g *guestbook) sign(r *formsvc.Response, email string) {
 	g.tb.Helper()
 	svc := g.once("signed by "+email[:3], r.ID)
-	if _, err := svc.Signatures.Create(g.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: email}}); err != nil {
-		g.tb.Fatal(err)
-	}
+	must(svc.Signatures.Create(g.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: email}}))
 }
 
 // traces returns all data of the store as text, without the answers of others.
@@ -182,10 +176,5 @@ func (g *guestbook) gone() {
 }
 
 func (g *guestbook) erase() formsvc.Receipt {
-	g.tb.Helper()
-	receipt, err := g.svc.As("tester").Erasure.Person(g.ctx, g.account, "eVe@example.com")
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	return receipt
+	return must(g.svc.As("tester").Erasure.Person(g.ctx, g.account, "eVe@example.com"))
 }

@@ -18,6 +18,14 @@ import (
 // TestMain checks that no goroutines are left running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// must returns the result of a call that can't fail here. Programs check errors.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
 // someID is the ID of no record.
 const someID formsvc.ID = "01890000-0000-7000-8000-000000000000"
 
@@ -97,10 +105,7 @@ func newWorld(tb testing.TB, edits ...func(*formsvc.Options)) *world {
 	if w.svc, err = formsvc.New(w.store, &o); err != nil {
 		tb.Fatal(err)
 	}
-	account, err := w.svc.Accounts.Create(w.ctx, "first")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	account := must(w.svc.Accounts.Create(w.ctx, "first"))
 	w.account = account.ID
 	return w
 }
@@ -112,20 +117,11 @@ func (w *world) neighbour(edits ...func(*formsvc.Options)) *formsvc.Service {
 	for _, edit := range edits {
 		edit(&o)
 	}
-	svc, err := formsvc.New(w.store.Store, &o)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return svc
+	return must(formsvc.New(w.store.Store, &o))
 }
 
 func (w *world) campaign(modules ...formsvc.Module) formsvc.Campaign {
-	w.tb.Helper()
-	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Summer grant", Modules: modules})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return c
+	return must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Summer grant", Modules: modules}))
 }
 
 // ada returns a valid user.
@@ -143,12 +139,7 @@ func (w *world) submit(c *formsvc.Campaign, answers ...formsvc.Answer) (formsvc.
 }
 
 func (w *world) submitted(c *formsvc.Campaign, answers ...formsvc.Answer) formsvc.Response {
-	w.tb.Helper()
-	r, err := w.submit(c, answers...)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return r
+	return must(w.submit(c, answers...))
 }
 
 func (w *world) update(r *formsvc.Response, patch formsvc.ResponsePatch) (formsvc.Response, error) {
@@ -156,43 +147,29 @@ func (w *world) update(r *formsvc.Response, patch formsvc.ResponsePatch) (formsv
 }
 
 func (w *world) updated(r *formsvc.Response, patch formsvc.ResponsePatch) formsvc.Response {
-	w.tb.Helper()
-	after, err := w.update(r, patch)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return after
+	return must(w.update(r, patch))
 }
 
 // events returns all events.
 func (w *world) events() []formsvc.Event {
 	w.tb.Helper()
-	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Limit: formsvc.MaxLimit})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	page := must(w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Limit: formsvc.MaxLimit}))
 	return page.Items
 }
 
 // deliveries returns the number of a webhook's deliveries in a state; "" means any.
 func (w *world) deliveries(hook *formsvc.Webhook, state formsvc.DeliveryState) int {
 	w.tb.Helper()
-	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, State: state})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	page := must(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, State: state}))
 	return int(page.Total)
 }
 
 // trail returns the audit trail, oldest entry first.
 func (w *world) trail() []formsvc.AuditEntry {
 	w.tb.Helper()
-	page, err := w.svc.Audits.List(w.ctx, formsvc.AuditQuery{
+	page := must(w.svc.Audits.List(w.ctx, formsvc.AuditQuery{
 		AccountID: w.account, Page: formsvc.PageQuery{Ascending: true, Limit: formsvc.MaxLimit},
-	})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	}))
 	return page.Items
 }
 

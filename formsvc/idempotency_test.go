@@ -39,10 +39,7 @@ func TestOnce(t *testing.T) {
 	c := w.campaign()
 	r := w.submitted(&c)
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
-	test, err := w.svc.Webhooks.Test(w.ctx, hookKey(&hook))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test := must(w.svc.Webhooks.Test(w.ctx, hookKey(&hook)))
 	subscribe := func(svc *formsvc.Service, url string) (formsvc.Subscription, error) {
 		hook, created, err := svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: url, Events: created()})
 		return formsvc.Subscription{Webhook: hook, Created: created}, err
@@ -110,9 +107,7 @@ func TestOnceFails(t *testing.T) {
 	wantError(t, err, formsvc.ErrNotFound)
 	_, err = w.svc.Recall(w.ctx, w.account, "k")
 	wantError(t, err, formsvc.ErrNotFound)
-	if err := w.svc.Remember(w.ctx, w.account, "k", formsvc.Reply{Status: 404}); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.Remember(w.ctx, w.account, "k", formsvc.Reply{Status: 404}), nil)
 	wantError(t, w.svc.Remember(w.ctx, w.account, "k", formsvc.Reply{Status: 409}), formsvc.ErrRepeated)
 	_, err = svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
 	wantError(t, err, formsvc.ErrRepeated)
@@ -124,12 +119,9 @@ func TestOnceFails(t *testing.T) {
 
 func TestBegin(t *testing.T) {
 	w := newWorld(t)
-	end, err := w.svc.Begin(w.account, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must(w.svc.Begin(w.account, "k"))
 	for _, svc := range []*formsvc.Service{w.svc, w.svc.As("somebody"), w.svc.With(w.store)} {
-		_, err = svc.Begin(w.account, "k")
+		_, err := svc.Begin(w.account, "k")
 		wantError(t, err, formsvc.ErrInFlight)
 	}
 	for _, other := range []struct {
@@ -141,9 +133,7 @@ func TestBegin(t *testing.T) {
 		}
 	}
 	end()
-	if _, err := w.svc.Begin(w.account, "k"); err != nil {
-		t.Error(err)
-	}
+	must(w.svc.Begin(w.account, "k"))
 }
 
 // Examine checks a file as Upload does and stores nothing.
@@ -152,10 +142,7 @@ func TestExamineStoresNothing(t *testing.T) {
 	in := func() formsvc.FileInput {
 		return formsvc.FileInput{Name: "../a.txt", ContentType: "Text/Plain", Module: "m", Content: strings.NewReader("content")}
 	}
-	want, err := w.upload(in())
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must(w.upload(in()))
 	got, err := w.svc.Files.Examine(w.ctx, in())
 	want.ID, want.AccountID, want.CampaignID, want.ResponseID, want.CreatedAt = "", "", "", "", time.Time{}
 	if err != nil || !reflect.DeepEqual(got, want) {

@@ -57,10 +57,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 	w := newFileWorld(t)
 	f, hook, second := w.uploaded(pattern(10)), w.hook(), w.second()
 	key, _ := w.key(formsvc.FilesRead)
-	test, err := w.svc.Webhooks.Test(w.ctx, hookKey(&hook))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test := must(w.svc.Webhooks.Test(w.ctx, hookKey(&hook)))
 	c := formsvc.CampaignKey{AccountID: second, ID: w.response.CampaignID}
 	theirs := formsvc.WebhookKey{AccountID: second, ID: hook.ID}
 	d := formsvc.DeliveryKey{AccountID: second, ID: test.ID}
@@ -94,7 +91,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 		}
 	}
 	in.CampaignID = c.ID
-	_, _, err = w.svc.Webhooks.Create(w.ctx, second, in)
+	_, _, err := w.svc.Webhooks.Create(w.ctx, second, in)
 	wantFaults(t, err, "/campaignUuid unknown_campaign")
 	campaigns, err := w.svc.Campaigns.List(w.ctx, formsvc.CampaignQuery{AccountID: second})
 	hooks, err2 := w.svc.Webhooks.List(w.ctx, second)
@@ -109,10 +106,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 // Each method returns the error of its store, or refuses empty input before.
 func TestMethodsReturnErrors(t *testing.T) {
 	store := memory.New()
-	svc, err := formsvc.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(store, nil))
 	_ = store.Close()
 	silent := []string{"Sessions.SignOut", "Keys.WriteUses", "Quotas.Flush", "Quotas.Take"} // have nothing to do, or need more than zero values
 	services, called := reflect.ValueOf(*svc), 0

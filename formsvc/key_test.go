@@ -70,10 +70,7 @@ func TestKeyPermissions(t *testing.T) {
 	if !slices.Equal(key.Permissions, want) {
 		t.Errorf("the key has %q", key.Permissions)
 	}
-	p, err := w.svc.Keys.Authenticate(w.ctx, value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(w.svc.Keys.Authenticate(w.ctx, value))
 	if p.AccountID != w.account || p.KeyID != key.ID || p.KeyName != "some key" {
 		t.Errorf("the principal is %+v", p)
 	}
@@ -225,9 +222,7 @@ func TestRevokeIsSeenElsewhereWithinTTL(t *testing.T) {
 	w.authenticated(w.svc, value)
 	w.authenticated(other, value)
 	w.clock.add(time.Millisecond)
-	if err := other.Keys.Revoke(w.ctx, w.account, key.ID); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, other.Keys.Revoke(w.ctx, w.account, key.ID), nil)
 	_, err := other.Keys.Authenticate(w.ctx, value)
 	wantError(t, err, formsvc.ErrUnauthenticated) // at once on the node that revoked it
 	w.clock.set(start().Add(min(formsvc.KeyCacheTTL, 2*time.Second)))
@@ -241,9 +236,7 @@ func TestRevokeIsSeenAfterTheClockStepsBack(t *testing.T) {
 	key, value := w.key(formsvc.FilesRead)
 	w.authenticated(w.svc, value)
 	w.clock.add(-time.Hour)
-	if err := w.neighbour().Keys.Revoke(w.ctx, w.account, key.ID); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.neighbour().Keys.Revoke(w.ctx, w.account, key.ID), nil)
 	w.clock.add(10 * time.Second)
 	_, err := w.svc.Keys.Authenticate(w.ctx, value)
 	wantError(t, err, formsvc.ErrUnauthenticated)
@@ -254,9 +247,7 @@ func TestRevoke(t *testing.T) {
 	key, _ := w.key(formsvc.FilesRead)
 	w.clock.add(time.Second)
 	for range 2 {
-		if err := w.svc.Keys.Revoke(w.ctx, w.account, key.ID); err != nil {
-			t.Fatal(err)
-		}
+		wantError(t, w.svc.Keys.Revoke(w.ctx, w.account, key.ID), nil)
 		w.clock.add(time.Second)
 	}
 	list, err := w.svc.Keys.List(w.ctx, w.account)

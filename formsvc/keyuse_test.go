@@ -10,19 +10,14 @@ import (
 
 func (w *world) authenticated(svc *formsvc.Service, value string) {
 	w.tb.Helper()
-	if _, err := svc.Keys.Authenticate(w.ctx, value); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(svc.Keys.Authenticate(w.ctx, value))
 }
 
 // wantUsed fails the test unless the key was last used that long after start; negative
 // means never.
 func (w *world) wantUsed(what string, key *formsvc.Key, after time.Duration) {
 	w.tb.Helper()
-	list, err := w.svc.Keys.List(w.ctx, w.account)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	list := must(w.svc.Keys.List(w.ctx, w.account))
 	want := start().Add(after)
 	if after < 0 {
 		want = time.Time{}
@@ -36,9 +31,7 @@ func (w *world) wantUsed(what string, key *formsvc.Key, after time.Duration) {
 
 func (w *world) writeUses(svc *formsvc.Service) {
 	w.tb.Helper()
-	if err := svc.Keys.WriteUses(w.ctx); err != nil {
-		w.tb.Fatal(err)
-	}
+	wantError(w.tb, svc.Keys.WriteUses(w.ctx), nil)
 }
 
 func TestKeyUseIsRecorded(t *testing.T) {
@@ -87,9 +80,7 @@ func TestKeyUseIsRecorded(t *testing.T) {
 func TestRefusedKeysAreNotUsed(t *testing.T) {
 	w := newWorld(t)
 	revoked, value := w.key(formsvc.FilesRead)
-	if err := w.svc.Keys.Revoke(w.ctx, w.account, revoked.ID); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.Keys.Revoke(w.ctx, w.account, revoked.ID), nil)
 	expired, old, err := w.svc.Keys.Create(w.ctx, w.account,
 		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour})
 	if err != nil {

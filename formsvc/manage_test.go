@@ -162,21 +162,15 @@ func TestReplaceWebhook(t *testing.T) {
 		in.Headers = []formsvc.HeaderInput{{Name: "X-A", Value: "1"}, {Name: "X-B", Value: "2"}}
 	})
 	w.clock.add(time.Second)
-	rotated, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Grace: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rotated := must(w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Grace: time.Hour}))
 	c := w.campaign()
 	in := formsvc.WebhookInput{
 		URL: hook.URL + "/other", Events: created(), CampaignID: c.ID, Disabled: true,
 		Headers: []formsvc.HeaderInput{{Name: "x-b", Keep: true}, {Name: "X-C", Value: "3"}},
 	}
-	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, hook.Version)
+	_, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, hook.Version)
 	wantError(t, err, formsvc.ErrStale)
-	got, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, rotated.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, rotated.Version))
 	if got.URL != in.URL || got.CampaignID != c.ID || !got.Disabled || got.Version != 3 || got.CreatedAt != hook.CreatedAt ||
 		got.UpdatedAt != w.clock.Now() || !slices.Equal(got.Events, created()) ||
 		!slices.Equal(got.Headers, []formsvc.Header{{Name: "X-B", Value: "2"}, {Name: "X-C", Value: "3"}}) {
@@ -287,10 +281,7 @@ func TestTestEventsResembleRealOnes(t *testing.T) {
 			if err != nil || d.State != formsvc.DeliveryPending || !d.Test || d.Event != eventType || d.WebhookID != hook.ID {
 				t.Fatalf("%s: %+v, %v", eventType, d, err)
 			}
-			bodies, err := w.queue().Payloads(w.ctx, []string{string(d.EventID)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			bodies := must(w.queue().Payloads(w.ctx, []string{string(d.EventID)}))
 			e, err := webhook.ParseEvent(bodies[string(d.EventID)].Body)
 			if err != nil || !e.Test || e.Type != eventType || e.ID != string(d.EventID) || e.Data.Response.UUID == "" ||
 				e.Data.Response.User.Email == "" || (e.Data.Campaign.UUID == string(c.ID)) != bound {

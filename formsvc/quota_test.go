@@ -45,19 +45,14 @@ func wantTook(tb testing.TB, svc *formsvc.Service, who *formsvc.Principal, n, wa
 func flushed(tb testing.TB, nodes ...*formsvc.Service) {
 	tb.Helper()
 	for _, svc := range nodes {
-		if err := svc.Quotas.Flush(context.Background()); err != nil {
-			tb.Fatal(err)
-		}
+		wantError(tb, svc.Quotas.Flush(context.Background()), nil)
 	}
 }
 
 // wantCounted fails the test unless the store has counted that many requests in each window.
 func (w *world) wantCounted(subject formsvc.ID, want ...int) {
 	w.tb.Helper()
-	list, err := w.svc.Quotas.Use(w.ctx, subject, time.Time{})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	list := must(w.svc.Quotas.Use(w.ctx, subject, time.Time{}))
 	var got []int
 	for _, u := range list {
 		got = append(got, u.Used)
@@ -237,10 +232,7 @@ func TestGiveUncountsARequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(5))
 	who := w.caller()
-	state, err := w.svc.Quotas.Take(w.ctx, who)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := must(w.svc.Quotas.Take(w.ctx, who))
 	if back := w.svc.Quotas.Give(who, state); back.Left != 5 {
 		t.Errorf("%d left after the only request was given back, want 5", back.Left)
 	}

@@ -150,12 +150,9 @@ func TestFaultsNeverRepeatValues(t *testing.T) {
 // A campaign opens and closes by the clock, even if it is cached.
 func TestCachedCampaignOpensAndCloses(t *testing.T) {
 	w := newWorld(t)
-	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
+	c := must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
 		Title: "x", OpensAt: start().Add(time.Second), ClosesAt: start().Add(2 * time.Second),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, x := range []struct {
 		after time.Duration
 		want  error
@@ -168,7 +165,7 @@ func TestCachedCampaignOpensAndCloses(t *testing.T) {
 		wantError(t, err, x.want)
 	}
 	// Faults of the answers are reported first.
-	_, err = w.submit(&c, answer(""))
+	_, err := w.submit(&c, answer(""))
 	wantFaults(t, err, "/responses/ required")
 	w.clock.set(start().Add(time.Second))
 	for _, in := range []formsvc.CampaignInput{
@@ -235,10 +232,7 @@ func TestClamped(t *testing.T) {
 // A campaign that needs no address takes anonymous responses. They can be worked on after it needs one again.
 func TestEmailOptional(t *testing.T) {
 	w := newWorld(t)
-	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Letter box", EmailOptional: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Letter box", EmailOptional: true}))
 	r, err := w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
 	if err != nil || r.User != (formsvc.User{}) {
 		t.Fatalf("%+v, %v", r.User, err)
@@ -254,9 +248,7 @@ func TestEmailOptional(t *testing.T) {
 			t.Errorf("%q: %v", email, err)
 		}
 	}
-	if _, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Letter box"}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Letter box"}, 0))
 	_, err = w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
 	wantFaults(t, err, "/user/email required")
 	if err := update(formsvc.ResponsePatch{Status: new("validated")}); err != nil {

@@ -87,9 +87,7 @@ func TestCampaignIsCached(t *testing.T) {
 func (w *world) elsewhere(c *formsvc.Campaign, in formsvc.CampaignInput) {
 	w.tb.Helper()
 	in.Title = "changed"
-	if _, err := w.neighbour().Campaigns.Replace(w.ctx, c.Key(), in, 0); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.neighbour().Campaigns.Replace(w.ctx, c.Key(), in, 0))
 }
 
 // If a cached campaign accepts a response, the write confirms it; if it refuses, the stored

@@ -16,9 +16,7 @@ import (
 
 func (w *world) remember(key string) {
 	w.tb.Helper()
-	if err := w.svc.Remember(w.ctx, w.account, key, formsvc.Reply{Status: 200}); err != nil {
-		w.tb.Fatal(err)
-	}
+	wantError(w.tb, w.svc.Remember(w.ctx, w.account, key, formsvc.Reply{Status: 200}), nil)
 }
 
 // remembered reports whether the store has the reply of a key.
@@ -77,9 +75,7 @@ func TestPrune(t *testing.T) {
 		{formsvc.DefaultRetention + time.Millisecond, ""},
 	} {
 		w.clock.set(start().Add(step.at))
-		if _, err := w.svc.Prune(w.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(w.svc.Prune(w.ctx))
 		if got := strings.Join(left(), " "); got != step.want {
 			t.Errorf("after %v %s are left, want %s", step.at, got, step.want)
 		}
@@ -110,9 +106,7 @@ func TestRetentionOption(t *testing.T) {
 	wantTook(t, long.svc, who, 1, 1)
 	flushed(t, long.svc)
 	long.clock.add(100 * time.Hour)
-	if _, err := long.svc.Prune(long.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(long.svc.Prune(long.ctx))
 	long.wantCounted(who.KeyID, 1)
 }
 

@@ -16,10 +16,7 @@ func TestDefaultOptions(t *testing.T) {
 	if svc, err := formsvc.New(nil, nil); err == nil || svc != nil {
 		t.Errorf("without a store: %v, %v", svc, err)
 	}
-	svc, err := formsvc.New(memory.New(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(memory.New(), nil))
 	before := time.Now().Truncate(time.Millisecond)
 	a, err := svc.Accounts.Create(ctx, "a")
 	if after := time.Now(); err != nil || a.CreatedAt.Before(before) || a.CreatedAt.After(after) || a.CreatedAt.Location() != time.UTC {
@@ -28,10 +25,7 @@ func TestDefaultOptions(t *testing.T) {
 	if !version7.MatchString(string(a.ID)) {
 		t.Errorf("the ID is %s", a.ID)
 	}
-	c, err := svc.Campaigns.Create(ctx, a.ID, formsvc.CampaignInput{Title: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(svc.Campaigns.Create(ctx, a.ID, formsvc.CampaignInput{Title: "x"}))
 	r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 	if err != nil || !referencePattern.MatchString(r.Reference) {
 		t.Errorf("the reference is %q, %v", r.Reference, err)
@@ -73,10 +67,7 @@ func TestWithWritesToTheOtherStore(t *testing.T) {
 	if a.CreatedAt != start().Add(time.Hour) || !strings.HasSuffix(string(a.ID), "000000000003") {
 		t.Errorf("clock or generator are others: %+v", a)
 	}
-	c, err := bound.Campaigns.Create(w.ctx, a.ID, formsvc.CampaignInput{Title: "x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(bound.Campaigns.Create(w.ctx, a.ID, formsvc.CampaignInput{Title: "x"}))
 	r, err := bound.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 	if err != nil || r.Reference != "REF-00001" || len(other.take()) != 1 || len(w.store.take()) != 0 {
 		t.Errorf("got %+v, %v", r, err)
@@ -97,9 +88,7 @@ func TestWithCachesNothingForTheOtherStore(t *testing.T) {
 	bound := w.svc.With(w.store)
 	w.store.disturb(nil)
 	in := formsvc.ResponseInput{User: ada()}
-	if _, err := bound.Responses.Create(w.ctx, c.Key(), in); err != nil {
-		t.Fatal(err)
-	}
+	must(bound.Responses.Create(w.ctx, c.Key(), in))
 	w.authenticated(bound, value)
 	if w.store.count("Campaign") != 1 || w.store.count("KeyByHash") != 1 {
 		t.Error("the bound service asked nothing")

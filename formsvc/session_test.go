@@ -35,10 +35,7 @@ func (w *world) signedIn(account formsvc.ID) (formsvc.Session, string) {
 
 func (w *world) second() formsvc.ID {
 	w.tb.Helper()
-	account, err := w.svc.Accounts.Create(w.ctx, "second")
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	account := must(w.svc.Accounts.Create(w.ctx, "second"))
 	return account.ID
 }
 
@@ -108,9 +105,7 @@ func TestSessionExpires(t *testing.T) {
 	_, value := w.signedIn(w.account)
 	for _, after := range []time.Duration{6 * time.Hour, formsvc.SessionTTL - time.Millisecond} {
 		w.clock.set(start().Add(after))
-		if _, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil {
-			t.Fatal(err)
-		}
+		must(w.svc.Sessions.Authenticate(w.ctx, value))
 	}
 	w.clock.set(start().Add(formsvc.SessionTTL))
 	_, err := w.svc.Sessions.Authenticate(w.ctx, value)
@@ -123,13 +118,9 @@ func TestSignOut(t *testing.T) {
 	node := w.neighbour()
 	_, value := w.signedIn(w.account)
 	_, stays := w.signedIn(w.account)
-	if _, err := node.Sessions.Authenticate(w.ctx, value); err != nil {
-		t.Fatal(err)
-	}
+	must(node.Sessions.Authenticate(w.ctx, value))
 	for range 2 {
-		if err := w.svc.Sessions.SignOut(w.ctx, value); err != nil {
-			t.Error(err)
-		}
+		wantError(t, w.svc.Sessions.SignOut(w.ctx, value), nil)
 		for _, svc := range []*formsvc.Service{w.svc, node} {
 			_, err := svc.Sessions.Authenticate(w.ctx, value)
 			refused(t, "a session that was ended", err)
@@ -153,9 +144,7 @@ func TestSignOutAll(t *testing.T) {
 	token := w.link(w.account)
 	_, theirs := w.signedIn(second)
 	link := w.link(second)
-	if err := w.neighbour().Sessions.SignOutAll(w.ctx, w.account); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.neighbour().Sessions.SignOutAll(w.ctx, w.account), nil)
 	for _, value := range []string{first, value} {
 		_, err := w.svc.Sessions.Authenticate(w.ctx, value)
 		refused(t, "a session after all were ended", err)
@@ -184,9 +173,7 @@ func TestSessionsAlwaysAskTheStore(t *testing.T) {
 		refused(t, "no value", err)
 		_, _, err = w.svc.Sessions.SignIn(w.ctx, bad)
 		refused(t, "no token", err)
-		if err := w.svc.Sessions.SignOut(w.ctx, bad); err != nil {
-			t.Error(err)
-		}
+		wantError(t, w.svc.Sessions.SignOut(w.ctx, bad), nil)
 	}
 	_, err := w.svc.Sessions.Authenticate(w.ctx, value)
 	wantError(t, err, fault)
@@ -215,17 +202,13 @@ func TestSessionsAreAudited(t *testing.T) {
 	expired, old := w.signedIn(w.account)
 	signOut := func(value string) {
 		t.Helper()
-		if err := w.svc.Sessions.SignOut(w.ctx, value); err != nil {
-			t.Fatal(err)
-		}
+		wantError(t, w.svc.Sessions.SignOut(w.ctx, value), nil)
 	}
 	signOut(value)
 	signOut(value)
 	w.clock.add(formsvc.SessionTTL)
 	signOut(old) // it has expired
-	if err := w.svc.Sessions.SignOutAll(w.ctx, w.account); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, w.svc.Sessions.SignOutAll(w.ctx, w.account), nil)
 	page, err := w.svc.Audits.List(w.ctx, formsvc.AuditQuery{
 		AccountID: w.account, Since: since, Page: formsvc.PageQuery{Ascending: true},
 	})

@@ -129,15 +129,11 @@ func (s *shelf) damage(tb testing.TB, f *formsvc.File, edit func([]byte) []byte)
 		tb.Fatal(err)
 	}
 	content, err := io.ReadAll(body)
-	if err := errors.Join(err, body.Close(), s.Store.Delete(ctx, key)); err != nil {
-		tb.Fatal(err)
-	}
+	wantError(tb, errors.Join(err, body.Close(), s.Store.Delete(ctx, key)), nil)
 	if content = edit(content); content == nil {
 		return
 	}
-	if _, err := s.Store.Put(ctx, key, bytes.NewReader(content)); err != nil {
-		tb.Fatal(err)
-	}
+	must(s.Store.Put(ctx, key, bytes.NewReader(content)))
 }
 
 // A fileWorld has a response to which files can be added.
@@ -166,12 +162,7 @@ func (w *fileWorld) upload(in formsvc.FileInput) (formsvc.File, error) {
 }
 
 func (w *fileWorld) uploaded(content []byte) formsvc.File {
-	w.tb.Helper()
-	f, err := w.upload(formsvc.FileInput{Name: "plan.pdf", ContentType: "application/pdf", Content: bytes.NewReader(content)})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return f
+	return must(w.upload(formsvc.FileInput{Name: "plan.pdf", ContentType: "application/pdf", Content: bytes.NewReader(content)}))
 }
 
 // read returns a part of a file as it can be read.

@@ -39,9 +39,7 @@ func (w *world) wantSigned(sig *formsvc.Signature, r *formsvc.Response) {
 			Response, Signature json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(last.Payload, &payload); err != nil {
-		w.tb.Fatal(err)
-	}
+	wantError(w.tb, json.Unmarshal(last.Payload, &payload), nil)
 	if last.Type != webhook.SignatureCompleted || payload.Data.Campaign.Title != "Summer grant" ||
 		!bytes.Equal(payload.Data.Signature, sig.AppendJSON(nil)) ||
 		!bytes.Equal(payload.Data.Response, r.AppendJSON(nil)) {
@@ -71,9 +69,7 @@ func TestSignature(t *testing.T) {
 
 	w.clock.add(time.Hour)
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{{Answer: answer("b", "3")}}})
-	if _, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Summer grant", Status: formsvc.CampaignClosed}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Summer grant", Status: formsvc.CampaignClosed}, 0))
 	early := time.Date(2026, 11, 20, 1, 2, 3, 456_789_000, time.FixedZone("east", 3600))
 	again, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{
 		Signer: formsvc.User{Email: "b@example.com"}, Provider: strings.Repeat("ä", 200), SignedAt: early,
@@ -129,10 +125,7 @@ func TestSignatureOfFile(t *testing.T) {
 	if text := `"fileUuid":"` + string(f.ID) + `","provider":"pen"`; !bytes.Contains(sig.AppendJSON(nil), []byte(text)) {
 		t.Errorf("%s has no %s", sig.AppendJSON(nil), text)
 	}
-	c, err := w.svc.Campaigns.Get(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: r.CampaignID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(w.svc.Campaigns.Get(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: r.CampaignID}))
 	neighbour := w.submitted(&c)
 	for _, x := range []struct {
 		of   *formsvc.Response

@@ -21,19 +21,12 @@ import (
 func (w *fileWorld) orphan(n int) formsvc.ID {
 	w.tb.Helper()
 	id := formsvc.FloorID(w.clock.Now())[:24] + formsvc.ID(fmt.Sprintf("%012x", 0xabcdef+n))
-	if _, err := w.shelf.Put(w.ctx, formsvc.BlobKey(id), strings.NewReader("orphan")); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.shelf.Put(w.ctx, formsvc.BlobKey(id), strings.NewReader("orphan")))
 	return id
 }
 
 func (w *fileWorld) sweep(opts *formsvc.SweepOptions) formsvc.SweepResult {
-	w.tb.Helper()
-	result, err := w.svc.Files.Sweep(w.ctx, opts)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return result
+	return must(w.svc.Files.Sweep(w.ctx, opts))
 }
 
 func TestSweep(t *testing.T) {
@@ -44,9 +37,7 @@ func TestSweep(t *testing.T) {
 	w.orphan(1)
 	foreign := []string{"foreign", "ab/" + string(old.ID), string(old.ID), "zz/0", "x"}
 	for _, key := range foreign {
-		if _, err := w.shelf.Put(w.ctx, key, strings.NewReader("not ours")); err != nil {
-			t.Fatal(err)
-		}
+		must(w.shelf.Put(w.ctx, key, strings.NewReader("not ours")))
 	}
 	w.clock.add(formsvc.SweepAge - time.Second)
 	if got := w.sweep(nil); got != (formsvc.SweepResult{Blobs: 3}) {
@@ -159,10 +150,7 @@ func (c *cleaner) Clean(_ context.Context, before time.Time) (int, error) {
 func TestSweepCleansInterruptedUploads(t *testing.T) {
 	w := newFileWorld(t)
 	c := &cleaner{shelf: w.shelf}
-	svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: c, Now: w.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(w.store, &formsvc.Options{Blobs: c, Now: w.clock.Now}))
 	if got, err := svc.Files.Sweep(w.ctx, nil); got.Leftover != 7 || err != nil || !c.before.Equal(start().Add(-formsvc.SweepAge)) {
 		t.Errorf("%+v, %v; before %v", got, err, c.before)
 	}

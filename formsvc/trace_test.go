@@ -25,22 +25,17 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 	r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 	patch := formsvc.ResponsePatch{Status: new("completed"), FirstName: new("Augusta")}
 	test, err2 := svc.Webhooks.Test(ctx, hookKey(&hook))
-	if err := errors.Join(
+	wantError(t, errors.Join(
 		err, err2, failure(svc.Responses.Update(ctx, r.Key(), patch)),
 		failure(svc.Files.Upload(ctx, r.Key(), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})),
 		failure(svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})),
 		svc.Responses.Delete(ctx, r.Key(), 0),
-	); err != nil {
-		t.Fatal(err)
-	}
+	), nil)
 	events := w.store.take()
 	if n := len(events); n != 1+3+1+1+1 {
 		t.Errorf("%d events: %q", n, eventTypes(events))
 	}
-	tested, err := svc.Events.Get(ctx, w.account, test.EventID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tested := must(svc.Events.Get(ctx, w.account, test.EventID))
 	for _, e := range append(events, tested) {
 		if e.TraceParent != traceParent(7) {
 			t.Errorf("%s keeps %q", e.Type, e.TraceParent)

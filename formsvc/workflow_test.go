@@ -96,10 +96,7 @@ func TestTransitions(t *testing.T) {
 		{to: "refused"},
 		{to: "pending", refused: true, allowed: nil},
 	} {
-		from, err := w.svc.Responses.Get(w.ctx, r.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := must(w.svc.Responses.Get(w.ctx, r.Key()))
 		after, err := w.update(&r, formsvc.ResponsePatch{Status: &step.to})
 		if !step.refused {
 			if err != nil || after.Status != step.to {
