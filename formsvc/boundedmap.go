@@ -7,7 +7,7 @@ import "sync"
 type boundedMap[K comparable, V any] struct {
 	mu   sync.RWMutex
 	most int
-	size func(V) int // nil: each value has size 1
+	size func(V) int
 	used int
 	m    map[K]V
 }
@@ -17,12 +17,8 @@ func newBoundedMap[K comparable, V any](most int, size func(V) int) *boundedMap[
 	return &boundedMap[K, V]{most: most, size: size, m: make(map[K]V)}
 }
 
-func (b *boundedMap[K, V]) sizeOf(value V) int {
-	if b.size == nil {
-		return 1
-	}
-	return b.size(value)
-}
+// one is the size of a value in a map that limits their number.
+func one[V any](V) int { return 1 }
 
 func (b *boundedMap[K, V]) get(key K) (V, bool) {
 	b.mu.RLock()
@@ -35,7 +31,7 @@ func (b *boundedMap[K, V]) put(key K, value V) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.remove(key)
-	size := b.sizeOf(value)
+	size := b.size(value)
 	if b.used+size > b.most {
 		b.empty()
 	}
@@ -51,7 +47,7 @@ func (b *boundedMap[K, V]) drop(key K) {
 
 func (b *boundedMap[K, V]) remove(key K) {
 	if old, ok := b.m[key]; ok {
-		b.used -= b.sizeOf(old)
+		b.used -= b.size(old)
 		delete(b.m, key)
 	}
 }

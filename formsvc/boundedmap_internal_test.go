@@ -25,12 +25,12 @@ func TestBoundedMapCountsSizes(t *testing.T) {
 	if m.used != 0 {
 		t.Errorf("%d bytes after clear", m.used)
 	}
-	one := newBoundedMap[int, string](2, nil)
+	few := newBoundedMap[int](2, one[string])
 	for i := range 3 {
-		one.put(i, "x")
-		one.put(i, "y")
+		few.put(i, "x")
+		few.put(i, "y")
 	}
-	if _, old := one.get(1); old || len(one.m) != 1 {
-		t.Errorf("%v", one.m)
+	if _, old := few.get(1); old || len(few.m) != 1 {
+		t.Errorf("%v", few.m)
 	}
 }

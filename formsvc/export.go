@@ -55,33 +55,33 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err 
 func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] { return e.read(ctx, e.query) }
 
 func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response, error] {
+	limit := exportBegin
+	list := records(q.Page, func(page PageQuery) (Page[Response], error) {
+		q.Page, q.Page.Limit = page, limit
+		read, err := e.s.store.Responses(ctx, q)
+		size := 1
+		for i := range read.Items {
+			size += read.Items[i].Size()
+		}
+		// MaxBytes ends the page anyway; this keeps the store from preparing rows that it won't return.
+		limit = min(max(exportBytes*len(read.Items)/size, 1), 8*limit, MaxLimit)
+		return read, err
+	})
 	return func(yield func(*Response, error) bool) {
-		q.Page.Limit = exportBegin
-		for more := e.newest != ""; more; {
-			page, err := e.s.store.Responses(ctx, q)
-			if err != nil {
+		if e.newest == "" {
+			return
+		}
+		for r, err := range list {
+			switch {
+			case err != nil:
 				yield(nil, fmt.Errorf("formsvc: export responses: %w", err))
 				return
-			}
-			size := 0
-			for i := range page.Items {
-				r := &page.Items[i]
-				size += r.Size()
-				switch {
-				case r.ID <= e.newest:
-					if !yield(r, nil) {
-						return
-					}
-				case q.Page.Ascending:
+			case r.ID <= e.newest:
+				if !yield(r, nil) {
 					return
 				}
-			}
-			n := len(page.Items)
-			if more = page.More && n > 0; more {
-				q.Page.After = page.Items[n-1].ID
-				// MaxBytes ends the page anyway; this keeps the store from preparing rows that it
-				// won't return.
-				q.Page.Limit = min(max(exportBytes*n/size, 1), 8*q.Page.Limit, MaxLimit)
+			case q.Page.Ascending:
+				return
 			}
 		}
 	}

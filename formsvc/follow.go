@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -59,8 +58,8 @@ func (e Events) Follow(
 	}
 	f := &follower{core: e.s, query: q.Clamped(), heard: make(chan struct{}, 1)}
 	f.query.Poll, f.query.Early = cmp.Or(q.Poll, DefaultPoll), false
-	e.s.followers.join(f)
-	defer e.s.followers.leave(f)
+	e.s.followers.Store(f, nil)
+	defer e.s.followers.Delete(f)
 	f.due = f.soon() // events committed just before were not announced to this follower
 	err := f.begin(ctx)
 	for err == nil {
@@ -189,46 +188,25 @@ func (f *follower) patiently(ctx context.Context, do func(context.Context) error
 	}
 }
 
-// followers are the running calls of [Events.Follow] in a Service.
-type followers struct {
-	mu  sync.Mutex
-	set map[*follower]struct{}
-}
-
-func (f *followers) join(one *follower) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.set == nil {
-		f.set = make(map[*follower]struct{})
-	}
-	f.set[one] = struct{}{}
-}
-
-func (f *followers) leave(one *follower) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.set, one)
-}
-
 // tell wakes the followers of an account, or all followers if account is "".
-func (f *followers) tell(account ID) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for one := range f.set {
-		if account == "" || one.query.AllAccounts || one.query.AccountID == account {
+func (c *core) tell(account ID) {
+	c.followers.Range(func(key, _ any) bool {
+		one, ok := key.(*follower)
+		if ok && (account == "" || one.query.AllAccounts || one.query.AccountID == account) {
 			select {
 			case one.heard <- struct{}{}:
 			default: // it will look anyway
 			}
 		}
-	}
+		return true
+	})
 }
 
 // raised announces an event of the account to followers. In a bound transaction it does nothing:
 // the host application calls [Service.Notify] after the commit.
 func (c *core) raised(account ID) {
 	if !c.bound {
-		c.followers.tell(account)
+		c.tell(account)
 	}
 }
 
@@ -236,6 +214,6 @@ func (c *core) raised(account ID) {
 // Call it on the unbound Service after you commit a transaction in which a bound one
 // ([Service.With]) raised events. Without it they find the events at their next poll.
 func (s *Service) Notify() {
-	s.core.followers.tell("")
+	s.core.tell("")
 	s.core.store.Notify()
 }

@@ -69,9 +69,8 @@ func (e *ValidationError) headersOf(in []HeaderInput, old []Header, moved bool) 
 
 // sameOrigin reports whether two URLs have the same scheme, host and port.
 func sameOrigin(a, b string) bool {
-	x, err := url.Parse(a)
-	y, err2 := url.Parse(b)
-	return err == nil && err2 == nil && x.Scheme == y.Scheme && strings.EqualFold(x.Hostname(), y.Hostname()) && portOf(x) == portOf(y)
+	x, y := httpURL(a), httpURL(b)
+	return x != nil && y != nil && x.Scheme == y.Scheme && strings.EqualFold(x.Hostname(), y.Hostname()) && portOf(x) == portOf(y)
 }
 
 func portOf(u *url.URL) string {
@@ -91,14 +90,9 @@ func isValue(s string) bool {
 
 // isToken reports whether s is a token as RFC 9110, section 5.6.2, defines it.
 func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') &&
-			!strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
 }
 
 func notInHeader(r rune) bool { return r < ' ' || r > '~' }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -54,16 +56,11 @@ func (c *core) record(result any) *IdempotencyRecord {
 
 // CheckIdempotencyKey returns a *[ValidationError] if key isn't valid.
 func CheckIdempotencyKey(key string) error {
-	ok := key != "" && len(key) <= MaxIdempotencyKey
-	for i := range len(key) {
-		ok = ok && key[i] > ' ' && key[i] <= '~'
-	}
-	if ok {
+	if key != "" && len(key) <= MaxIdempotencyKey && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil
 	}
-	var v ValidationError
-	v.add("/idempotencyKey", "invalid_value", "must have 1 to %d characters of printable ASCII without spaces", MaxIdempotencyKey)
-	return &v
+	return invalid("/idempotencyKey", "invalid_value",
+		fmt.Sprintf("must have 1 to %d characters of printable ASCII without spaces", MaxIdempotencyKey))
 }
 
 // Remember stores the reply to a call that changed nothing, such as one that was refused. It fails

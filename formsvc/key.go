@@ -197,11 +197,7 @@ func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
 
 // auditDetails returns the details of a key for the audit trail.
 func (k *Key) auditDetails() map[string]string {
-	permissions := make([]string, len(k.Permissions))
-	for i, p := range k.Permissions {
-		permissions[i] = string(p)
-	}
-	return map[string]string{"name": k.Name, "prefix": k.Prefix, "permissions": strings.Join(permissions, " ")}
+	return map[string]string{"name": k.Name, "prefix": k.Prefix, "permissions": spaced(k.Permissions)}
 }
 
 // List returns the account's keys, oldest first, revoked ones included.

@@ -160,8 +160,7 @@ func (m *Module) checkValue(value string) (code, detail string) {
 			return "invalid_email", "must be an e-mail address"
 		}
 	case URLModule:
-		u, err := url.Parse(value)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		if httpURL(value) == nil {
 			return "invalid_url", "must be an absolute http or https URL"
 		}
 	case NumberModule:
@@ -182,6 +181,15 @@ func (m *Module) checkValue(value string) (code, detail string) {
 		}
 	}
 	return "", ""
+}
+
+// httpURL parses an absolute http or https URL. It returns nil for any other text.
+func httpURL(s string) *url.URL {
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		return nil
+	}
+	return u
 }
 
 // validEmail reports whether s is a bare address, local@domain, of at most 254

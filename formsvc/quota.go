@@ -160,7 +160,9 @@ func (l *quotaCounter) subject(who *Principal) ID {
 func (l *quotaCounter) take(ctx context.Context, subject ID) (QuotaState, error) {
 	now := l.now()
 	key := windowKey{subject, QuotaStart(now, l.window)}
-	w := l.find(key)
+	l.mu.Lock()
+	w := l.counts[key]
+	l.mu.Unlock()
 	if w == nil {
 		list, err := l.store.QuotaUse(ctx, subject, key.start)
 		if err != nil {
@@ -187,12 +189,6 @@ func (l *quotaCounter) take(ctx context.Context, subject ID) (QuotaState, error)
 	w.pending++
 	state.Left--
 	return state, nil
-}
-
-func (l *quotaCounter) find(key windowKey) *windowCount {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.counts[key]
 }
 
 func (l *quotaCounter) state(w *windowCount, start, now time.Time) QuotaState {

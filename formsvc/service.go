@@ -120,8 +120,8 @@ type core struct {
 	maxCampaigns int
 	campaigns    *boundedMap[CampaignKey, *Campaign] // cached, perhaps outdated: see campaignFor
 	inFlight     *sync.Map                           // of inFlightKey
-	followers    *followers
-	ids          *boundedMap[string, ID] // of accounts, by name
+	followers    *sync.Map                           // of *follower
+	ids          *boundedMap[string, ID]             // of accounts, by name
 }
 
 // New returns a Service over the store. It fails if an option is invalid.
@@ -170,7 +170,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		Options: o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, retention: retention, quota: quota,
 		maxKeys: valueOf(o.MaxKeys, DefaultMaxKeys), maxCampaigns: valueOf(o.MaxCampaigns, DefaultMaxCampaigns),
-		uses: newBoundedMap[ID, KeyUse](keysRemembered, nil), inFlight: new(sync.Map), followers: new(followers),
+		uses: newBoundedMap[ID](keysRemembered, one[KeyUse]), inFlight: new(sync.Map), followers: new(sync.Map),
 	}
 	c.forget()
 	return assemble(c), nil
@@ -187,9 +187,9 @@ const (
 
 // forget empties the caches of the store's records.
 func (c *core) forget() {
-	c.keys = newBoundedMap[[sha256.Size]byte, *cachedKey](keysRemembered, nil)
+	c.keys = newBoundedMap[[sha256.Size]byte](keysRemembered, one[*cachedKey])
 	c.campaigns = newBoundedMap[CampaignKey](campaignsRemembered, (*Campaign).Size)
-	c.ids = newBoundedMap[string, ID](accountsRemembered, nil)
+	c.ids = newBoundedMap[string](accountsRemembered, one[ID])
 }
 
 // valueOf returns the value of an option, or its default.

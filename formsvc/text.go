@@ -63,6 +63,9 @@ func (e *ValidationError) checkName(parent, what, name string, maxRunes int) boo
 	return true
 }
 
+// spaced returns the elements of a list with spaces between them.
+func spaced[T ~string](list []T) string { return strings.Trim(fmt.Sprint(list), "[]") }
+
 // pointerEscape escapes a field name for a JSON Pointer (RFC 6901 §3).
 func pointerEscape(name string) string {
 	if !strings.ContainsAny(name, "~/") {

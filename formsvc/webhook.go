@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -129,11 +128,7 @@ func (in *WebhookInput) mayBe(stored *Webhook, headers []Header) bool {
 // audit returns an entry about a webhook. It contains only the host of the URL, since paths and
 // queries may contain secrets.
 func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
-	events := make([]string, len(hook.Events))
-	for i, t := range hook.Events {
-		events[i] = string(t)
-	}
-	details := map[string]string{"events": strings.Join(events, " ")}
+	details := map[string]string{"events": spaced(hook.Events)}
 	if u, err := url.Parse(hook.URL); err == nil {
 		details["host"] = u.Host
 	}
@@ -223,11 +218,11 @@ func (w Webhooks) changed(hook *Webhook, action AuditAction) Change {
 }
 
 func (in *WebhookInput) check(v *ValidationError) {
-	u, err := url.Parse(in.URL)
+	u := httpURL(in.URL)
 	switch {
 	case in.URL == "":
 		v.add("/url", "required", "is required")
-	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
+	case u == nil:
 		v.add("/url", "invalid_url", "must be an absolute http or https URL")
 	case u.User != nil:
 		v.add("/url", "invalid_url", "must not carry a user name or password")
