@@ -86,25 +86,15 @@ func (w *fileWorld) mark(text string) {
 
 // A program that doesn't call Claim claims the blob store by using it.
 func TestBlobStoreIsClaimedBeforeItsFirstUse(t *testing.T) {
-	for name, use := range map[string]func(*fileWorld) error{
-		"upload": func(w *fileWorld) error {
-			_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
-			return err
-		},
-		"sweep": func(w *fileWorld) error {
-			_, err := w.svc.Files.Sweep(w.ctx, nil)
-			return err
-		},
+	for _, use := range []func(*fileWorld){
+		func(w *fileWorld) { w.uploaded(pattern(10)) }, func(w *fileWorld) { w.sweep(nil) },
 	} {
 		w := newFileWorld(t)
 		w.unmark()
-		user := *w
-		user.svc = w.again()
-		if err := use(&user); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		w.svc = w.again()
+		use(w)
 		if got := w.owner(); got != w.identity() {
-			t.Errorf("%s: the blobs belong to %q, want %q", name, got, w.identity())
+			t.Errorf("the blobs belong to %q, want %q", got, w.identity())
 		}
 	}
 }
@@ -122,9 +112,8 @@ func TestConcurrentFirstUploadsSucceed(t *testing.T) {
 		}
 		return nil
 	})
-	user := *w
-	user.svc = w.again()
-	must(user.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))}))
+	w.svc = w.again()
+	w.uploaded(pattern(10))
 }
 
 // again returns the service of a restarted program.

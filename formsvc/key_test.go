@@ -67,20 +67,14 @@ func TestKeyPermissions(t *testing.T) {
 	w := newWorld(t)
 	key, value := w.key(formsvc.ResponsesWrite, formsvc.CampaignsRead, formsvc.ResponsesWrite)
 	want := []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesWrite}
-	if !slices.Equal(key.Permissions, want) {
-		t.Errorf("the key has %q", key.Permissions)
-	}
 	p := must(w.svc.Keys.Authenticate(w.ctx, value))
-	if p.AccountID != w.account || p.KeyID != key.ID || p.KeyName != "some key" {
-		t.Errorf("the principal is %+v", p)
+	if !slices.Equal(key.Permissions, want) || p.AccountID != w.account || p.KeyID != key.ID || p.KeyName != "some key" {
+		t.Errorf("the key has %q, the principal is %+v", key.Permissions, p)
 	}
-	for _, permission := range formsvc.AllPermissions() {
+	for _, permission := range append(formsvc.AllPermissions(), "", "responses") {
 		if p.May(permission) != slices.Contains(want, permission) {
 			t.Errorf("May(%q) is %t", permission, p.May(permission))
 		}
-	}
-	if p.May("") || p.May("responses") {
-		t.Error("it may what is no permission")
 	}
 }
 
@@ -255,6 +249,4 @@ func TestRevoke(t *testing.T) {
 		t.Errorf("the keys are %+v, %v", list, err)
 	}
 	wantError(t, w.svc.Keys.Revoke(w.ctx, w.account, someID), formsvc.ErrNotFound)
-	_, _, err = w.svc.Keys.Create(w.ctx, key.ID, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
-	wantError(t, err, formsvc.ErrNotFound)
 }

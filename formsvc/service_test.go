@@ -11,11 +11,22 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-func TestDefaultOptions(t *testing.T) {
-	ctx := t.Context()
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	if svc, err := formsvc.New(nil, nil); err == nil || svc != nil {
 		t.Errorf("without a store: %v, %v", svc, err)
 	}
+	for _, o := range []formsvc.Options{
+		{QuotaWindow: -time.Hour}, {QuotaWindow: 1500 * time.Millisecond}, {QuotaWindow: 101 * 365 * 24 * time.Hour}, {Quota: new(-1)},
+		{Retention: new(time.Minute)}, {Retention: new(time.Duration(-1))}, {MaxFile: -1}, {Workflow: &formsvc.Workflow{Final: []string{""}}},
+	} {
+		if _, err := formsvc.New(memory.New(), &o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+}
+
+func TestDefaultOptions(t *testing.T) {
+	ctx := t.Context()
 	svc := must(formsvc.New(memory.New(), nil))
 	before := time.Now().Truncate(time.Millisecond)
 	a, err := svc.Accounts.Create(ctx, "a")

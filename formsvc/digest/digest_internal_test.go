@@ -34,18 +34,9 @@ type digestWorld struct {
 func newDigestWorld(t *testing.T) *digestWorld {
 	t.Helper()
 	w := &digestWorld{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), store: memory.New()}
-	var err error
-	if w.svc, err = formsvc.New(w.store, &formsvc.Options{Now: func() time.Time { return w.now }}); err != nil {
-		t.Fatal(err)
-	}
-	account, err := w.svc.Accounts.Create(t.Context(), "Acme")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.account = account.ID
-	if _, err := w.svc.Accounts.SetContact(t.Context(), account.ID, "ops@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	w.svc = must(formsvc.New(w.store, &formsvc.Options{Now: func() time.Time { return w.now }}))
+	w.account = must(w.svc.Accounts.Create(t.Context(), "Acme")).ID
+	must(w.svc.Accounts.SetContact(t.Context(), w.account, "ops@example.com"))
 	w.Digester = New(w.svc.Notices, w, &Options{Logger: slog.New(slog.NewTextHandler(&w.log, nil))})
 	w.send = func(_ context.Context, to, subject, _ string) error {
 		if w.failing == nil {
@@ -61,50 +52,38 @@ func (w *digestWorld) Send(ctx context.Context, to, subject, text string) error 
 }
 
 // hook creates a webhook.
-func (w *digestWorld) hook(host string) formsvc.WebhookKey {
-	w.t.Helper()
-	hook, _, err := w.svc.Webhooks.Create(w.t.Context(), w.account, formsvc.WebhookInput{
-		URL: "https://" + host + "/token", Events: webhook.EventTypes(),
-	})
-	if err != nil {
+func (w *digestWorld) hook(host string) {
+	in := formsvc.WebhookInput{URL: "https://" + host + "/token", Events: webhook.EventTypes()}
+	if _, _, err := w.svc.Webhooks.Create(w.t.Context(), w.account, in); err != nil {
 		w.t.Fatal(err)
 	}
-	return formsvc.WebhookKey{AccountID: w.account, ID: hook.ID}
 }
 
 // fail lets a delivery of each webhook fail permanently.
 func (w *digestWorld) fail() {
-	w.t.Helper()
 	ctx := w.t.Context()
-	c, err := w.svc.Campaigns.Create(ctx, w.account, formsvc.CampaignInput{Title: "Digest"})
-	if err == nil {
-		_, err = w.svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	endpoints, err := w.store.Ready(ctx, w.now)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := must(w.svc.Campaigns.Create(ctx, w.account, formsvc.CampaignInput{Title: "Digest"}))
+	must(w.svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}))
 	req := delivery.ClaimRequest{Now: w.now, Lease: time.Minute}
-	for _, e := range endpoints {
+	for _, e := range must(w.store.Ready(ctx, w.now)) {
 		req.Shares = append(req.Shares, delivery.Share{Endpoint: e.ID, N: 100})
 	}
-	claims, err := w.store.Claim(ctx, req)
-	if err != nil || len(claims) == 0 {
-		w.t.Fatalf("%d claims, %v", len(claims), err)
-	}
-	outcomes := make([]delivery.Outcome, len(claims))
-	for i, c := range claims {
-		outcomes[i] = delivery.Outcome{
+	var outcomes []delivery.Outcome
+	for _, c := range must(w.store.Claim(ctx, req)) {
+		outcomes = append(outcomes, delivery.Outcome{
 			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed,
 			Attempt: delivery.Attempt{Number: 1, StartedAt: w.now, Status: 500, Error: delivery.ClassStatus},
-		}
+		})
 	}
-	if _, err := w.store.Finish(ctx, outcomes); err != nil {
-		w.t.Fatal(err)
+	must(w.store.Finish(ctx, outcomes))
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
 	}
+	return result
 }
 
 // after advances the clock, runs a round and compares its mails.
@@ -145,9 +124,7 @@ func TestDigests(t *testing.T) {
 	w.after(3 * time.Hour)
 
 	// Without a contact a failing webhook is logged once an hour.
-	if _, err := w.svc.Accounts.SetContact(t.Context(), w.account, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Accounts.SetContact(t.Context(), w.account, ""))
 	for range 3 {
 		w.fail()
 		w.after(time.Second)

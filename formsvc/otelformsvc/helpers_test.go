@@ -54,3 +54,11 @@ func attributes(s sdktrace.ReadOnlySpan) map[string]string {
 	}
 	return list
 }
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}

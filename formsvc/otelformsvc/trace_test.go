@@ -36,24 +36,11 @@ type node struct {
 func newNode(t *testing.T, store *memory.Store) *node {
 	t.Helper()
 	tracing, spans := record(t)
-	forms, err := formsvc.New(store, &formsvc.Options{TraceParent: tracing.TraceParent, Blobs: memblob.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := httpx.New(forms, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := settings.New(forms, "/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := delivery.New(store, &delivery.Options{
+	forms := must(formsvc.New(store, &formsvc.Options{TraceParent: tracing.TraceParent, Blobs: memblob.New()}))
+	api, pages := must(httpx.New(forms, nil)), must(settings.New(forms, "/", nil))
+	engine := must(delivery.New(store, &delivery.Options{
 		Tracer: tracing, Control: func(string, string, syscall.RawConn) error { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	mux := http.NewServeMux()
 	mux.Handle("/", tracing.Handler(api))
 	mux.Handle("/settings/", http.StripPrefix("/settings", tracing.Handler(pages)))
@@ -68,12 +55,8 @@ func (n *node) tenant() (formsvc.Account, formsvc.Campaign) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	c, err := n.forms.Campaigns.Create(n.t.Context(), a.ID, formsvc.CampaignInput{Title: "Summer grant"})
-	if err != nil {
-		n.t.Fatal(err)
-	}
 	n.key = key
-	return a, c
+	return a, must(n.forms.Campaigns.Create(n.t.Context(), a.ID, formsvc.CampaignInput{Title: "Summer grant"}))
 }
 
 // do sends a request with headers: names and values alternate.
@@ -212,9 +195,7 @@ func TestSpansContainNothingPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.do(200, "GET", "/settings/sign-in/"+link, "")
-	if _, err := n.forms.Erasure.Person(t.Context(), account.ID, "canary@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	must(n.forms.Erasure.Person(t.Context(), account.ID, "canary@example.com"))
 	n.do(201, "POST", list, `{"user":{"email":"canary@example.com"},"responses":{}}`)
 	if sent, err := n.engine.RunOnce(t.Context()); sent == 0 || err != nil {
 		t.Fatal(sent, err)
