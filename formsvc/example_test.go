@@ -226,31 +226,3 @@ func ExampleFiles_Upload() {
 	// <nil>
 	// true
 }
-
-// Act on events in Go, and store the position together with the work.
-func ExampleEvents_Follow() {
-	svc, _, account := exampleService(nil)
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"}))
-	must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}))
-	kept := "" // in the program's database, in truth
-	after := must(formsvc.ParseEventPosition(kept))
-	err := svc.Events.Follow(ctx, formsvc.EventQuery{AccountID: account, After: after},
-		func(_ context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
-			for _, e := range events {
-				event, err := webhook.ParseEvent(e.Payload) // what webhooks get
-				if err != nil {
-					return err
-				}
-				fmt.Println(event.Type, event.Data.Response.User.Email)
-			}
-			kept = next.String()
-			stop() // programs go on
-			return nil
-		})
-	fmt.Println(err, kept)
-	// Output:
-	// response.created ada@example.com
-	// <nil> 1.0
-}

@@ -152,25 +152,19 @@ func (w *world) updated(r *formsvc.Response, patch formsvc.ResponsePatch) formsv
 
 // events returns all events.
 func (w *world) events() []formsvc.Event {
-	w.tb.Helper()
-	page := must(w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Limit: formsvc.MaxLimit}))
-	return page.Items
+	return must(w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Limit: formsvc.MaxLimit})).Items
 }
 
 // deliveries returns the number of a webhook's deliveries in a state; "" means any.
 func (w *world) deliveries(hook *formsvc.Webhook, state formsvc.DeliveryState) int {
-	w.tb.Helper()
-	page := must(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, State: state}))
-	return int(page.Total)
+	return int(must(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, State: state})).Total)
 }
 
 // trail returns the audit trail, oldest entry first.
 func (w *world) trail() []formsvc.AuditEntry {
-	w.tb.Helper()
-	page := must(w.svc.Audits.List(w.ctx, formsvc.AuditQuery{
+	return must(w.svc.Audits.List(w.ctx, formsvc.AuditQuery{
 		AccountID: w.account, Page: formsvc.PageQuery{Ascending: true, Limit: formsvc.MaxLimit},
-	}))
-	return page.Items
+	})).Items
 }
 
 // faults returns the faults of a *ValidationError as "pointer code", or the text of any other

@@ -48,7 +48,6 @@ func TestKeyInput(t *testing.T) {
 		{formsvc.KeyInput{Name: long[2:], Permissions: read}, nil},
 		{formsvc.KeyInput{}, []string{"/name required", "/permissions required"}},
 		{formsvc.KeyInput{Name: long, Permissions: read}, []string{"/name too_long"}},
-		{formsvc.KeyInput{Name: "\xc3", Permissions: read}, []string{"/name invalid_utf8"}},
 		{
 			formsvc.KeyInput{Name: "k", Permissions: []formsvc.Permission{"files:write", formsvc.FilesRead, ""}},
 			[]string{"/permissions/0 unknown_permission", "/permissions/2 unknown_permission"},

@@ -52,9 +52,6 @@ func TestMergePatch(t *testing.T) {
 			[]string{"/responses/z", "/responses/A"},
 		},
 		{
-			"removal", answers(remove("b")), `{"a":{"value":["1","2"]},"c/d~e":{"value":[""]}}`, []string{"/responses/b"},
-		},
-		{
 			"removal of all", answers(remove("c/d~e"), remove("a"), remove("b")), `{}`,
 			[]string{"/responses/c~1d~0e", "/responses/a", "/responses/b"},
 		},

@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,9 +36,7 @@ func TestCreateResponseRetries(t *testing.T) {
 		{"always stale", formsvc.Retries, stale, formsvc.ErrUnavailable, formsvc.Retries, formsvc.Retries, ""},
 		{"reference taken once", 1, conflict, nil, 2, 1, "REF-00002"},
 		{"reference always taken", formsvc.Retries, conflict, formsvc.ErrUnavailable, formsvc.Retries, 1, ""},
-		{"store down", 1, formsvc.ErrUnavailable, formsvc.ErrUnavailable, 1, 1, ""},
 		{"outcome unknown", 1, formsvc.ErrUnknownOutcome, formsvc.ErrUnknownOutcome, 1, 1, ""},
-		{"other fault", 1, context.DeadlineExceeded, context.DeadlineExceeded, 1, 1, ""},
 	} {
 		t.Run(c.label, func(t *testing.T) {
 			w := newWorld(t)
