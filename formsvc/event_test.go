@@ -104,7 +104,8 @@ func TestTruncatedPayloadKeepsOtherFields(t *testing.T) {
 	c := w.campaign()
 	r := w.submitted(&c)
 	w.store.take()
-	w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{set("a", strings.Repeat("x", formsvc.MaxPayload))}})
+	large := set("a", strings.Repeat("x", formsvc.MaxPayload))
+	w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{large}})
 	var many []formsvc.AnswerPatch
 	for i := range 999 {
 		// Six bytes in JSON for each of these characters.

@@ -124,8 +124,8 @@ func TestBegin(t *testing.T) {
 		_, err := svc.Begin(w.account, "k")
 		wantError(t, err, formsvc.ErrInFlight)
 	}
-	must(w.svc.Begin(w.account, "l"))
-	must(w.svc.Begin("another", "k"))
+	wantError(t, failure(w.svc.Begin(w.account, "l")), nil)
+	wantError(t, failure(w.svc.Begin("another", "k")), nil)
 	end()
 	must(w.svc.Begin(w.account, "k"))
 }

@@ -36,7 +36,6 @@ func TestModuleDefinitions(t *testing.T) {
 		{module{Name: "a", Type: "Text", Options: []string{"x"}, MaxLength: -1}, []string{"/type invalid_value"}},
 		{module{Name: "a", Type: "number", MaxLength: -1}, []string{"/maxLength out_of_range"}},
 		{module{Name: "a", Type: "email", MaxLength: 1}, nil},
-		{module{Name: "a", Type: "url", MaxLength: 1}, nil},
 		{module{Name: "a", Type: "number", MaxLength: 1}, []string{"/maxLength not_applicable"}},
 		{module{Name: "a", Type: "choice", Options: []string{"x"}, MaxLength: 1}, []string{"/maxLength not_applicable"}},
 		{module{Name: "a", Type: "boolean", Options: []string{"true"}}, []string{"/options not_applicable"}},

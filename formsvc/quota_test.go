@@ -82,7 +82,8 @@ func TestQuotaState(t *testing.T) {
 	who := w.caller()
 	for left := 39; left >= 0; left-- {
 		state, err := w.svc.Quotas.Take(w.ctx, who)
-		if err != nil || state.Limit != 40 || state.Left != left || state.Window != time.Hour || state.Reset != time.Hour-30*time.Minute-123*time.Millisecond {
+		if err != nil || state.Limit != 40 || state.Left != left || state.Window != time.Hour ||
+			state.Reset != 30*time.Minute-123*time.Millisecond {
 			t.Fatalf("got %+v, %v, want %d left", state, err, left)
 		}
 	}
