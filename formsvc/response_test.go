@@ -81,6 +81,7 @@ func TestResponseAnswers(t *testing.T) {
 	}{
 		{numberedAnswers(1_000), nil},
 		{numberedAnswers(1_001), []string{"/responses too_many"}},
+		{[]formsvc.Answer{answer("a", strings.Repeat("x", formsvc.MaxAnswersSize))}, []string{"/responses too_large"}},
 		{[]formsvc.Answer{answer(long)}, nil},
 		// An invalid name is reported once, and not in the pointer, which would be as long as the input.
 		{[]formsvc.Answer{
