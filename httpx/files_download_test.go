@@ -119,7 +119,7 @@ func TestRanges(t *testing.T) {
 		{"bytes=-0", "", 416, 0, 0, nil},
 		{"bytes=x", "", 416, 0, 0, nil},
 		{"items=0-1", "", 200, 0, 0, [][2]int64{{0, 600_000}}},
-		{many(1000, "0-"), "", 200, 0, 0, [][2]int64{{0, 600_000}}},
+		{many(17, "0-0"), "", 200, 0, 0, [][2]int64{{0, 600_000}}},
 		{many(3, "0-400000"), "", 200, 0, 0, [][2]int64{{0, 600_000}}}, // together longer than the file
 	} {
 		edits := []func(*http.Request){header("Range", row.ranges)}
