@@ -11,20 +11,6 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// A lateBody is a body whose last byte comes late.
-type lateBody struct {
-	io.Reader
-	wait time.Duration
-}
-
-func (s *lateBody) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	if err == io.EOF {
-		time.Sleep(s.wait)
-	}
-	return n, err
-}
-
 // A store that doesn't reply makes requests fail after Timeout, which doesn't count the time in which a body arrives. The time is that of
 // the test's clock.
 func TestRequestsHaveATimeLimit(t *testing.T) {
@@ -35,7 +21,7 @@ func TestRequestsHaveATimeLimit(t *testing.T) {
 		response := w.do("POST", campaign+"/responses", answers(`{}`)).is(201, "").text("uuid")
 		late := func(method, path, body string) *answer {
 			r := w.request(method, path, "")
-			r.Body = io.NopCloser(&lateBody{strings.NewReader(body), slow})
+			r.Body = io.NopCloser(&arriving{strings.NewReader(body), func() { time.Sleep(slow) }})
 			r.ContentLength = int64(len(body))
 			return w.send(r)
 		}
@@ -50,9 +36,7 @@ func TestRequestsHaveATimeLimit(t *testing.T) {
 			method, path, body string
 			took               time.Duration
 		}{
-			{"GET", "/v1/campaigns", "", limit},
 			{"GET", campaign + "/responses/" + response, "", limit},
-			{"GET", "/v1/events", "", limit},
 			{"POST", campaign + "/responses", answers(`{}`), slow + limit},
 			{"PATCH", campaign + "/responses/" + response, `{"status":"done"}`, slow + limit},
 		} {
@@ -79,6 +63,6 @@ func TestNoTimeLimit(t *testing.T) {
 			}
 			return nil
 		}
-		w.do("GET", "/v1/campaigns", "").is(200, "")
+		w.do("GET", w.response(w.campaign(plainCampaign)), "").is(200, "")
 	})
 }

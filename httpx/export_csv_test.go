@@ -66,7 +66,6 @@ func TestExportCSV(t *testing.T) {
 	if got := w.do("GET", list, "").is(200, "").body; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	w.do("HEAD", list, "").is(200, "")
 
 	// The modules of the campaign come first, in order.
 	w.do("PUT", campaign, `{"title":"c","modules":[{"name":"zulu"},{"name":"a"}]}`).is(200, "")
@@ -74,6 +73,10 @@ func TestExportCSV(t *testing.T) {
 	want = tableHeader + `,zulu,a,"b,c",empty,responses.status` + "\r\n" + row(first) + `,,,"x; '-y",,'=1+1` + "\r\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	w.do("PATCH", campaign+"/responses/"+first.text("uuid"), `{"status":"=In review, 待处理"}`).is(200, "") // a status is free text
+	if got = w.do("GET", list+"?status=%3DIn+review%2C%20%E5%BE%85%E5%A4%84%E7%90%86", "").is(200, "").body; !strings.Contains(got, `,"'=In review, 待处理",`) {
+		t.Errorf("no status in %s", got)
 	}
 	completed := w.do("PATCH", campaign+"/responses/"+second.text("uuid"), `{"status":"completed"}`).is(200, "")
 	got = w.do("GET", list+"?status=completed", "").is(200, "").body
@@ -85,19 +88,14 @@ func TestExportCSV(t *testing.T) {
 func TestExportNDJSON(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(plainCampaign)
-	list := campaign + "/responses.ndjson"
-	if got := w.do("GET", list, "").is(200, "").body; got != "" {
-		t.Errorf("no responses: %q", got)
-	}
 	want := ""
 	for _, answers := range []string{`{}`, `{"a":{"value":["x\ny\u2028z","=1"]},"b":{"value":[]}}`} {
 		made := w.respond(campaign, "ada@example.com", answers)
 		want += w.do("GET", campaign+"/responses/"+made.text("uuid"), "").is(200, "").body + "\n"
 	}
-	if got := w.do("GET", list+"?order=asc", "").is(200, "").body; got != want {
+	if got := w.do("GET", campaign+"/responses.ndjson?order=asc", "").is(200, "").body; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	w.do("HEAD", list, "").is(200, "")
 }
 
 // lines returns the lines of an export, without a table's header.
@@ -123,7 +121,6 @@ func TestExportCursors(t *testing.T) {
 	}
 	for _, filter := range []string{
 		"order=asc", "order=desc", "email=p1@example.com", "status=validated&status=other&order=asc", "reference=none",
-		"createdAfter=2026-11-21T08:30:05Z&createdBefore=2026-11-21T08:30:20Z", "updatedAfter=2026-11-21T08:30:20Z&order=asc",
 	} {
 		page := w.do("GET", campaign+"/responses?limit=5&"+filter, "").is(200, "")
 		items, _ := page.at("items").([]any)

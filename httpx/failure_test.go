@@ -8,8 +8,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
 )
 
 // Every failure of a store, as clients see it.
@@ -24,7 +26,6 @@ func TestFailures(t *testing.T) {
 		logged bool
 	}{
 		{formsvc.ErrUnavailable, 503, "unavailable", true},
-		{formsvc.ErrStoreClosed, 503, "unavailable", true},
 		{formsvc.ErrUnknownOutcome, 503, "outcome_unknown", true},
 		{errors.Join(formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome), 503, "outcome_unknown", true},
 		{context.DeadlineExceeded, 503, "timeout", true},
@@ -71,10 +72,11 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// C13: a panic fails one request, and the server goes on.
+// C13: a panic fails one request and frees its slot, and the server goes on.
 func TestPanic(t *testing.T) {
 	w := newWorld(t, nil)
 	path := w.response(w.campaign(plainCampaign))
+	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond}) // and frees its slot
 	for _, v := range []any{"secret value", errors.New("secret value"), 3} {
 		w.log.Reset()
 		w.store.panic = v

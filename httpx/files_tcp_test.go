@@ -116,39 +116,29 @@ func TestConnectionsAreReused(t *testing.T) {
 func (w *world) useAgain(server *httptest.Server) {
 	w.tb.Helper()
 	fresh := 0
-	ctx := httptrace.WithClientTrace(w.tb.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		if !info.Reused {
-			fresh++
-		}
-	}})
-	list, content := w.uploads(), noise(maxFile)
-	send := func(method, path, body string, status int, edits ...func(*http.Request)) *http.Response {
-		w.tb.Helper()
-		r, err := http.NewRequestWithContext(ctx, method, server.URL+path, strings.NewReader(body))
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+w.mine.key)
-		for _, edit := range edits {
-			edit(r)
-		}
-		response, err := server.Client().Do(r)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		got, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode != status || method == "GET" && status == 200 && string(got) != content {
-			w.tb.Fatalf("%s %s: %d, %v, %d bytes", method, path, response.StatusCode, err, len(got))
-		}
-		return response
+	traced := func(r *http.Request) {
+		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+			if !info.Reused {
+				fresh++
+			}
+		}}))
 	}
-	file := send("POST", list, content, 201, named("attachment")).Header.Get("Location")
+	content, list := noise(maxFile), w.uploads()
+	file := w.upload(content)
+	send := func(method, path, body string, status int, edit func(*http.Request)) {
+		w.tb.Helper()
+		got, text, err := w.over(server, method, path, strings.NewReader(body), traced, edit)
+		if err != nil || got != status || method == "GET" && status == 200 && text != content {
+			w.tb.Fatalf("%s %s: %d, %v, %d bytes", method, path, got, err, len(text))
+		}
+	}
+	plainly := without("X")
+	send("POST", list, content, 201, named("attachment"))
 	send("POST", list, "", 201, named("attachment"))
 	send("POST", list, formOf(filePart(content))+"epilogue", 201, asForm)
 	time.Sleep(1500 * time.Millisecond) // longer than every deadline
-	send("GET", file, "", 200)
-	send("HEAD", file, "", 200)
+	send("GET", file, "", 200, plainly)
+	send("HEAD", file, "", 200, plainly)
 	send("GET", file, "", 304, header("If-None-Match", "*"))
 	send("GET", file, "", 416, header("Range", "bytes=-0"))
 	send("GET", file, "", 206, header("Range", "bytes=0-0,5-6"))
@@ -195,24 +185,8 @@ func (w *world) steady(server *httptest.Server, http2 bool) {
 		}
 		_ = in.Close()
 	}()
-	do := func(method, path string, body io.Reader, edit func(*http.Request)) *http.Response {
-		w.tb.Helper()
-		r, err := http.NewRequestWithContext(w.tb.Context(), method, server.URL+path, body)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+w.mine.key)
-		edit(r)
-		response, err := server.Client().Do(r)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		return response
-	}
-	response := do("POST", list, form, asForm)
-	_ = response.Body.Close()
-	if response.StatusCode != 201 {
-		w.tb.Errorf("upload: %d", response.StatusCode)
+	if status, _, err := w.over(server, "POST", list, form, asForm); status != 201 {
+		w.tb.Errorf("upload: %d, %v", status, err)
 	}
 
 	campaign := w.campaign(plainCampaign)
@@ -227,9 +201,11 @@ func (w *world) steady(server *httptest.Server, http2 bool) {
 			time.Sleep(100 * time.Millisecond)
 			return nil
 		}
-		response = do("GET", path, nil, func(*http.Request) {})
+		response, err := server.Client().Do(w.request("GET", server.URL+path, "", func(r *http.Request) { r.RequestURI = "" }))
+		if err != nil {
+			w.tb.Fatal(err)
+		}
 		var got bytes.Buffer
-		var err error
 		for buffer := make([]byte, 32<<10); err == nil; time.Sleep(pause) {
 			var n int
 			n, err = io.ReadFull(response.Body, buffer)

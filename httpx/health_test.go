@@ -1,13 +1,10 @@
 package httpx_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +14,6 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 func TestHealth(t *testing.T) {
@@ -54,41 +50,24 @@ func TestReadinessWithoutBlobs(t *testing.T) {
 	if a := w.do("GET", "/readyz", "").is(200, "").has(`["files","disk"]`, "components"); strings.Contains(a.body, "secret") {
 		t.Errorf("tells the cause: %s", a.body)
 	}
-	w.do("GET", "/healthz", "").is(200, "").has(`"ok"`, "status")
 }
 
 // However many clients ask, the store is asked once a second, and the log says once what changed.
 func TestReadinessIsCheckedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, err := formsvc.New(memory.New(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var (
-			checks int
-			result error
-			log    bytes.Buffer
-		)
-		h, err := httpx.New(svc, &httpx.Options{
-			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Ready: func(context.Context) error {
-				checks++ // one at a time
-				time.Sleep(100 * time.Millisecond)
-				return result
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		checks, result := 0, error(nil)
+		w := newWorld(t, &httpx.Options{Ready: func(context.Context) error {
+			checks++ // one at a time
+			time.Sleep(100 * time.Millisecond)
+			return result
+		}})
 		ask := func(want int) {
 			t.Helper()
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
-					w := httptest.NewRecorder()
-					h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
-					if w.Code != want {
-						t.Errorf("status %d, want %d: %s", w.Code, want, w.Body)
+					if a := w.do("GET", "/readyz", ""); a.status != want {
+						t.Errorf("status %d, want %d: %s", a.status, want, a.body)
 					}
 				})
 			}
@@ -118,7 +97,7 @@ func TestReadinessIsCheckedOnceASecond(t *testing.T) {
 			t.Errorf("%d checks in 7 seconds", checks)
 		}
 		var got []string
-		for line := range strings.Lines(log.String()) {
+		for line := range strings.Lines(w.log.String()) {
 			_, what, _ := strings.Cut(strings.TrimSpace(line), " level=")
 			got = append(got, what)
 		}
@@ -134,30 +113,18 @@ func TestReadinessIsCheckedOnceASecond(t *testing.T) {
 // A check that hangs ends, and a client that leaves doesn't end the check for the others.
 func TestReadinessCheckHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, err := formsvc.New(memory.New(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := httpx.New(svc, &httpx.Options{
-			Logger: slog.New(slog.DiscardHandler),
-			Ready:  func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := newWorld(t, &httpx.Options{Ready: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }})
+		start := time.Now()
 		var all sync.WaitGroup
 		for i := range 3 {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i*10)*time.Second)
 				defer cancel()
-				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
-				if w.Code != http.StatusServiceUnavailable {
-					t.Errorf("status %d, want 503", w.Code)
+				if a := w.send(w.request("GET", "/readyz", "").WithContext(ctx)); a.status != 503 {
+					t.Errorf("status %d, want 503", a.status)
 				}
 			})
 		}
-		start := time.Now()
 		all.Wait()
 		if took := time.Since(start); took > 15*time.Second { // on the test's clock
 			t.Errorf("the replies took %v", took)

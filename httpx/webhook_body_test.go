@@ -8,7 +8,6 @@ import (
 )
 
 func TestInvalidFieldsOfWebhooks(t *testing.T) {
-	long := strings.Repeat("x", 3_000)
 	var eleven strings.Builder
 	for i := range 11 {
 		fmt.Fprintf(&eleven, `,"X-%d":"v"`, i)
@@ -19,21 +18,11 @@ func TestInvalidFieldsOfWebhooks(t *testing.T) {
 			422, "validation_failed", f("/secret out_of_range", "/url invalid_url", "/events/1 unknown_event", "/headers/Host reserved_header",
 				"/headers/X-A invalid_header")},
 		{"no events", `{"url":"https://example.com","events":[]}`, 422, "validation_failed", f("/events required")},
-		{"many events", `{"url":"https://example.com","events":` + nested(`"response.created"`, 5_000) + `}`, 422, "validation_failed", f("/events too_many")},
-		{"a user in the URL", hookTo("https://user:password@example.com/"), 422, "validation_failed", f("/url invalid_url")},
-		{"no host", hookTo("https:///x"), 422, "validation_failed", f("/url invalid_url")},
-		{"relative", hookTo("/x"), 422, "validation_failed", f("/url invalid_url")},
-		{"empty URL", hookTo(""), 422, "validation_failed", f("/url required")},
 		{"campaign by its title", hookBody("b", `"campaignUuid":"Survey"`), 400, "invalid_body", f("/campaignUuid invalid_uuid")},
-		{"empty campaign", hookBody("b", `"campaignUuid":""`), 400, "invalid_body", f("/campaignUuid invalid_uuid")},
 		{"eleven headers", hookBody("b", `"headers":{`+eleven.String()[1:]+`}`), 422, "validation_failed", f("/headers too_many")},
-		{"many headers", hookBody("b", `"headers":`+strings.ReplaceAll(manyAnswers(5_000), `{"value":[]}`, `""`)), 422, "validation_failed",
-			f("/headers too_many")},
 		{"bad names of headers", hookBody("b", `"headers":{"":"x","X A":"x","X-É":"x"}`), 422, "validation_failed",
 			f("/headers invalid_header", "/headers invalid_header", "/headers invalid_header")},
-		{"long name of a header", hookBody("b", `"headers":{"`+long+`":"x"}`), 400, "invalid_body", f("/headers too_long")},
 		{"injected header", hookBody("b", `"headers":{"X-A":"1\r\nX-B: 2"}`), 422, "validation_failed", f("/headers/X-A invalid_header")},
-		{"empty header", hookBody("b", `"headers":{"X-A":""}`), 422, "validation_failed", f("/headers/X-A invalid_header")},
 		{"twice the same header", hookBody("b", `"headers":{"X-A":"1","X-A":"2"}`), 400, "duplicate_member", f("/headers/X-A duplicate_member")},
 		{"twice, in another case", hookBody("b", `"headers":{"X-A":"1","x-a":"2"}`), 422, "validation_failed", f("/headers/x-a duplicate")},
 		{"no value to keep", hookBody("b", `"headers":{"X-A":null}`), 422, "validation_failed", f("/headers/X-A required")},

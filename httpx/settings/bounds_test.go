@@ -73,7 +73,12 @@ func (g *giant) fill() []string {
 		}
 	})
 	g.drain()
-	g.records(&r)
+	g.crowd(&r, 110, func(prefix string, i int) string {
+		if prefix == "s-" {
+			return fmt.Sprint(strings.Repeat("s", 60), i)
+		}
+		return g.long(map[string]int{"f-": 255, "c-": 10_000, "m-": 200, "p-": 200}[prefix])
+	})
 	path := "/webhooks/" + string(hook.ID)
 	delivery := g.get(path).linkTo("/deliveries/")
 	for range 12 {
@@ -109,22 +114,4 @@ func (g *giant) responses(before func()) (last formsvc.Response) {
 		g.must(err)
 	}
 	return last
-}
-
-// records adds every kind of record to a response.
-func (g *giant) records(r *formsvc.Response) {
-	g.t.Helper()
-	ctx := g.t.Context()
-	key := formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
-	for i := range 110 {
-		status := fmt.Sprint(strings.Repeat("s", 60), i)
-		_, err := g.svc.Responses.Update(ctx, key, formsvc.ResponsePatch{Status: &status})
-		g.must(err)
-		_, err = g.svc.Comments.Create(ctx, key, formsvc.CommentInput{Body: g.long(10_000), Author: g.long(200)})
-		g.must(err)
-		_, err = g.svc.Signatures.Create(ctx, key, formsvc.SignatureInput{Signer: r.User, Provider: g.long(200)})
-		g.must(err)
-		_, err = g.svc.Files.Upload(ctx, key, formsvc.FileInput{Name: g.long(255), Module: g.long(200), Content: strings.NewReader("x")})
-		g.must(err)
-	}
 }

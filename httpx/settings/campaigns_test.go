@@ -23,7 +23,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 	w.get(path).is(200).says("No responses yet", "/v1/campaigns/"+string(campaign.ID)+"/responses")
 	r := w.response(&campaign, "Ada", formsvc.Answer{Name: "color", Value: []string{"red", "blue"}})
 	other := w.response(&campaign, "Grace")
-	file, err := w.svc.Files.Upload(t.Context(), formsvc.ResponseKey{AccountID: w.account.ID, CampaignID: campaign.ID, ID: r.ID}, formsvc.FileInput{
+	file, err := w.svc.Files.Upload(t.Context(), r.Key(), formsvc.FileInput{
 		Name: "passport.txt", ContentType: "text/plain", Content: strings.NewReader("the bytes of a file"),
 	})
 	w.must(err)
@@ -145,18 +145,23 @@ func TestLongLists(t *testing.T) {
 				}
 			}
 			pages++
-			next = ""
-			for n := range a.page.Descendants() {
-				if attribute(n, "rel") == "next" {
-					next = path + attribute(n, "href")
-				}
-			}
+			next = a.next(path)
 		}
 		if pages != 3 || len(seen) < 60 || len(seen) > 61 {
 			t.Errorf("%s: %d on %d pages", path, len(seen), pages)
 		}
 	}
 	w.get("/campaigns?after=x").is(200)
+}
+
+// next returns the address of the next page of a list, or "".
+func (a *answer) next(path string) string {
+	for n := range a.page.Descendants() {
+		if attribute(n, "rel") == "next" {
+			return path + attribute(n, "href")
+		}
+	}
+	return ""
 }
 
 // A filter searches a limited number of responses at a time, and misses none.
@@ -169,9 +174,8 @@ func TestFilterSearchesInSteps(t *testing.T) {
 		r := w.response(&campaign, "Ada")
 		if i%20 == 3 || i > 30 && i < 60 {
 			status := "validated"
-			if _, err := w.svc.Responses.Update(t.Context(), formsvc.ResponseKey{AccountID: w.account.ID, CampaignID: campaign.ID, ID: r.ID}, formsvc.ResponsePatch{Status: &status}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.svc.Responses.Update(t.Context(), r.Key(), formsvc.ResponsePatch{Status: &status})
+			w.must(err)
 			want[r.Reference] = true
 		}
 	}
@@ -179,11 +183,8 @@ func TestFilterSearchesInSteps(t *testing.T) {
 	seen, pages := map[string]bool{}, 0
 	for next := path + "?status=validated"; next != ""; pages++ {
 		a := w.get(next).is(200)
-		next = ""
+		next = a.next(path)
 		for n := range a.page.Descendants() {
-			if attribute(n, "rel") == "next" {
-				next = path + attribute(n, "href")
-			}
 			if strings.Contains(attribute(n, "href"), "/responses/") {
 				seen[textOf(n)] = true
 			}

@@ -394,9 +394,7 @@ func (w *world) drain() {
 	for range 3 {
 		for {
 			n, err := e.RunOnce(w.t.Context())
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			w.must(err)
 			if n == 0 {
 				break
 			}

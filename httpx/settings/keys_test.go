@@ -16,9 +16,7 @@ import (
 func (w *world) ask(path, key string) int {
 	w.t.Helper()
 	api, err := httpx.New(w.svc, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	r := httptest.NewRequest("GET", path, nil)
 	r.Header.Set("Authorization", "Bearer "+key)
 	recorder := httptest.NewRecorder()

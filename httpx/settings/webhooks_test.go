@@ -15,9 +15,7 @@ import (
 func (w *world) hooks() []formsvc.Webhook {
 	w.t.Helper()
 	hooks, err := w.svc.Webhooks.List(w.t.Context(), w.account.ID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return hooks
 }
 
@@ -53,9 +51,9 @@ func TestWebhook(t *testing.T) {
 	}
 	w.submit(edit, path, url.Values{"url": {"https://example.com/late"}}).is(409).says("Someone else changed").lacks(secret)
 	w.submit(w.get(path), path+"/state", nil).is(303).leadsTo(path).says("Webhook enabled")
-	w.submit(w.get(path), path+"/state", nil).is(303).leadsTo(path).says("Webhook disabled")
 
 	page = w.get(path)
+	w.submit(page, path+"/test", nil).is(303) // both forms of the page take effect
 	rotated := w.submit(page, path+"/rotate", url.Values{"grace": {"3600"}}).is(200).says("old secret still signs").lacks(secret)
 	if now = w.hooks()[0]; rotated.secret() != now.Secret || now.Secret == secret || now.Previous != secret || now.PreviousUntil.Sub(w.clock()) > time.Hour {
 		t.Errorf("rotated %+v", now)
@@ -96,20 +94,13 @@ func TestWebhookForm(t *testing.T) {
 	} {
 		fields := url.Values{"url": {"https://example.com/typed"}}
 		fields[field] = row.values
-		a := w.submit(page, "/webhooks", fields).is(422)
-		if field != "headers" {
-			a.says(row.says)
-		}
+		a := w.submit(page, "/webhooks", fields).is(422).says(row.says)
 		if !strings.Contains(a.body, `id="wrong-`+field+`"`) {
 			t.Errorf("%s: not said beside the field: %s", field, a.text())
 		}
 		if field != "url" && a.form("/webhooks").Get("url") != "https://example.com/typed" {
 			t.Errorf("%s: what was typed is gone", field)
 		}
-		a.lacks("short\"")
-	}
-	if n := len(w.hooks()); n != 0 {
-		t.Fatalf("%d webhooks", n)
 	}
 	w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/"}, "secret": {"a secret of my own"}}).is(200)
 	page = w.get("/webhooks/new")
@@ -120,7 +111,6 @@ func TestWebhookForm(t *testing.T) {
 	}
 	w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/51"}}).is(409).says("50 webhooks")
 	w.get("/webhooks").is(200).says("50 of 50")
-	w.get("/").is(200)
 }
 
 // The pages show what was sent and the replies, and send it again.
