@@ -77,7 +77,7 @@ func TestOrderOfChecks(t *testing.T) {
 	w.do("POST", list+"?y=1", "{").is(400, "invalid_parameter")
 	w.do("POST", list, "{").is(400, "malformed_json")
 	nowhere := "/v1/campaigns/" + nobody + "/responses"
-	w.do("POST", nowhere, `{"user":{}}`).is(422, "validation_failed")
+	w.do("POST", nowhere, `{"user":1}`).is(400, "invalid_body")
 	w.do("POST", nowhere, plainResponse).is(404, "not_found")
 	w.do("GET", nowhere, "").is(404, "not_found")
 }

@@ -39,17 +39,12 @@ func TestPatchWithoutReadShowsOnlyWhatWasSent(t *testing.T) {
 
 	// The campaign's modules change: the stored answer breaks the rules, and no error names it.
 	w.do("PUT", campaign, `{"title":"x","modules":[{"name":"a/b"},{"name":"needed","required":true}]}`).is(200, "")
-	for _, body := range []string{
-		`{"responses":{"a/b":{"value":["x","y"]}}}`,
-		`{"status":7,"responses":{"a/b":{"value":["x","y"]}}}`,
-	} {
-		a = w.do("PATCH", response, body, writer)
-		if a.status != 422 && a.status != 400 || strings.Contains(string(a.body), "secret") || strings.Contains(string(a.body), "needed") {
-			a.errorf("the error names what is stored: %s", a.body)
-		}
-		if !strings.Contains(string(a.body), `"/responses/a~1b`) || !strings.Contains(string(a.body), `"stored_answers"`) {
-			a.errorf("the error doesn't name what was sent, or hides that more is wrong: %s", a.body)
-		}
+	a = w.do("PATCH", response, `{"responses":{"a/b":{"value":["x","y"]}}}`, writer).is(422, "validation_failed")
+	if strings.Contains(string(a.body), "secret") || strings.Contains(string(a.body), "needed") {
+		a.errorf("the error names what is stored: %s", a.body)
+	}
+	if !strings.Contains(string(a.body), `"/responses/a~1b`) || !strings.Contains(string(a.body), `"stored_answers"`) {
+		a.errorf("the error doesn't name what was sent, or hides that more is wrong: %s", a.body)
 	}
 	a = w.do("PATCH", response, `{"responses":{"a/b":{"value":["x","y"]}}}`).is(422, "validation_failed")
 	if !strings.Contains(string(a.body), "/responses/secret") {
