@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -250,7 +249,7 @@ func TestSlowClientsHoldNoSlot(t *testing.T) {
 		{"body", list, "Content-Type: application/json\r\n"},
 		{"upload", uploads, "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=a\r\n"},
 	} {
-		conn := slowly(t, server, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n"+
+		conn := dial(t, server, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n"+
 			"Expect: 100-continue\r\n\r\n", x.path, w.mine.key, x.more, len(plainResponse)))
 		answers := bufio.NewReader(conn)
 		if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // so the handler reads the body
@@ -265,23 +264,6 @@ func TestSlowClientsHoldNoSlot(t *testing.T) {
 			t.Errorf("%s: %q, %v", x.name, line, err)
 		}
 	}
-}
-
-// slowly begins a request.
-func slowly(t *testing.T, server *httptest.Server, head string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, head); err != nil {
-		t.Fatal(err)
-	}
-	return conn
 }
 
 // The bodies in memory have a common limit. Small ones are always accepted, and a request frees its memory when it

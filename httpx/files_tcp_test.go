@@ -58,40 +58,16 @@ func TestCutUploadLeavesNothing(t *testing.T) {
 		}
 		for _, at := range places {
 			request := row.head + "\r\n" + row.body[:at]
-			answer := exchange(t, server.Listener.Addr().String(), request, true)
+			answer := exchange(t, server, request, true)
 			if !strings.HasPrefix(answer, "HTTP/1.1 400") || !strings.Contains(answer, "body_incomplete") ||
 				!strings.Contains(answer, "Connection: close") {
 				t.Errorf("%s cut at %d: %s", row.what, at, answer)
 			}
-			leave(t, server.Listener.Addr().String(), request)
+			_ = dial(t, server, request).Close()
 		}
 	}
 	server.Close() // waits for all requests
 	w.isEmpty(list)
-}
-
-// leave sends the bytes and closes the connection.
-func leave(t *testing.T, address, request string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.WriteString(conn, request)
-	_ = conn.Close()
-}
-
-func dial(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
-	t.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	return conn, bufio.NewReader(conn)
 }
 
 // One connection serves all requests. No deadline of one request affects the next, however long the pause.
@@ -246,4 +222,31 @@ func TestSlowStorageDoesNotTimeOutUploads(t *testing.T) {
 			_ = conn.Close()
 		}
 	})
+}
+
+// dial connects to a server and sends the beginning of a request.
+func dial(t *testing.T, server *httptest.Server, request string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, request) // the server may have replied and left
+	return conn
+}
+
+// exchange sends the bytes, closes its side if end is true, and returns the reply.
+func exchange(t *testing.T, server *httptest.Server, request string, end bool) string {
+	t.Helper()
+	conn := dial(t, server, request)
+	if c, ok := conn.(*net.TCPConn); ok && end {
+		_ = c.CloseWrite()
+	}
+	answer, _ := io.ReadAll(conn)
+	_ = conn.Close()
+	return string(answer)
 }

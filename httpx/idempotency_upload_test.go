@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx"
 )
 
 // A repeated upload is compared by its file, and stored once.
@@ -108,17 +107,4 @@ func TestConcurrentUploadsWithOneKey(t *testing.T) {
 		t.Errorf("%d files, and %d blobs of both accounts", files, blobs)
 	}
 
-}
-
-// Replays of uploads count as transfers, since they take as long.
-func TestUploadReplaysCountAsTransfers(t *testing.T) {
-	w := newWorld(t, &httpx.Options{MaxTransfers: 1})
-	list, key := w.uploads(), once("k")
-	w.do("POST", list, "x", key).is(201, "")
-	w.blobs.stored = func(context.Context) error {
-		w.blobs.stored = nil
-		w.do("POST", list, "x", key).is(503, "too_many_transfers").fresh()
-		return nil
-	}
-	w.do("POST", list, "y").is(201, "")
 }

