@@ -71,10 +71,6 @@ func TestDeliveryMembers(t *testing.T) {
 	if m, _ := attempts[len(attempts)-1].(map[string]any); len(attempts) != 3 || m["status"] != 204.0 || m["error"] != nil || m["durationMs"] != 0.001 {
 		a.errorf("attempts %v", attempts)
 	}
-	items, _ := w.do("GET", hook+"/deliveries", "").at("items").([]any)
-	if len(items) != 1 || fmt.Sprint(items[0]) != fmt.Sprint(a.at()) {
-		t.Errorf("listed %v, read %v", items, a.at())
-	}
 }
 
 func TestSendTestEvent(t *testing.T) {
@@ -146,15 +142,11 @@ func TestRedeliver(t *testing.T) {
 	w.finish(claims, delivery.Failed, time.Time{}, delivery.Attempt{Status: 500, Error: delivery.ClassStatus})
 	w.do("PUT", hook, hookBody("b", `"disabled":true`)).is(200, "")
 	w.now = w.now.Add(time.Hour)
-	for range 2 {
-		w.do("POST", path+"/redeliver", "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount")
-	}
+	w.do("POST", path+"/redeliver", "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount")
 	again := w.claim()
 	if len(again) != 1 || again[0].ID != claims[0].ID || again[0].EventID != claims[0].EventID {
 		t.Errorf("%+v, want %+v again", again, claims)
 	}
-	w.finish(again, delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200})
-	w.do("GET", path, "").is(200, "").has(`"delivered"`, "state").has(`2`, "attemptCount")
 }
 
 func TestRedeliverFailed(t *testing.T) {

@@ -112,18 +112,15 @@ func (w *world) lines(path string) []string {
 func TestExportCursors(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(plainCampaign)
-	for i := range 25 {
+	for i := range 12 {
 		// Each response has a module of its own, so all parts must have columns for all modules.
 		made := w.respond(campaign, fmt.Sprintf("p%d@example.com", i%2), fmt.Sprintf(`{"m%d":{"value":["%d"]}}`, i, i))
 		if i%3 == 0 {
 			w.do("PATCH", campaign+"/responses/"+made.text("uuid"), `{"status":"validated"}`).is(200, "")
 		}
 	}
-	for _, filter := range []string{
-		"order=asc", "order=desc", "email=p1@example.com", "status=validated&status=other&order=asc", "reference=none",
-	} {
-		page := w.do("GET", campaign+"/responses?limit=5&"+filter, "").is(200, "")
-		items, _ := page.at("items").([]any)
+	for _, filter := range []string{"order=asc", "order=desc", "email=p1@example.com", "status=validated&status=other&order=asc", "reference=none"} {
+		ids, next := w.page(campaign + "/responses?limit=3&" + filter)
 		whole := w.total(campaign + "/responses?" + filter)
 		for _, kind := range []string{".csv", ".ndjson"} {
 			list := campaign + "/responses" + kind + "?" + filter
@@ -131,19 +128,13 @@ func TestExportCursors(t *testing.T) {
 			if len(all) != whole {
 				t.Errorf("%s: %d lines, want %d", list, len(all), whole)
 			}
-			for i := range items {
-				id, _ := items[i].(map[string]any)["uuid"].(string)
-				if !strings.Contains(all[i], id) {
-					t.Errorf("%s: line %d is %s, want %s", list, i, all[i], id)
-				}
-				if rest := w.lines(list + "&cursor=" + id); !slices.Equal(rest, all[i+1:]) {
-					t.Errorf("%s after %s: %d lines, want %d", list, id, len(rest), len(all)-i-1)
+			for i, id := range ids {
+				if rest := w.lines(list + "&cursor=" + id); !strings.Contains(all[i], id) || !slices.Equal(rest, all[i+1:]) {
+					t.Errorf("%s after %s: line %s, then %d lines, want %d", list, id, all[i], len(rest), len(all)-i-1)
 				}
 			}
-			if next, ok := page.at("nextCursor").(string); ok {
-				if rest := w.lines(list + "&cursor=" + next); !slices.Equal(rest, all[5:]) {
-					t.Errorf("%s after the first page: %d lines, want %d", list, len(rest), len(all)-5)
-				}
+			if next != "" && !slices.Equal(w.lines(list+"&cursor="+next), all[3:]) {
+				t.Errorf("%s: other lines after the first page", list)
 			}
 		}
 	}
@@ -170,24 +161,20 @@ func TestExportRefusals(t *testing.T) {
 func TestExportWithTooManyColumns(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(plainCampaign)
-	add := func(from, to int) {
+	for i := range 11 {
 		var list []formsvc.Answer
-		for i := from; i < to; i++ {
-			list = append(list, formsvc.Answer{Name: fmt.Sprint("m", i)})
+		for n := range 1000 {
+			list = append(list, formsvc.Answer{Name: fmt.Sprint("m", i, "-", n)})
+		}
+		if i == 10 {
+			list = list[:1]
+			if got := len(w.lines(campaign + "/responses.csv")); got != 10 {
+				t.Errorf("%d rows of 10,000 columns", got)
+			}
 		}
 		w.respond(campaign, "ada@example.com", formsvc.NewAnswers(list...).JSON())
 	}
-	for i := range 10 {
-		add(1_000*i, 1_000*(i+1))
-	}
-	if got := len(w.lines(campaign + "/responses.csv")); got != 10 {
-		t.Errorf("%d rows", got)
-	}
-	add(10_000, 10_001)
 	w.do("GET", campaign+"/responses.csv", "").is(422, "too_many_columns")
-	if got := len(w.lines(campaign + "/responses.ndjson")); got != 11 {
-		t.Errorf("%d lines", got)
-	}
 	w.do("GET", campaign+"/responses.csv?reference=none", "").is(200, "")
 }
 

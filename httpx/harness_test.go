@@ -26,11 +26,11 @@ type world struct {
 	store *faultyStore
 	blobs *faultyBlobs
 	svc   *formsvc.Service
-	api   http.Handler   // checked against the OpenAPI document, except in benchmarks
+	api   http.Handler   // checked against the OpenAPI document
 	bare  *httpx.Handler // the handler without the check
 	log   *bytes.Buffer
 	now   time.Time        // of the clock; set by tests
-	clock func() time.Time // another clock, for benchmarks
+	clock func() time.Time // another clock
 	seen  *strings.Builder // gets every reply unless nil
 
 	mine, other tenant
@@ -95,15 +95,6 @@ func (w *world) serve(opts *httpx.Options) {
 		w.tb.Fatal(err)
 	}
 	w.bare, w.api = api, w.checked(api, opts.Authenticate != nil)
-}
-
-// checked wraps a handler in the check against the OpenAPI document. open means that it may accept requests without a
-// key.
-func (w *world) checked(api *httpx.Handler, open bool) http.Handler {
-	if _, ok := w.tb.(*testing.B); ok {
-		return api
-	}
-	return checked(func() testing.TB { return w.tb }, api, open)
 }
 
 func (w *world) tenant(name string) tenant {

@@ -80,12 +80,10 @@ func TestQuotaHeaders(t *testing.T) {
 	for left := 2; left >= 0; left-- {
 		w.do("GET", "/v1/campaigns", "", as(key)).is(200, "").left(3, int(century/time.Second), left)
 	}
-	for range 2 {
-		a := w.do("POST", "/v1/campaigns", plainCampaign, as(key)).is(429, "quota_exceeded").left(3, int(century/time.Second), 0)
-		a.wantHeader("Retry-After", a.header.Get("X-RateLimit-Reset"))
-		if a.number("Retry-After") < 1 || !strings.Contains(a.problem().Detail, "quota of 3 requests") {
-			a.errorf("Retry-After %q, %s", a.header.Get("Retry-After"), a.body)
-		}
+	a := w.do("POST", "/v1/campaigns", plainCampaign, as(key)).is(429, "quota_exceeded").left(3, int(century/time.Second), 0)
+	a.wantHeader("Retry-After", a.header.Get("X-RateLimit-Reset"))
+	if a.number("Retry-After") < 1 || !strings.Contains(a.problem().Detail, "quota of 3 requests") {
+		a.errorf("Retry-After %q, %s", a.header.Get("Retry-After"), a.body)
 	}
 	w.do("GET", "/v1/campaigns", "").is(200, "") // another key
 
@@ -116,9 +114,7 @@ func TestQuotaOfUsers(t *testing.T) {
 	w.do("GET", "/v1/me", "", header("User", "bob")).is(200, "").wantHeader("X-RateLimit-Remaining", "2")
 	w.do("GET", "/v1/me", "").is(200, "").left(3, year, 2) // a key
 	w.do("GET", "/v1/me", "", header("User", "-")).is(200, "").wantHeader("RateLimit-Policy", fmt.Sprintf(`"account";q=3;w=%d`, year))
-	for range 5 {
-		w.do("GET", "/v1/me", "", header("User", "admin")).is(200, "").has("null", "quota").wantHeader("RateLimit-Policy", "")
-	}
+	w.do("GET", "/v1/me", "", header("User", "admin")).is(200, "").has("null", "quota").wantHeader("RateLimit-Policy", "")
 	w.limit(3, own(httpx.Options{Rate: 0.001, Burst: 1}))
 	w.do("GET", "/v1/me", "", header("User", "carl")).is(200, "")
 	w.do("GET", "/v1/me", "", header("User", "carl")).is(429, "rate_limited")
