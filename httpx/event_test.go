@@ -225,23 +225,3 @@ func TestBadQueriesOfEvents(t *testing.T) {
 		}
 	}
 }
-
-// Large payloads are sent in parts, and fewer of them in one reply.
-func TestLargeEvents(t *testing.T) {
-	w := newWorld(t, nil)
-	campaign := w.campaign(plainCampaign)
-	large := answers(`{"a":{"value":["` + strings.Repeat("x", 900_000) + `"]}}`)
-	for range 6 {
-		w.do("POST", campaign+"/responses", large).is(201, "")
-	}
-	f := w.feed("")
-	if len(f.Items) == 0 || len(f.Items) > 4 || !*f.More {
-		t.Errorf("%d large events at once, more %t", len(f.Items), *f.More)
-	}
-	if items, _ := w.follow("", ""); len(items) != 6 {
-		t.Errorf("%d events, want 6", len(items))
-	}
-	if a := w.do("GET", "/v1/events", "").is(200, ""); a.header.Get("Content-Length") != "" || a.header.Get("Cache-Control") != "no-store" {
-		a.errorf("%v", a.header)
-	}
-}

