@@ -11,9 +11,12 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/formsvc/toolkit/httpx"
 )
 
 // patience ends tests that hang.
@@ -250,3 +253,104 @@ func exchange(t *testing.T, server *httptest.Server, request string, end bool) s
 	_ = conn.Close()
 	return string(answer)
 }
+
+// Transfers beyond the limit are refused and leave nothing behind; others succeed.
+func TestMaxTransfers(t *testing.T) {
+	w := newWorld(t, nil)
+	w.serve(&httpx.Options{MaxTransfers: 1})
+	location := w.upload("first")
+	list := w.uploads()
+	during := 0
+	w.blobs.stored = func(context.Context) error {
+		w.blobs.stored = nil
+		during++
+		turned := w.do("POST", list, formOf(filePart("third")), asForm).is(503, "too_many_transfers")
+		if turned.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		w.do("GET", location, "").is(503, "too_many_transfers")
+		w.do("GET", list, "").is(200, "")
+		return nil
+	}
+	w.do("POST", list, formOf(filePart("second")), asForm).is(201, "")
+	if got := w.do("GET", location, "").is(200, "").body; got != "first" || during != 1 {
+		t.Errorf("afterwards %q; %d uploads were watched", got, during)
+	}
+	if n := w.total(list); n != 1 || w.blobCount() != 2 {
+		t.Errorf("%d files, %d blobs", n, w.blobCount())
+	}
+	// Failed transfers free their slot too.
+	for range 3 {
+		w.do("POST", list, "x", asForm).is(400, "multipart_incomplete")
+	}
+	w.upload("last")
+}
+
+// An upload holds a slot for requests while it looks up its response, which may have megabytes.
+func TestUploadLooksUpItsResponseInASlot(t *testing.T) {
+	w := newWorld(t, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	list, looked := w.uploads(), false
+	w.store.hold.Store(new(func() {
+		looked = true
+		w.do("GET", strings.TrimSuffix(list, "/files"), "").is(503, "unavailable")
+	}))
+	w.do("POST", list, "x").is(201, "")
+	if !looked {
+		t.Error("no response was looked up")
+	}
+}
+
+// A pipes is a listener whose connections stay in the process. With it a server can run in a bubble of
+// testing/synctest, where time passes only while all goroutines wait: no deadline is missed because the machine is
+// busy.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// overPipes makes a server listen on pipes. Call it before the server is started.
+func overPipes(server *httptest.Server) *pipes {
+	_ = server.Listener.Close()
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server.Listener = p
+	return p
+}
+
+// use makes the client of a started server connect through the pipes.
+func (p *pipes) use(server *httptest.Server) *http.Transport {
+	transport := server.Client().Transport.(*http.Transport)
+	transport.DialContext = p.dial
+	return transport
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	server, client := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

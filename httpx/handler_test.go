@@ -75,8 +75,6 @@ func TestHead(t *testing.T) {
 		}
 	}
 	w.do("HEAD", "/v1/campaigns?x=1", "").is(400, "")
-	w.do("HEAD", "/v1/nothing", "").is(404, "")
-	w.do("HEAD", "/v1/campaigns", "", func(r *http.Request) { r.Header.Del("Authorization") }).is(401, "")
 }
 
 func TestRequestIDs(t *testing.T) {
