@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -190,33 +189,25 @@ func TestNoSlotAfterTheBodyCostsNoQuota(t *testing.T) {
 // Accounts that share an address share nothing else: the slots that one takes are its own as soon as its key is found valid, and while
 // many keys are looked up, an account whose key was valid before needn't wait for them.
 func TestAccountsAtOneAddress(t *testing.T) {
-	for name, tc := range map[string]struct {
-		taken, fresh bool // a request of the first account works, or its key is looked up; the other key is new too
-		opts         httpx.Options
-	}{
-		"new keys":             {taken: true, fresh: true},
-		"keys unused for long": {taken: true},
-		"a key looked up":      {},
-		"the host's login": {taken: true, opts: httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
-			return &formsvc.Principal{AccountID: formsvc.ID(r.Header.Get("X-Account")), Permissions: formsvc.AllPermissions()}, nil
-		}}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	login := func(r *http.Request) (*formsvc.Principal, error) {
+		return &formsvc.Principal{AccountID: formsvc.ID(r.Header.Get("X-Account")), Permissions: formsvc.AllPermissions()}, nil
+	}
+	for _, tc := range []struct {
+		name  string
+		taken bool // a request of the first account works; otherwise its key is looked up
+		login func(*http.Request) (*formsvc.Principal, error)
+	}{{"new keys", true, nil}, {"a key looked up", false, nil}, {"the host's login", true, login}} {
+		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			path, theirs := w.response(w.campaign(plainCampaign)), w.other
 			w.do("GET", path, "", asTenant(w.other)).is(404, "not_found")
-			w.now = w.now.Add(time.Hour)
-			tc.opts.MaxRequests, tc.opts.MaxWait = 2, time.Millisecond
-			w.serve(&tc.opts)
-			if tc.fresh {
-				theirs.key = w.key(w.other, formsvc.AllPermissions()...)
+			w.serve(&httpx.Options{MaxRequests: 2, MaxWait: time.Millisecond, Authenticate: tc.login})
+			hold := &w.store.ask
+			if tc.taken {
+				theirs.key, hold = w.key(w.other, formsvc.AllPermissions()...), &w.store.hold
 			}
 			w.mine.key = w.key(w.mine, formsvc.AllPermissions()...)
 			inside, end, done := make(chan struct{}), make(chan struct{}), make(chan *answer, 1)
-			hold := &w.store.ask
-			if tc.taken {
-				hold = &w.store.hold
-			}
 			hold.Store(new(func() { close(inside); <-end }))
 			go func() { done <- w.do("GET", path, "", asTenant(w.mine)) }()
 			<-inside
@@ -250,7 +241,7 @@ func TestSlowClientsHoldNoSlot(t *testing.T) {
 		{"body", list, "Content-Type: application/json\r\n"},
 		{"upload", uploads, "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=a\r\n"},
 	} {
-		conn := slowly(t, server, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n"+
+		conn := dial(t, server, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n"+
 			"Expect: 100-continue\r\n\r\n", x.path, w.mine.key, x.more, len(plainResponse)))
 		answers := bufio.NewReader(conn)
 		if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // so the handler reads the body
@@ -265,23 +256,6 @@ func TestSlowClientsHoldNoSlot(t *testing.T) {
 			t.Errorf("%s: %q, %v", x.name, line, err)
 		}
 	}
-}
-
-// slowly begins a request.
-func slowly(t *testing.T, server *httptest.Server, head string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, head); err != nil {
-		t.Fatal(err)
-	}
-	return conn
 }
 
 // The bodies in memory have a common limit. Small ones are always accepted, and a request frees its memory when it

@@ -11,9 +11,12 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/formsvc/toolkit/httpx"
 )
 
 // patience ends tests that hang.
@@ -58,40 +61,16 @@ func TestCutUploadLeavesNothing(t *testing.T) {
 		}
 		for _, at := range places {
 			request := row.head + "\r\n" + row.body[:at]
-			answer := exchange(t, server.Listener.Addr().String(), request, true)
+			answer := exchange(t, server, request, true)
 			if !strings.HasPrefix(answer, "HTTP/1.1 400") || !strings.Contains(answer, "body_incomplete") ||
 				!strings.Contains(answer, "Connection: close") {
 				t.Errorf("%s cut at %d: %s", row.what, at, answer)
 			}
-			leave(t, server.Listener.Addr().String(), request)
+			_ = dial(t, server, request).Close()
 		}
 	}
 	server.Close() // waits for all requests
 	w.isEmpty(list)
-}
-
-// leave sends the bytes and closes the connection.
-func leave(t *testing.T, address, request string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.WriteString(conn, request)
-	_ = conn.Close()
-}
-
-func dial(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
-	t.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	return conn, bufio.NewReader(conn)
 }
 
 // One connection serves all requests. No deadline of one request affects the next, however long the pause.
@@ -247,3 +226,131 @@ func TestSlowStorageDoesNotTimeOutUploads(t *testing.T) {
 		}
 	})
 }
+
+// dial connects to a server and sends the beginning of a request.
+func dial(t *testing.T, server *httptest.Server, request string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, request) // the server may have replied and left
+	return conn
+}
+
+// exchange sends the bytes, closes its side if end is true, and returns the reply.
+func exchange(t *testing.T, server *httptest.Server, request string, end bool) string {
+	t.Helper()
+	conn := dial(t, server, request)
+	if c, ok := conn.(*net.TCPConn); ok && end {
+		_ = c.CloseWrite()
+	}
+	answer, _ := io.ReadAll(conn)
+	_ = conn.Close()
+	return string(answer)
+}
+
+// Transfers beyond the limit are refused and leave nothing behind; others succeed.
+func TestMaxTransfers(t *testing.T) {
+	w := newWorld(t, nil)
+	w.serve(&httpx.Options{MaxTransfers: 1})
+	location := w.upload("first")
+	list := w.uploads()
+	during := 0
+	w.blobs.stored = func(context.Context) error {
+		w.blobs.stored = nil
+		during++
+		turned := w.do("POST", list, formOf(filePart("third")), asForm).is(503, "too_many_transfers")
+		if turned.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		w.do("GET", location, "").is(503, "too_many_transfers")
+		w.do("GET", list, "").is(200, "")
+		return nil
+	}
+	w.do("POST", list, formOf(filePart("second")), asForm).is(201, "")
+	if got := w.do("GET", location, "").is(200, "").body; got != "first" || during != 1 {
+		t.Errorf("afterwards %q; %d uploads were watched", got, during)
+	}
+	if n := w.total(list); n != 1 || w.blobCount() != 2 {
+		t.Errorf("%d files, %d blobs", n, w.blobCount())
+	}
+	// Failed transfers free their slot too.
+	for range 3 {
+		w.do("POST", list, "x", asForm).is(400, "multipart_incomplete")
+	}
+	w.upload("last")
+}
+
+// An upload holds a slot for requests while it looks up its response, which may have megabytes.
+func TestUploadLooksUpItsResponseInASlot(t *testing.T) {
+	w := newWorld(t, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	list, looked := w.uploads(), false
+	w.store.hold.Store(new(func() {
+		looked = true
+		w.do("GET", strings.TrimSuffix(list, "/files"), "").is(503, "unavailable")
+	}))
+	w.do("POST", list, "x").is(201, "")
+	if !looked {
+		t.Error("no response was looked up")
+	}
+}
+
+// A pipes is a listener whose connections stay in the process. With it a server can run in a bubble of
+// testing/synctest, where time passes only while all goroutines wait: no deadline is missed because the machine is
+// busy.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// overPipes makes a server listen on pipes. Call it before the server is started.
+func overPipes(server *httptest.Server) *pipes {
+	_ = server.Listener.Close()
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server.Listener = p
+	return p
+}
+
+// use makes the client of a started server connect through the pipes.
+func (p *pipes) use(server *httptest.Server) *http.Transport {
+	transport := server.Client().Transport.(*http.Transport)
+	transport.DialContext = p.dial
+	return transport
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	server, client := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

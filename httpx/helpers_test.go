@@ -25,17 +25,6 @@ import (
 // maxFile is the upload limit of the worlds: a few blocks and a bit.
 const maxFile = 1_000_000
 
-// A backend is a store that the tests run on.
-type backend struct {
-	name string
-	open func(testing.TB) formsvc.Store // opens an empty store, which the test's Cleanup closes
-}
-
-// backends lists all stores.
-func backends() []backend {
-	return []backend{{"memory", openMemory}, {"sqlite", openSQLite}, {"postgres", openPostgres}}
-}
-
 func openSQLite(tb testing.TB) formsvc.Store {
 	tb.Helper()
 	store, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "forms.db"), nil)

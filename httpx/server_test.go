@@ -1,14 +1,10 @@
 package httpx_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/httpx"
 )
@@ -64,7 +60,7 @@ func TestOverTCP(t *testing.T) {
 		{"bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n" + plainCampaign + "\r\n0\r\n\r\n", "400", "body_incomplete"},
 		{"no length", head + "\r\n", "400", "empty_body"},
 	} {
-		answer := exchange(t, server.Listener.Addr().String(), row.request, true)
+		answer := exchange(t, server, row.request, true)
 		if !strings.HasPrefix(answer, "HTTP/1.1 "+row.status) || !strings.Contains(answer, row.contains) {
 			t.Errorf("%s: %s", row.name, answer)
 		}
@@ -74,29 +70,8 @@ func TestOverTCP(t *testing.T) {
 	}
 	good := head + "Content-Length: " + fmt.Sprint(len(plainCampaign)) + "\r\n\r\n" + plainCampaign
 	last := strings.Replace(good, "Host: x", "Host: x\r\nConnection: close", 1)
-	many := exchange(t, server.Listener.Addr().String(), strings.Repeat(good, 9)+last, false)
+	many := exchange(t, server, strings.Repeat(good, 9)+last, false)
 	if n := strings.Count(many, "HTTP/1.1 201"); n != 10 {
 		t.Errorf("%d of 10 pipelined requests answered", n)
 	}
-}
-
-// exchange sends the bytes, closes its side if end is true, and returns the reply.
-func exchange(t *testing.T, address, request string, end bool) string {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_, _ = io.WriteString(conn, request)
-		if c, ok := conn.(*net.TCPConn); ok && end {
-			_ = c.CloseWrite()
-		}
-	}()
-	answer, _ := io.ReadAll(bufio.NewReader(conn))
-	return string(answer)
 }

@@ -3,6 +3,7 @@
 package httpx_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -35,20 +36,20 @@ func TestStalledClientsAreDisconnected(t *testing.T) {
 		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x"))[:50],
 		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x")), // the epilogue is missing
 	} {
-		answer := exchange(t, server.Listener.Addr().String(), request, false)
+		answer := exchange(t, server, request, false)
 		if !strings.HasPrefix(answer, "HTTP/1.1 408") || !strings.Contains(answer, "body_timeout") {
 			t.Errorf("%s", answer)
 		}
-		wait(t, closed)
+		<-closed
 	}
 	w.isEmpty(list)
 
 	file := w.upload(noise(maxFile))
-	conn, in := dial(t, server)
+	conn := dial(t, server, "")
 	_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 	_, _ = io.WriteString(conn, strings.Replace(w.head(file), "POST", "GET", 1)+"\r\n")
-	wait(t, closed)
-	if response, err := http.ReadResponse(in, nil); err == nil {
+	<-closed
+	if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 		if n, err := io.Copy(io.Discard, response.Body); err == nil {
 			t.Errorf("%d bytes with a clean end", n)
 		}
@@ -90,13 +91,4 @@ func TestDownloadMayPauseWhileBuffersDrain(t *testing.T) {
 func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
 	_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
 	return ctx
-}
-
-func wait(t *testing.T, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(patience):
-		t.Fatal("the connection stays open")
-	}
 }

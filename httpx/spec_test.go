@@ -137,12 +137,8 @@ func TestLists(t *testing.T) {
 			total := fmt.Sprint(len(all))
 			w.do("GET", list.path, "").is(200, "").has(total, "total").has("50", "limit").has("0", "offset").has("null", "nextCursor").wantHeader("Cache-Control", "no-store")
 			w.do("GET", list.path+"?limit=1&offset=1", "").is(200, "").has(total, "total").has("1", "limit").has("1", "offset").text("nextCursor")
-			for _, offset := range []string{total, "2147483647"} {
-				w.do("GET", list.path+"?offset="+offset, "").is(200, "").has("[]", "items").has(total, "total").has("null", "nextCursor")
-			}
-			for _, limit := range []string{"1001", "99999999999999999999"} {
-				w.do("GET", list.path+"?limit="+limit, "").is(200, "").has("1000", "limit")
-			}
+			w.do("GET", list.path+"?offset=2147483647", "").is(200, "").has("[]", "items").has(total, "total").has("null", "nextCursor")
+			w.do("GET", list.path+"?limit=99999999999999999999", "").is(200, "").has("1000", "limit")
 			for _, order := range []string{"asc", "desc"} {
 				if order == "desc" {
 					slices.Reverse(all)

@@ -138,33 +138,29 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 // Over TLS the cookie is for this host and TLS alone.
 func TestCookieOnTLS(t *testing.T) {
 	w := newWorld(t, nil)
-	for what, serve := range map[string]func(r *http.Request){
-		"TLS itself": func(*http.Request) {},
-		"a proxy":    func(r *http.Request) { r.TLS = nil },
-	} {
-		opts := &settings.Options{}
-		if what == "a proxy" {
-			opts.BaseURL = "https://forms.example.com/settings/"
-		}
-		pages, err := settings.New(w.svc, "/", opts)
+	for _, base := range []string{"", "https://forms.example.com/settings/"} { // which is behind a proxy
+		pages, err := settings.New(w.svc, "/", &settings.Options{BaseURL: base})
 		w.must(err)
+		ask := func(r *http.Request) *httptest.ResponseRecorder {
+			if base != "" {
+				r.TLS = nil
+			}
+			recorder := httptest.NewRecorder()
+			pages.ServeHTTP(recorder, r)
+			return recorder
+		}
 		form := url.Values{"link": {w.link(w.account.ID)}}
 		r := httptest.NewRequest("POST", "https://forms.example.com/sign-in", strings.NewReader(form.Encode()))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Origin", "https://forms.example.com")
-		serve(r)
-		recorder := httptest.NewRecorder()
-		pages.ServeHTTP(recorder, r)
-		c := onlyCookie(t, &answer{header: recorder.Result().Header})
-		if recorder.Code != 303 || c.Name != "__Host-formsvc_session" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
-			t.Errorf("%s: %d %v", what, recorder.Code, c)
+		r.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {"https://forms.example.com"}}
+		made := ask(r)
+		c := onlyCookie(t, &answer{header: made.Result().Header})
+		if made.Code != 303 || c.Name != "__Host-formsvc_session" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
+			t.Errorf("%q: %d %v", base, made.Code, c)
 		}
 		r = httptest.NewRequest("GET", "https://forms.example.com/", nil)
-		serve(r)
 		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: c.Value})
-		recorder = httptest.NewRecorder()
-		if pages.ServeHTTP(recorder, r); recorder.Code != 401 {
-			t.Errorf("%s: a cookie that a neighbour may have set is taken: %d", what, recorder.Code)
+		if code := ask(r).Code; code != 401 {
+			t.Errorf("%q: a cookie that a neighbour may have set is taken: %d", base, code)
 		}
 	}
 }
@@ -253,14 +249,13 @@ func TestOptions(t *testing.T) {
 	send := func(context.Context, string, string, time.Time) error { return nil }
 	nobody := func(*http.Request) (*settings.Visitor, error) { return nil, formsvc.ErrUnauthenticated }
 	for _, o := range []settings.Options{
-		{BaseURL: "forms.example.com"}, {BaseURL: "ftp://example.com"}, {BaseURL: "https://a@example.com"}, {BaseURL: "https://example.com?x"},
-		{SendLink: send}, {SendLink: send, BaseURL: "https://example.com", Authenticate: nobody},
+		{BaseURL: "ftp://example.com"}, {BaseURL: "https://a@example.com"}, {SendLink: send}, {SendLink: send, BaseURL: "https://example.com", Authenticate: nobody},
 	} {
 		if _, err := settings.New(w.svc, "/", &o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
 	}
-	for _, api := range []string{"", "forms", "//example.com/forms", "ftp://example.com", "https://", "/forms?x", "https://a@example.com/forms", "https://example.com#x"} {
+	for _, api := range []string{"", "forms", "//example.com/forms", "ftp://example.com", "https://", "/forms?x", "https://example.com#x"} {
 		if _, err := settings.New(w.svc, api, nil); err == nil {
 			t.Errorf("the API %q is taken", api)
 		}
