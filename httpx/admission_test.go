@@ -34,7 +34,8 @@ func TestOverloadReturnsRetryAfter(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign, one := w.pair()
 	list := campaign + "/responses"
-	w.limit(100, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	w.limit(100, nil)
+	w.oneSlot()
 	now := time.Now()
 	w.bare.SetNow(func() time.Time { return now }) // refusals are logged once in ten seconds
 	w.log.Reset()
@@ -68,7 +69,8 @@ func TestOverloadReturnsRetryAfter(t *testing.T) {
 
 // An account that sent a large body has slots of its own for a minute, so that others needn't wait for it.
 func TestHeavyAccountsHaveSlotsOfTheirOwn(t *testing.T) {
-	w := newWorld(t, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	w := newWorld(t, nil)
+	w.oneSlot()
 	now := time.Now()
 	w.bare.SetNow(func() time.Time { return now })
 	_, one := w.pair()
@@ -95,7 +97,7 @@ func (w *world) waiting(n int) {
 func TestWaitingRequestsTakeTurns(t *testing.T) {
 	w := newWorld(t, nil)
 	mine, theirs := w.response(w.campaign(plainCampaign)), w.response(w.campaign(plainCampaign, as(w.other.key)), as(w.other.key))
-	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: patience, MaxWaiting: 6})
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Requests, l.Wait, l.Waiting = 1, patience, 6 })
 	var group sync.WaitGroup
 	ask := func(waiting int, path, key string, status int, edits ...func(*http.Request)) {
 		group.Go(func() {
@@ -132,7 +134,7 @@ func TestWaitingRequestsTakeTurns(t *testing.T) {
 func TestNoSlotIsLostOrGivenTwice(t *testing.T) {
 	w := newWorld(t, nil)
 	path := w.response(w.campaign(plainCampaign))
-	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	w.oneSlot()
 	inside := make(chan struct{}, 1)
 	w.store.watch = func(context.Context) error {
 		select {
@@ -166,7 +168,8 @@ func TestNoSlotIsLostOrGivenTwice(t *testing.T) {
 func TestNoSlotAfterTheBodyCostsNoQuota(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.campaign(plainCampaign) + "/responses"
-	w.limit(100, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	w.limit(100, nil)
+	w.oneSlot()
 	end, done := make(chan struct{}), make(chan struct{})
 	body := &arriving{Reader: strings.NewReader(plainResponse), first: func() { // then another request takes the slot
 		inside := make(chan struct{})
@@ -201,7 +204,8 @@ func TestAccountsAtOneAddress(t *testing.T) {
 			w := newWorld(t, nil)
 			path, theirs := w.response(w.campaign(plainCampaign)), w.other
 			w.do("GET", path, "", asTenant(w.other)).is(404, "not_found")
-			w.serve(&httpx.Options{MaxRequests: 2, MaxWait: time.Millisecond, Authenticate: tc.login})
+			w.serve(&httpx.Options{Authenticate: tc.login})
+			w.bare.SetLimits(func(l *httpx.Limits) { l.Requests, l.Wait = 2, time.Millisecond })
 			hold := &w.store.ask
 			if tc.taken {
 				theirs.key, hold = w.key(w.other, formsvc.AllPermissions()...), &w.store.hold
@@ -234,7 +238,7 @@ func TestSlowClientsHoldNoSlot(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	uploads := w.response(strings.TrimSuffix(list, "/responses")) + "/files"
-	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	w.oneSlot()
 	server := httptest.NewServer(w.api)
 	t.Cleanup(server.Close) // after the connections are closed
 	for _, x := range []struct{ name, path, more string }{
@@ -265,7 +269,7 @@ func TestMaxBodies(t *testing.T) {
 	w.limit(100, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	const limit = 64 << 10
-	w.serve(&httpx.Options{MaxBody: limit, MaxBodies: limit}) // twice MaxBody
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Body, l.Memory = limit, limit }) // which is twice the body
 	long := strings.Replace(plainResponse, "{", "{"+strings.Repeat(" ", 60<<10), 1)
 	during := 0
 	other := &arriving{Reader: strings.NewReader(long[len(long)-10:]), first: func() { // when most of the body has arrived
@@ -300,7 +304,8 @@ func TestUnreadRepliesShareMemory(t *testing.T) {
 	campaign, others := w.campaign(plainCampaign), w.campaign(plainCampaign, as(w.other.key))
 	path := campaign + "/responses/" + w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "").text("uuid")
 	their := others + "/responses/" + w.do("POST", others+"/responses", large, as(w.other.key)).is(201, "").text("uuid")
-	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond, MaxBody: 2 * size, MaxBodies: 6 * size})
+	w.oneSlot()
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Body, l.Memory = 2*size, 6*size })
 	unread := 0
 	var read func()
 	read = func() {

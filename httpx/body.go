@@ -14,8 +14,8 @@ func (h *Handler) readJSON(c *call) error {
 	if err := checkMediaType(c.r.Header); err != nil {
 		return err
 	}
-	if c.r.ContentLength > h.maxBody {
-		return bodyTooLarge(h.maxBody)
+	if c.r.ContentLength > h.limits.Body {
+		return bodyTooLarge(h.limits.Body)
 	}
 	if err := h.readBody(c); err != nil {
 		return err

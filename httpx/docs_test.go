@@ -278,7 +278,7 @@ func TestDocsNumbers(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"limit-quota":    fmt.Sprintf("%d an hour for each key", formsvc.DefaultQuota),
-		"limit-body":     fmt.Sprintf("%d MiB", httpx.DefaultMaxBody>>20),
+		"limit-body":     fmt.Sprintf("%d MiB", httpx.MaxBody>>20),
 		"limit-file":     fmt.Sprintf("%d MB", formsvc.DefaultMaxFile/1_000_000),
 		"limit-webhooks": strconv.Itoa(formsvc.MaxWebhooks),
 		"limit-payload":  fmt.Sprintf("%d MB; beyond that it comes without the answers and with truncated", formsvc.MaxPayload/1_000_000),

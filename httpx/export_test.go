@@ -5,6 +5,16 @@ import "time"
 // FailureBurst is how often authentication may fail at once before it is limited.
 const FailureBurst = failureBurst
 
+// Limits are all limits of concurrent work, most of which are derived from Options.
+type Limits = limits
+
+// SetLimits changes some of them.
+func (h *Handler) SetLimits(change func(*Limits)) {
+	l := h.limits
+	change(&l)
+	h.bound(l)
+}
+
 // SetNow sets the clock of the limiters.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 

@@ -8,10 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx"
 )
 
 // Every failure of a store, as clients see it.
@@ -76,7 +74,7 @@ func TestClientGone(t *testing.T) {
 func TestPanic(t *testing.T) {
 	w := newWorld(t, nil)
 	path := w.response(w.campaign(plainCampaign))
-	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond}) // and frees its slot
+	w.oneSlot() // and frees its slot
 	for _, v := range []any{"secret value", errors.New("secret value"), 3} {
 		w.log.Reset()
 		w.store.panic = v

@@ -257,7 +257,7 @@ func exchange(t *testing.T, server *httptest.Server, request string, end bool) s
 // Transfers beyond the limit are refused and leave nothing behind; others succeed.
 func TestMaxTransfers(t *testing.T) {
 	w := newWorld(t, nil)
-	w.serve(&httpx.Options{MaxTransfers: 1})
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Transfers = 1 })
 	location := w.upload("first")
 	list := w.uploads()
 	during := 0
@@ -288,7 +288,8 @@ func TestMaxTransfers(t *testing.T) {
 
 // An upload holds a slot for requests while it looks up its response, which may have megabytes.
 func TestUploadLooksUpItsResponseInASlot(t *testing.T) {
-	w := newWorld(t, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	w := newWorld(t, nil)
+	w.oneSlot()
 	list, looked := w.uploads(), false
 	w.store.hold.Store(new(func() {
 		looked = true

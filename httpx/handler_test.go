@@ -17,7 +17,7 @@ func TestOptions(t *testing.T) {
 		t.Error("no service: no error")
 	}
 	bad := []httpx.Options{
-		{MaxBody: -1}, {MaxTransfers: -1}, {MaxRequests: -1}, {MaxWaiting: -1}, {MaxWait: -1}, {MaxBodies: -1}, {Rate: -1}, {Rate: 1e9}, {Burst: 3}, {Rate: 1, Burst: -1},
+		{MaxRequests: -1}, {MaxMemory: -1}, {Rate: -1}, {Rate: 1e9},
 	}
 	for _, link := range []httpx.Link{{Path: "/x"}, {Title: "X"}, {Title: "X", Path: "x"}, {Title: "X", Path: "//x.example"}, {Title: "X", Path: "javascript:x"}} {
 		bad = append(bad, httpx.Options{Links: []httpx.Link{link}})

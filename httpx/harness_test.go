@@ -97,6 +97,11 @@ func (w *world) serve(opts *httpx.Options) {
 	w.bare, w.api = api, w.checked(api, opts.Authenticate != nil)
 }
 
+// oneSlot serves one request at a time; others wait for a moment.
+func (w *world) oneSlot() {
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Requests, l.Wait = 1, time.Millisecond })
+}
+
 func (w *world) tenant(name string) tenant {
 	w.tb.Helper()
 	account, value, err := w.svc.Accounts.CreateWithKey(context.Background(), name,

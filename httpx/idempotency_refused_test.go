@@ -43,7 +43,7 @@ func TestRefusalsAreReplayed(t *testing.T) {
 // delivery is in progress.
 func TestTransientRefusalsAreNotReplayed(t *testing.T) {
 	w := newWorld(t, nil)
-	w.serve(&httpx.Options{MaxBody: 1000})
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Body = 1000 })
 	list, key := w.campaign(plainCampaign)+"/responses", once("k")
 	w.do("POST", list, plainResponse, key, as("nobody")).is(401, "")
 	w.do("POST", list, plainResponse, key, as(w.key(w.mine, formsvc.ResponsesRead))).is(403, "")

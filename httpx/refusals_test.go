@@ -37,7 +37,7 @@ func TestEveryOperationRefuses(t *testing.T) {
 			}
 		}},
 		{"a body that is too large", sends, func(_ *testing.T, w *world, s sample) {
-			w.serve(&httpx.Options{MaxBody: 10})
+			w.bare.SetLimits(func(l *httpx.Limits) { l.Body = 10 })
 			body, code := `{"something":"more than ten bytes"}`, "body_too_large"
 			if s.Name == "uploadFile" {
 				body, code = strings.Repeat("x", maxFile+1), "file_too_large"

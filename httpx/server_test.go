@@ -45,7 +45,8 @@ func mixed(w *world, list string, g int) error {
 
 // C1, C4, C5, C10: behaviour that needs a real connection.
 func TestOverTCP(t *testing.T) {
-	w := newWorld(t, &httpx.Options{MaxBody: 1000})
+	w := newWorld(t, nil)
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Body = 1000 })
 	server := httptest.NewServer(w.api)
 	defer server.Close()
 	before := w.total("/v1/campaigns")
