@@ -61,10 +61,7 @@ func TestTransientRefusalsAreNotReplayed(t *testing.T) {
 	d := w.do("POST", hook+"/test", "").is(201, "")
 	w.claim()
 	path := "/v1/deliveries/" + d.text("uuid") + "/redeliver"
-	a := w.do("POST", path, "", once("again")).is(409, "delivery_in_progress").fresh()
-	if a.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
-	}
+	w.do("POST", path, "", once("again")).is(409, "delivery_in_progress").fresh().wantHeader("Retry-After", "1")
 	w.now = w.now.Add(formsvc.IdempotencyTTL / 2) // the claim has expired by then
 	w.do("POST", path, "", once("again")).is(200, "").fresh()
 }
@@ -207,9 +204,7 @@ func TestConcurrentUploadsWithOneKey(t *testing.T) {
 		return nil
 	}
 	replay := w.do("POST", list, "x", key)
-	if beside[0].is(409, "idempotency_in_flight").header.Get("Retry-After") != "1" {
-		t.Error("no Retry-After")
-	}
+	beside[0].is(409, "idempotency_in_flight").wantHeader("Retry-After", "1")
 	beside[1].is(201, "").fresh()
 	replay.repeats(beside[2].is(201, "").fresh())
 	w.do("POST", list, "x", key).repeats(beside[2])

@@ -19,9 +19,15 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"go.yaml.in/yaml/v3"
 
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 var update = flag.Bool("update", false, "generate openapi.json from openapi.yaml")
@@ -310,4 +316,43 @@ func TestOpenAPIServers(t *testing.T) {
 		t.Errorf("with a BaseURL the server is %q", got)
 	}
 	w.do("GET", "/openapi.json", "", header("If-None-Match", tag)).is(200, "")
+}
+
+// A receiver is a real server that checks each delivery against the OpenAPI document and keeps it.
+type receiver struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	headers []http.Header
+	bodies  []string
+}
+
+func newReceiver(tb testing.TB) *receiver {
+	r := new(receiver)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			tb.Error(err)
+		}
+		checkDelivery(tb, req.Header, body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.headers, r.bodies = append(r.headers, req.Header), append(r.bodies, string(body))
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	tb.Cleanup(r.Close)
+	return r
+}
+
+// engine returns an engine that uses the world's clock and may send to this machine, where receivers run.
+func (w *world) engine() *delivery.Engine {
+	w.tb.Helper()
+	engine, err := delivery.New(w.queue(), &delivery.Options{
+		Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Control: func(string, string, syscall.RawConn) error { return nil },
+	})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return engine
 }
