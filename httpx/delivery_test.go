@@ -30,8 +30,9 @@ func TestDeliveryMembers(t *testing.T) {
 	w := newWorld(t, nil)
 	hook, path := w.deliver("a")
 	event := w.do("GET", "/v1/events", "").at("items").([]any)[0].(map[string]any)
-	a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").has(`"`+event["id"].(string)+`"`, "eventUuid").
-		has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
+	a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").
+		has(`"`+event["id"].(string)+`"`, "eventUuid").has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").
+		has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
 	w.now = w.now.Add(time.Second)
 	claims := w.claim()
 	w.now = w.now.Add(time.Minute - time.Millisecond)

@@ -90,7 +90,10 @@ func TestReadinessIsCheckedOnceASecond(t *testing.T) {
 			t.Errorf("%d checks in 7 seconds", checks)
 		}
 		got := regexp.MustCompile(`time=\S+ `).ReplaceAllString(w.log.String(), "")
-		if want := "level=ERROR msg=\"not ready\" error=\"the disk is gone\"\nlevel=WARN msg=degraded error=\"files: no bucket\"\nlevel=INFO msg=\"ready again\"\n"; got != want {
+		if want := `level=ERROR msg="not ready" error="the disk is gone"
+level=WARN msg=degraded error="files: no bucket"
+level=INFO msg="ready again"
+`; got != want {
 			t.Errorf("the log has\n%s\nwant\n%s", got, want)
 		}
 	})

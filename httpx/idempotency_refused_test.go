@@ -115,7 +115,9 @@ func TestWebhooksAreAudited(t *testing.T) {
 func TestErasureDeletesStoredReplies(t *testing.T) {
 	w := newWorld(t, nil)
 	response := w.response(w.campaign(plainCampaign), once("response"))
-	posts := [][2]string{{response[:strings.LastIndexByte(response, '/')], plainResponse}, {response + "/files", "{}"}, {response + "/comments", plainComment}}
+	posts := [][2]string{
+		{response[:strings.LastIndexByte(response, '/')], plainResponse}, {response + "/files", "{}"}, {response + "/comments", plainComment},
+	}
 	for _, p := range posts[1:] {
 		w.do("POST", p[0], p[1], once(p[0])).is(201, "")
 	}

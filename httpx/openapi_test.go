@@ -167,15 +167,10 @@ func TestOpenAPIDocument(t *testing.T) {
 		if (o.Responses.Status(401) == nil) != r.Public || (o.Responses.Status(403) == nil) != (r.Permission == "") {
 			t.Errorf("%s: 401 or 403 is documented wrongly", r.Name)
 		}
-		statuses := []int{200, 201, 204} // one of them
-		if !r.Public {
-			statuses = append(statuses, 401, 429, 500, 503)
-		}
-		if r.Method != http.MethodGet {
-			statuses = append(statuses, 507)
-		}
-		if missing := slices.DeleteFunc(statuses, func(status int) bool { return o.Responses.Status(status) != nil }); len(missing) > 2 || missing[len(missing)-1] > 204 {
-			t.Errorf("%s: %v is not documented", r.Name, missing)
+		for _, status := range []int{429, 500, 503, 507} {
+			if o.Responses.Status(status) == nil && !r.Public && (status != 507 || r.Method != http.MethodGet) {
+				t.Errorf("%s: %d is not documented", r.Name, status)
+			}
 		}
 		if o.Summary == "" || len(o.Tags) != 1 || strings.HasSuffix(o.Tags[0], "(extension)") == slices.Contains(specified, r.Name) {
 			t.Errorf("%s: summary %q, tags %q", r.Name, o.Summary, o.Tags)
@@ -234,7 +229,8 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 	for _, event := range webhook.KnownEventTypes() {
 		events = append(events, `"`+string(event)+`"`)
 	}
-	hook := w.do("POST", "/v1/webhooks", `{"url":"`+r.URL+`","events":[`+strings.Join(events, ",")+`],"headers":{"X-Token":"for the receiver"}}`).is(201, "")
+	hook := w.do("POST", "/v1/webhooks", `{"url":"`+r.URL+`","events":[`+strings.Join(events, ",")+
+		`],"headers":{"X-Token":"for the receiver"}}`).is(201, "")
 	verifier, err := webhook.NewVerifier([]string{hook.text("secret")}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +270,8 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 			test++
 		}
 	}
-	if len(seen) != len(events) || truncated == 0 || test != len(events) || signed < len(events) || strings.Contains(w.log.String(), "for the receiver") {
+	if len(seen) != len(events) || truncated == 0 || test != len(events) || signed < len(events) ||
+		strings.Contains(w.log.String(), "for the receiver") {
 		t.Errorf("arrived: %v, %d truncated, %d tests, %d signed; log %s", seen, truncated, test, signed, w.log)
 	}
 	if w.do("GET", hook.header.Get("Location")+"/deliveries?state=delivered", "").is(200, "").at("total") != float64(signed) {
