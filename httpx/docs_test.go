@@ -68,6 +68,9 @@ func TestDocsFiles(t *testing.T) {
 			"gzip": true, "x-gzip": true, "deflate, gzip;q=1.0, *;q=0.5": true, "*": true, "*;q=0, gzip": true,
 			"": false, "gzip; q=0.000": false, "gzip;q=0, *": false, "*;q=0": false, "gzipped": false, "gzip;q=x": false,
 		} {
+			if !file.zipped && accept != "" && accept != "gzip" {
+				continue
+			}
 			ask := func(method string, edits ...func(*http.Request)) *http.Response {
 				return browse(w.api, method, path, append(edits, header("Accept-Encoding", strings.Split(accept, ", ")...), header("X-Request-Id", "x"))...)
 			}
