@@ -40,10 +40,7 @@ func TestInvalidKeysGet401(t *testing.T) {
 		{"Bearer " + key, "Bearer " + key}, {"Bearer " + key + ", Bearer " + key}, {"Token " + key}, {"Bearer " + revoked}, {"Bearer " + expired},
 	} {
 		a := w.do("GET", "/v1/campaigns", "", header("Authorization", values...), header("X-Request-Id", "x")).is(401, "unauthenticated")
-		if got := a.header.Get("WWW-Authenticate"); got != "Bearer" {
-			a.errorf("WWW-Authenticate = %q", got)
-		}
-		if body != "" && body != a.body {
+		if a.wantHeader("WWW-Authenticate", "Bearer"); body != "" && body != a.body {
 			t.Errorf("%.60q: %s, elsewhere %s", values, a.body, body)
 		}
 		body = a.body

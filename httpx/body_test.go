@@ -255,10 +255,7 @@ func TestBodyLimit(t *testing.T) {
 		func(r *http.Request) { r.ContentLength = -1 },
 	} {
 		a := w.do("POST", "/v1/campaigns", fits+" ", edit).is(413, "body_too_large")
-		if a.header.Get("Connection") != "close" {
-			a.errorf("no Connection: close")
-		}
-		if !strings.Contains(a.problem().Detail, "4194304") {
+		if a.wantHeader("Connection", "close"); !strings.Contains(a.problem().Detail, "4194304") {
 			a.errorf("doesn't name the limit: %s", a.body)
 		}
 	}

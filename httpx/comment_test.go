@@ -38,7 +38,8 @@ func TestHostPrincipalIsNamed(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.response(w.campaign(plainCampaign)) + "/comments"
 	for name, author := range map[string]string{
-		"": "null", "ada@example.com": `"ada@example.com"`, strings.Repeat("é", formsvc.MaxAuthor+1): `"` + strings.Repeat("é", formsvc.MaxAuthor) + `"`,
+		"": "null", "ada@example.com": `"ada@example.com"`,
+		strings.Repeat("é", formsvc.MaxAuthor+1): `"` + strings.Repeat("é", formsvc.MaxAuthor) + `"`,
 	} {
 		w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) {
 			return &formsvc.Principal{AccountID: w.mine.account.ID, KeyName: name, Permissions: formsvc.AllPermissions()}, nil

@@ -34,7 +34,8 @@ func TestFormulasAreEscaped(t *testing.T) {
 		if err != nil || len(got) != 2 {
 			t.Fatalf("%q: %q, %v", text, b, err)
 		}
-		if cells := []string{got[0][9], got[1][2], got[1][4], got[1][9], got[1][10]}; !slices.Equal(cells, []string{want, want, want, want, "x; " + want}) {
+		cells := []string{got[0][9], got[1][2], got[1][4], got[1][9], got[1][10]}
+		if !slices.Equal(cells, []string{want, want, want, want, "x; " + want}) {
 			t.Errorf("%q: %q, want %q", text, cells, want)
 		}
 	}

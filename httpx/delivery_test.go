@@ -30,8 +30,9 @@ func TestDeliveryMembers(t *testing.T) {
 	w := newWorld(t, nil)
 	hook, path := w.deliver("a")
 	event := w.do("GET", "/v1/events", "").at("items").([]any)[0].(map[string]any)
-	a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").has(`"`+event["id"].(string)+`"`, "eventUuid").
-		has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
+	w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").
+		has(`"`+event["id"].(string)+`"`, "eventUuid").has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").
+		has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
 	w.now = w.now.Add(time.Second)
 	claims := w.claim()
 	w.now = w.now.Add(time.Minute - time.Millisecond)
@@ -44,7 +45,7 @@ func TestDeliveryMembers(t *testing.T) {
 	w.finish(claims, delivery.Postponed, w.now.Add(time.Minute), delivery.Attempt{
 		Duration: 30 * time.Second, Error: delivery.ClassTimeout,
 	})
-	a = w.do("GET", path, "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount").
+	a := w.do("GET", path, "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount").
 		has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt").
 		has(`[{"number":1,"startedAt":"2026-11-21T08:30:01.123Z","durationMs":30000,"status":null,"error":"timeout","answer":""}]`, "attempts")
 	w.do("GET", path, "", header("If-None-Match", sending.header.Get("Etag"))).is(200, "")

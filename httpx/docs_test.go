@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -69,6 +68,9 @@ func TestDocsFiles(t *testing.T) {
 			"gzip": true, "x-gzip": true, "deflate, gzip;q=1.0, *;q=0.5": true, "*": true, "*;q=0, gzip": true,
 			"": false, "gzip; q=0.000": false, "gzip;q=0, *": false, "*;q=0": false, "gzipped": false, "gzip;q=x": false,
 		} {
+			if !file.zipped && accept != "" && accept != "gzip" {
+				continue
+			}
 			ask := func(method string, edits ...func(*http.Request)) *http.Response {
 				return browse(w.api, method, path, append(edits, header("Accept-Encoding", strings.Split(accept, ", ")...), header("X-Request-Id", "x"))...)
 			}
@@ -309,7 +311,10 @@ func TestDocsNumbers(t *testing.T) {
 // The example problem and delivery on the page are as documented.
 func TestDocsExamples(t *testing.T) {
 	page, c := docsPage(t), theContract(t)
-	if err := errors.Join(c.fitsJSON(anyProblem, []byte(text(t, page, "problem"))), c.fitsEvent("response.created", []byte(text(t, page, "payload")))); err != nil {
+	if err := c.fitsJSON(anyProblem, []byte(text(t, page, "problem"))); err != nil {
+		t.Error(err)
+	}
+	if err := c.fitsEvent("response.created", []byte(text(t, page, "payload"))); err != nil {
 		t.Error(err)
 	}
 }

@@ -120,7 +120,8 @@ func TestEventsOfFilesNeedTheirPermission(t *testing.T) {
 			}
 		}
 	}
-	w.do("GET", "/v1/events?event=response.created&event=file.uploaded&order=desc", "", few).is(403, "permission_denied").has(`"files:read"`, "permission")
+	w.do("GET", "/v1/events?event=response.created&event=file.uploaded&order=desc", "", few).is(403, "permission_denied").
+		has(`"files:read"`, "permission")
 }
 
 // A reader that goes on after its cursor misses no event and gets none twice.

@@ -101,7 +101,9 @@ func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
 }
 
 // over sends a request to a server and returns what arrived.
-func (w *world) over(server *httptest.Server, method, path string, body io.Reader, edits ...func(*http.Request)) (status int, got string, err error) {
+func (w *world) over(
+	server *httptest.Server, method, path string, body io.Reader, edits ...func(*http.Request),
+) (status int, got string, err error) {
 	w.tb.Helper()
 	r, err := http.NewRequestWithContext(w.tb.Context(), method, server.URL+path, body)
 	if err != nil {

@@ -21,13 +21,6 @@ func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 // SetGrace sets how long clients that send or take files may pause.
 func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 
-// Remembered returns the number of remembered addresses with failures.
-func (h *Handler) Remembered() int {
-	h.failures.mu.Lock()
-	defer h.failures.mu.Unlock()
-	return len(h.failures.young) + len(h.failures.old)
-}
-
 // Waiting returns how many requests wait for a slot.
 func (h *Handler) Waiting() int {
 	n := 0

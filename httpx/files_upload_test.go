@@ -225,7 +225,9 @@ func (unreadableBody) Close() error { return nil }
 func TestFailuresOfUploads(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.uploads()
-	for err, status := range map[error]int{blobstore.ErrNoSpace: 507, formsvc.ErrOtherBlobs: 503, blobstore.ErrUnavailable: 503, errors.New("hunter2"): 500} {
+	for err, status := range map[error]int{
+		blobstore.ErrNoSpace: 507, formsvc.ErrOtherBlobs: 503, blobstore.ErrUnavailable: 503, errors.New("hunter2"): 500,
+	} {
 		w.log.Reset()
 		w.blobs.putErr = fmt.Errorf("the cause: %w", err)
 		a := w.do("POST", list, "x").is(status, "")

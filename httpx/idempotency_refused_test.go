@@ -61,10 +61,7 @@ func TestTransientRefusalsAreNotReplayed(t *testing.T) {
 	d := w.do("POST", hook+"/test", "").is(201, "")
 	w.claim()
 	path := "/v1/deliveries/" + d.text("uuid") + "/redeliver"
-	a := w.do("POST", path, "", once("again")).is(409, "delivery_in_progress").fresh()
-	if a.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
-	}
+	w.do("POST", path, "", once("again")).is(409, "delivery_in_progress").fresh().wantHeader("Retry-After", "1")
 	w.now = w.now.Add(formsvc.IdempotencyTTL / 2) // the claim has expired by then
 	w.do("POST", path, "", once("again")).is(200, "").fresh()
 }
@@ -118,7 +115,9 @@ func TestWebhooksAreAudited(t *testing.T) {
 func TestErasureDeletesStoredReplies(t *testing.T) {
 	w := newWorld(t, nil)
 	response := w.response(w.campaign(plainCampaign), once("response"))
-	posts := [][2]string{{response[:strings.LastIndexByte(response, '/')], plainResponse}, {response + "/files", "{}"}, {response + "/comments", plainComment}}
+	posts := [][2]string{
+		{response[:strings.LastIndexByte(response, '/')], plainResponse}, {response + "/files", "{}"}, {response + "/comments", plainComment},
+	}
 	for _, p := range posts[1:] {
 		w.do("POST", p[0], p[1], once(p[0])).is(201, "")
 	}
@@ -207,9 +206,7 @@ func TestConcurrentUploadsWithOneKey(t *testing.T) {
 		return nil
 	}
 	replay := w.do("POST", list, "x", key)
-	if beside[0].is(409, "idempotency_in_flight").header.Get("Retry-After") != "1" {
-		t.Error("no Retry-After")
-	}
+	beside[0].is(409, "idempotency_in_flight").wantHeader("Retry-After", "1")
 	beside[1].is(201, "").fresh()
 	replay.repeats(beside[2].is(201, "").fresh())
 	w.do("POST", list, "x", key).repeats(beside[2])

@@ -19,9 +19,15 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"go.yaml.in/yaml/v3"
 
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 var update = flag.Bool("update", false, "generate openapi.json from openapi.yaml")
@@ -161,15 +167,10 @@ func TestOpenAPIDocument(t *testing.T) {
 		if (o.Responses.Status(401) == nil) != r.Public || (o.Responses.Status(403) == nil) != (r.Permission == "") {
 			t.Errorf("%s: 401 or 403 is documented wrongly", r.Name)
 		}
-		statuses := []int{200, 201, 204} // one of them
-		if !r.Public {
-			statuses = append(statuses, 401, 429, 500, 503)
-		}
-		if r.Method != http.MethodGet {
-			statuses = append(statuses, 507)
-		}
-		if missing := slices.DeleteFunc(statuses, func(status int) bool { return o.Responses.Status(status) != nil }); len(missing) > 2 || missing[len(missing)-1] > 204 {
-			t.Errorf("%s: %v is not documented", r.Name, missing)
+		for _, status := range []int{429, 500, 503, 507} {
+			if o.Responses.Status(status) == nil && !r.Public && (status != 507 || r.Method != http.MethodGet) {
+				t.Errorf("%s: %d is not documented", r.Name, status)
+			}
 		}
 		if o.Summary == "" || len(o.Tags) != 1 || strings.HasSuffix(o.Tags[0], "(extension)") == slices.Contains(specified, r.Name) {
 			t.Errorf("%s: summary %q, tags %q", r.Name, o.Summary, o.Tags)
@@ -228,7 +229,8 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 	for _, event := range webhook.KnownEventTypes() {
 		events = append(events, `"`+string(event)+`"`)
 	}
-	hook := w.do("POST", "/v1/webhooks", `{"url":"`+r.URL+`","events":[`+strings.Join(events, ",")+`],"headers":{"X-Token":"for the receiver"}}`).is(201, "")
+	hook := w.do("POST", "/v1/webhooks", `{"url":"`+r.URL+`","events":[`+strings.Join(events, ",")+
+		`],"headers":{"X-Token":"for the receiver"}}`).is(201, "")
 	verifier, err := webhook.NewVerifier([]string{hook.text("secret")}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +270,8 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 			test++
 		}
 	}
-	if len(seen) != len(events) || truncated == 0 || test != len(events) || signed < len(events) || strings.Contains(w.log.String(), "for the receiver") {
+	if len(seen) != len(events) || truncated == 0 || test != len(events) || signed < len(events) ||
+		strings.Contains(w.log.String(), "for the receiver") {
 		t.Errorf("arrived: %v, %d truncated, %d tests, %d signed; log %s", seen, truncated, test, signed, w.log)
 	}
 	if w.do("GET", hook.header.Get("Location")+"/deliveries?state=delivered", "").is(200, "").at("total") != float64(signed) {
@@ -310,4 +313,43 @@ func TestOpenAPIServers(t *testing.T) {
 		t.Errorf("with a BaseURL the server is %q", got)
 	}
 	w.do("GET", "/openapi.json", "", header("If-None-Match", tag)).is(200, "")
+}
+
+// A receiver is a real server that checks each delivery against the OpenAPI document and keeps it.
+type receiver struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	headers []http.Header
+	bodies  []string
+}
+
+func newReceiver(tb testing.TB) *receiver {
+	r := new(receiver)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			tb.Error(err)
+		}
+		checkDelivery(tb, req.Header, body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.headers, r.bodies = append(r.headers, req.Header), append(r.bodies, string(body))
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	tb.Cleanup(r.Close)
+	return r
+}
+
+// engine returns an engine that uses the world's clock and may send to this machine, where receivers run.
+func (w *world) engine() *delivery.Engine {
+	w.tb.Helper()
+	engine, err := delivery.New(w.queue(), &delivery.Options{
+		Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Control: func(string, string, syscall.RawConn) error { return nil },
+	})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return engine
 }

@@ -226,15 +226,6 @@ func TestAddressesOfFailures(t *testing.T) {
 			t.Errorf("%q is answered %d, want %d", address, got, want)
 		}
 	}
-	for i := range 10_500 {
-		fail(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
-		if i == 6_000 && fail("192.0.2.1:1") != 429 {
-			t.Error("an address that fails all the time is forgotten")
-		}
-	}
-	if n := w.bare.Remembered(); n > 10_000 || n < 5_000 {
-		t.Errorf("%d addresses are remembered", n)
-	}
 }
 
 func TestRate(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // A client that stops is disconnected.
 func TestStalledClientsAreDisconnected(t *testing.T) {
 	w := newWorld(t, nil)
-	w.grace(100 * time.Millisecond)
+	w.bare.SetGrace(100 * time.Millisecond)
 	list := w.uploads()
 	server := httptest.NewUnstartedServer(w.api)
 	closed := make(chan struct{}, 10)
@@ -63,7 +63,7 @@ func TestDownloadMayPauseWhileBuffersDrain(t *testing.T) {
 	upload := w.request("POST", list, "")
 	largeBody(upload, "", "")
 	file := w.send(upload).is(201, "").header.Get("Location")
-	w.grace(100 * time.Millisecond)
+	w.bare.SetGrace(100 * time.Millisecond)
 	server := httptest.NewServer(w.api)
 	defer server.Close()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+file, nil)

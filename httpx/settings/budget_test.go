@@ -81,7 +81,9 @@ func TestPagesAreBounded(t *testing.T) {
 		w.hook(fmt.Sprint(hook.URL, i))
 	}
 	w.crowd(&r, 110, func(prefix string, i int) string {
-		return map[string]string{"s-": fmt.Sprint(strings.Repeat("s", 60), i), "f-": long(255), "c-": long(10_000), "m-": long(200), "p-": long(200)}[prefix]
+		return map[string]string{
+			"s-": fmt.Sprint(strings.Repeat("s", 60), i), "f-": long(255), "c-": long(10_000), "m-": long(200), "p-": long(200),
+		}[prefix]
 	})
 	path, campaign := "/webhooks/"+string(hook.ID), "/campaigns/"+string(c.ID)
 	one := campaign + "/responses/" + string(r.ID)

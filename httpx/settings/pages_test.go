@@ -236,7 +236,8 @@ func TestFailures(t *testing.T) {
 	w.submit(page, "/sign-in", nil).is(500)
 	a := w.get("/keys?link="+token).is(500).says("Something went wrong", "The server's log has details under")
 	id := regexp.MustCompile(`under ([\w-]+)`).FindStringSubmatch(a.text())
-	if id == nil || !strings.Contains(w.log.String(), "requestId="+id[1]) || !strings.Contains(w.log.String(), "store is closed") || strings.Contains(w.log.String(), token) {
+	log := w.log.String()
+	if id == nil || !strings.Contains(log, "requestId="+id[1]) || !strings.Contains(log, "store is closed") || strings.Contains(log, token) {
 		t.Errorf("%s\n%s", a.text(), w.log)
 	}
 }
