@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// freeBody is how many bytes of each body don't count for [Options.MaxBodies].
+// freeBody is how many bytes of each body don't count for [Options.MaxMemory].
 const freeBody = 16 << 10
 
 // refusalsEvery is the shortest time between two log records about refused requests.
@@ -181,7 +181,7 @@ func (h *Handler) readBody(c *call) error {
 	if c.r.ContentLength < 0 || c.r.ContentLength > freeBody {
 		body = &weighed{h: h, c: c}
 	}
-	if err := c.body.read(body, h.maxBody); err != nil {
+	if err := c.body.read(body, h.limits.Body); err != nil {
 		return err
 	}
 	return h.comeBack(c)

@@ -9,21 +9,19 @@ import (
 	"strings"
 )
 
-// readJSON checks the media type and reads the body, which c.body then decodes. Errors in the query are reported
-// together with those in the body.
+// readJSON checks the media type and reads the body, which c.body then decodes.
 func (h *Handler) readJSON(c *call) error {
 	if err := checkMediaType(c.r.Header); err != nil {
 		return err
 	}
-	if c.r.ContentLength > h.maxBody {
-		return bodyTooLarge(h.maxBody)
+	if c.r.ContentLength > h.limits.Body {
+		return bodyTooLarge(h.limits.Body)
 	}
 	if err := h.readBody(c); err != nil {
 		return err
 	}
-	if p := c.badQuery(); p != nil {
-		c.body.faults = faults{list: p.fields, shape: true, query: p}
-		return nil // this refusal is not remembered
+	if err := c.noQuery(); err != nil {
+		return err // this refusal is not remembered
 	}
 	c.readWhole()
 	return nil

@@ -32,10 +32,7 @@ func (h *Handler) createCampaign(c *call) error {
 	}
 	in, err := c.body.campaignInput(false)
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Campaigns.Create(c.ctx(), c.who.AccountID, in)
-			return err
-		})
+		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
 		return svc.Campaigns.Create(c.ctx(), c.who.AccountID, in)
@@ -64,10 +61,7 @@ func (h *Handler) replaceCampaign(c *call) error {
 	}
 	in, err := c.body.campaignInput(true)
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Campaigns.Replace(c.ctx(), c.campaignKey(), in, 0)
-			return err
-		})
+		return err
 	}
 	cond, err := c.ifMatch(true)
 	if err != nil {

@@ -38,10 +38,7 @@ func (h *Handler) createComment(c *call) error {
 	}
 	in, err := c.body.commentInput()
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Comments.Create(c.ctx(), c.responseKey(), in)
-			return err
-		})
+		return err
 	}
 	in.Author = author(c.who)
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Comment, error) {

@@ -141,9 +141,9 @@ func pointer(ref string, parts ...string) string {
 
 // checked wraps a handler and checks every response against the document, and that accepted requests are documented.
 // open means that the handler accepts requests without a key.
-func checked(tb func() testing.TB, next http.Handler, open bool) http.Handler {
-	c := &checker{next: next, tb: tb, contract: theContract(tb()), open: open}
-	tb().Cleanup(func() {
+func (w *world) checked(next http.Handler, open bool) http.Handler {
+	c := &checker{next: next, tb: func() testing.TB { return w.tb }, contract: theContract(w.tb), open: open}
+	w.tb.Cleanup(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.ended = true
@@ -166,26 +166,15 @@ const mostChecked = 1 << 20
 
 // A capture keeps a body of up to mostChecked bytes.
 type capture struct {
-	bytes.Buffer
+	kept []byte
 	size int
 }
 
-func (k *capture) add(p []byte) {
+func (k *capture) Write(p []byte) (int, error) {
 	if k.size += len(p); k.size <= mostChecked {
-		_, _ = k.Write(p)
+		k.kept = append(k.kept, p...)
 	}
-}
-
-type tee struct {
-	io.ReadCloser
-	to *capture
-}
-
-// Read implements io.Reader.
-func (t tee) Read(p []byte) (int, error) {
-	n, err := t.ReadCloser.Read(p)
-	t.to.add(p[:n])
-	return n, err
+	return len(p), nil
 }
 
 // An exchanged is a request with its response.
@@ -214,7 +203,7 @@ func (x *exchanged) Write(p []byte) (int, error) {
 		x.WriteHeader(http.StatusOK)
 	}
 	n, err := x.ResponseWriter.Write(p)
-	if x.body.add(p[:n]); err != nil {
+	if _, _ = x.body.Write(p[:n]); err != nil {
 		x.body.size = mostChecked + 1 // incomplete
 	}
 	return n, err
@@ -224,7 +213,10 @@ func (x *exchanged) Write(p []byte) (int, error) {
 func (c *checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchanged{ResponseWriter: w, r: r.WithContext(r.Context())} // the handler sets Pattern in the copy
 	if r.Body != nil && r.Body != http.NoBody {
-		x.r.Body = tee{r.Body, &x.sent}
+		x.r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.TeeReader(r.Body, &x.sent), r.Body}
 	}
 	c.next.ServeHTTP(x, x.r)
 	if err := c.check(x); err != nil {
@@ -247,11 +239,11 @@ func (c *checker) check(x *exchanged) error {
 	case x.r.Method == http.MethodHead:
 		return nil
 	default:
-		return c.contract.fitsJSON(anyProblem, x.body.Bytes())
+		return c.contract.fitsJSON(anyProblem, x.body.kept)
 	}
 	response := operation.Responses.Status(x.status)
 	if response == nil {
-		return fmt.Errorf("the status is not documented: %.300s", x.body.Bytes())
+		return fmt.Errorf("the status is not documented: %.300s", x.body.kept)
 	}
 	method, path, _ := strings.Cut(x.r.Pattern, " ")
 	at := []string{"paths", path, strings.ToLower(method)}
@@ -309,9 +301,9 @@ func (c *checker) checkBody(x *exchanged, content openapi3.Content, base string)
 	case x.r.Method == http.MethodHead || x.body.size > mostChecked || content[mediaType] == nil: // or it is a file
 		return nil
 	case strings.HasSuffix(mediaType, "json") && mediaType != "application/x-ndjson":
-		return c.contract.fitsJSON(schema, x.body.Bytes())
+		return c.contract.fitsJSON(schema, x.body.kept)
 	case mediaType == "application/x-ndjson":
-		for line := range bytes.Lines(x.body.Bytes()) {
+		for line := range bytes.Lines(x.body.kept) {
 			if err := c.contract.fitsJSON("#/components/schemas/Response", line); err != nil {
 				return err
 			}
@@ -333,7 +325,7 @@ func (c *checker) checkRequest(x *exchanged, operation *openapi3.Operation, at [
 	if operation.RequestBody == nil || operation.RequestBody.Value.Content["application/json"] == nil || x.sent.size == 0 || x.sent.size > mostChecked {
 		return nil
 	}
-	return c.contract.fitsJSON(pointer("", append(at, "requestBody", "content", "application/json", "schema")...), x.sent.Bytes())
+	return c.contract.fitsJSON(pointer("", append(at, "requestBody", "content", "application/json", "schema")...), x.sent.kept)
 }
 
 // typed returns the value of a header by its schema.

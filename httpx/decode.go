@@ -5,159 +5,114 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Limits for reading a body, applied before anything in it is known to be valid.
-const (
-	maxDepth   = 64    // nested objects and arrays
-	maxMembers = 2_000 // elements of a list, so that small elements can't become large structs by the million
-	maxName    = 1_000 // bytes of a field name; module names have at most 200 characters
-	maxPointer = 1_500 // bytes of a pointer in a reply
-)
+// maxPointer is the limit in bytes of a pointer in a reply.
+const maxPointer = 1_500
 
-// A decoder reads one JSON object strictly. It goes on after an invalid field, to find all of them. At the first syntax
-// error it sets err and stops; then its methods do nothing.
+const noNUL = "must not contain the NUL character"
+
+// A decoder decodes the body of a call, one JSON object, into the structs of the decode_ files. A body that doesn't fit is
+// refused at its first place with 400; all rules that one breaks are found later, by the service.
 type decoder struct {
 	raw     []byte
 	source  bytes.Buffer
 	json    jsontext.Decoder
-	name    []byte // of the field that the next value belongs to
-	scratch []byte
-	strings stringArena
-	faults  faults
-	hasUser bool // whether a new response has a user, see withoutUser
-	err     error
-}
-
-// faults collects the errors of an input.
-type faults struct {
-	list  []formsvc.FieldError
-	shape bool     // whether one of them is about the shape rather than a rule
-	query *problem // the error of the query, which is listed first; nil: none
-}
-
-func (f *faults) add(pointer, code, detail string) {
-	if len(f.list) < MaxErrors {
-		f.list = append(f.list, formsvc.FieldError{Pointer: pointer, Code: code, Detail: detail})
-	}
+	noted   faults // broken rules that the service doesn't see; it lists them with all others, see [Handler.service]
+	hasUser bool   // whether a new response has a user, see withoutUser
 }
 
 // reset clears the body and everything read from it.
 func (d *decoder) reset() {
 	d.raw = d.raw[:0]
 	d.source = bytes.Buffer{}
-	d.name, d.err = nil, nil
-	d.strings = stringArena{}
-	d.faults, d.hasUser = faults{}, false
+	d.noted, d.hasUser = nil, false
 	if cap(d.raw) > keep {
 		// The decoder's buffers grow with the body, so drop them.
 		d.raw, d.json = nil, jsontext.Decoder{}
-	}
-	if cap(d.scratch) > keep {
-		d.scratch = nil
 	}
 }
 
 // none reports whether there is no body.
 func (d *decoder) none() bool { return len(d.raw) == 0 }
 
-// open begins reading and enters the object. It reports whether there is one.
-func (d *decoder) open() bool {
+// decode decodes the body into v, a pointer to a struct.
+func (d *decoder) decode(v any) error {
+	text := bytes.TrimLeft(d.raw, " \t\r\n")
 	switch {
-	case len(bytes.TrimLeft(d.raw, " \t\r\n")) == 0:
-		d.fail("empty_body", "", "The body must be a JSON object.")
-	case bytes.HasPrefix(d.raw, []byte("\uFEFF")):
-		d.fail("byte_order_mark", "", "The body must not begin with a byte order mark.")
-	}
-	if d.err != nil {
-		return false
+	case len(text) == 0:
+		return badRequest("empty_body", "The body must be a JSON object.")
+	case bytes.HasPrefix(text, []byte("\uFEFF")):
+		return badRequest("byte_order_mark", "The body must not begin with a byte order mark.")
+	case strings.IndexByte(`["tfn-0123456789`, text[0]) >= 0:
+		return badRequest("not_an_object", "The body must be a JSON object.")
 	}
 	d.source = *bytes.NewBuffer(d.raw)
 	d.json.Reset(&d.source)
-	d.strings.hint = len(d.raw)
-	switch d.json.PeekKind() {
-	case jsontext.KindBeginObject:
-		return d.token()
-	case jsontext.KindBeginArray, jsontext.KindNull, jsontext.KindTrue, jsontext.KindFalse,
-		jsontext.KindString, jsontext.KindNumber:
-		d.fail("not_an_object", "", "The body must be a JSON object.")
-	default:
-		d.token()
+	if err := json.UnmarshalDecode(&d.json, v, json.RejectUnknownMembers(true)); err != nil {
+		return d.misfit(err)
 	}
-	return false
-}
-
-// close checks that nothing follows the object, and returns all errors.
-func (d *decoder) close() error {
-	if d.err == nil {
-		switch _, err := d.json.ReadToken(); {
-		case errors.Is(err, io.EOF):
-		case d.at(err) < len(d.raw) && d.raw[d.at(err)] == 0:
-			d.syntax(err)
-		default:
-			d.fail("trailing_data", "", "The body must be one JSON object and nothing after it.")
-		}
-	}
-	switch {
-	case d.err != nil:
-		return d.err
-	case len(d.faults.list) == 0:
+	switch _, err := d.json.ReadToken(); {
+	case errors.Is(err, io.EOF):
 		return nil
-	case d.faults.shape:
-		return d.faults.refusal(d.faults.list)
+	case d.at(err) < len(d.raw) && d.raw[d.at(err)] == 0:
+		return d.syntax(err)
 	}
-	return &formsvc.ValidationError{Fields: d.faults.list}
+	return badRequest("trailing_data", "The body must be one JSON object and nothing after it.")
 }
 
-// refuse returns the problem for an invalid body. ask calls the method that would have taken the input, so that the
-// errors that the service's rules find are reported too.
-func (h *Handler) refuse(c *call, err error, ask func(*formsvc.Service) error) error {
-	faults := &c.body.faults
-	if c.body.err != nil || len(faults.list) == 0 { // the body wasn't read to its end
-		return err
+// misfit returns the problem for an error of the json package, or of one of the types of wire.go.
+func (d *decoder) misfit(err error) error {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
 	}
-	all, ok := errors.AsType[*formsvc.ValidationError](ask(h.svc.Refusing(faults.list)))
-	switch {
-	case !ok: // there is no such record, or the rules can't be checked now
-		return err
-	case faults.shape:
-		return faults.refusal(all.Fields)
+	if rule, ok := errors.AsType[*formsvc.ValidationError](err); ok {
+		return rule
 	}
-	return all
+	s, ok := errors.AsType[*json.SemanticError](err)
+	if _, syntax := errors.AsType[*jsontext.SyntacticError](err); syntax || !ok {
+		return d.syntax(err)
+	}
+	if errors.Is(s.Err, json.ErrUnknownName) {
+		return unfit(s.JSONPointer, "unknown_member", "is an unknown field")
+	}
+	switch kind := s.GoType.Kind(); {
+	case kind == reflect.Bool:
+		return unfit(s.JSONPointer, "invalid_type", "must be true or false")
+	case kind == reflect.Struct:
+		return unfit(s.JSONPointer, "invalid_type", "must be an object")
+	case s.JSONKind == jsontext.KindNumber:
+		return unfit(s.JSONPointer, "invalid_integer", "must be an integer with at most 32 bits")
+	default:
+		return unfit(s.JSONPointer, "invalid_type", "must be an integer")
+	}
 }
 
-// refusal returns one problem for all errors of a request.
-func (f *faults) refusal(all []formsvc.FieldError) *problem {
-	if f.query != nil {
-		if len(all) > len(f.query.fields) {
-			f.query.detail = "The query has invalid parameters; errors lists them, and the faults of the body."
-		}
-		f.query.fields = all
-		return f.query
-	}
+// unfit returns the problem for a value that doesn't fit.
+func unfit(pointer jsontext.Pointer, code, detail string) *problem {
 	return &problem{
-		status: http.StatusBadRequest, code: "invalid_body", fields: all,
-		detail: "The body has invalid fields; errors lists them.",
+		status: http.StatusBadRequest, code: "invalid_body",
+		detail: "The body doesn't fit; errors has the first place.",
+		fields: []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}},
 	}
 }
 
-// fail stops decoding with an error code of its own.
-func (d *decoder) fail(code string, pointer jsontext.Pointer, detail string) {
-	p := &problem{status: http.StatusBadRequest, code: code, detail: detail}
+// badPlace returns a problem with a code of its own and the place, unless that is the whole body.
+func badPlace(code string, pointer jsontext.Pointer, detail string) *problem {
+	p := badRequest(code, detail)
 	if pointer != "" {
 		p.fields = []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}}
 	}
-	if query := d.faults.query; query != nil {
-		p = d.faults.refusal(append(query.fields, formsvc.FieldError{Pointer: bounded(pointer), Code: code, Detail: detail}))
-	}
-	d.err = p
+	return p
 }
 
 // at returns the offset of a syntax error in the body.
@@ -168,30 +123,27 @@ func (d *decoder) at(err error) int {
 	return len(d.raw)
 }
 
-// syntax stops decoding at a syntax error.
-func (d *decoder) syntax(err error) {
+// syntax returns the problem for a syntax error.
+func (d *decoder) syntax(err error) *problem {
 	s, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok { // the body is cut short, or empty
-		d.fail("malformed_json", "", "The body ends too early.")
-		return
+		return badRequest("malformed_json", "The body ends too early.")
 	}
 	at := d.at(err)
 	rest := d.raw[at:]
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		d.fail("duplicate_member", s.JSONPointer, "The field appears twice.")
+		return badPlace("duplicate_member", s.JSONPointer, "The field appears twice.")
 	case len(rest) > 0 && rest[0] == 0:
-		d.faults.shape = true
-		d.faults.add(bounded(s.JSONPointer), "nul_not_allowed", "must not contain the NUL character")
-		d.err = d.faults.refusal(d.faults.list)
+		return unfit(s.JSONPointer, "nul_not_allowed", noNUL)
 	case loneSurrogate(rest):
-		d.fail("lone_surrogate", s.JSONPointer, "A string has half of a surrogate pair.")
+		return badPlace("lone_surrogate", s.JSONPointer, "A string has half of a surrogate pair.")
 	case !utf8.Valid(d.raw):
-		d.fail("invalid_utf8", s.JSONPointer, "The body must be UTF-8.")
+		return badPlace("invalid_utf8", s.JSONPointer, "The body must be UTF-8.")
 	case len(rest) == 0:
-		d.fail("malformed_json", s.JSONPointer, "The body ends too early.")
+		return badPlace("malformed_json", s.JSONPointer, "The body ends too early.")
 	default:
-		d.fail("malformed_json", s.JSONPointer, "The body is not JSON from byte "+strconv.Itoa(at)+" on.")
+		return badPlace("malformed_json", s.JSONPointer, "The body is not JSON from byte "+strconv.Itoa(at)+" on.")
 	}
 }
 
@@ -213,49 +165,4 @@ func bounded(p jsontext.Pointer) string {
 		p = p.Parent()
 	}
 	return string(p)
-}
-
-// fault records that the value just read or skipped has the wrong shape.
-func (d *decoder) fault(code, detail string) {
-	d.faults.shape = true
-	d.note(code, detail)
-}
-
-// note records that the value just read or skipped breaks a rule.
-func (d *decoder) note(code, detail string) {
-	if d.err == nil && len(d.faults.list) < MaxErrors {
-		d.faults.add(bounded(d.json.StackPointer()), code, detail)
-	}
-}
-
-// token reads a token that PeekKind announced.
-func (d *decoder) token() bool {
-	if _, err := d.json.ReadToken(); err != nil {
-		d.syntax(err)
-		return false
-	}
-	return true
-}
-
-// skip skips one value of any kind.
-func (d *decoder) skip() {
-	if d.err != nil {
-		return
-	}
-	for depth := d.json.StackDepth(); ; {
-		if !d.token() {
-			return
-		}
-		switch now := d.json.StackDepth(); {
-		case now > maxDepth:
-			d.failTooDeep()
-			return
-		case now <= depth:
-			return
-		}
-	}
-}
-
-func (d *decoder) failTooDeep() {
-	d.fail("too_deep", "", "The body must not nest deeper than "+strconv.Itoa(maxDepth)+" levels.")
 }

@@ -2,103 +2,68 @@ package httpx
 
 import "github.com/formsvc/toolkit/formsvc"
 
+type campaignBody struct {
+	Title        text               `json:"title"`
+	Description  optional           `json:"description"`
+	Status       word               `json:"status"`
+	OpensAt      timestamp          `json:"opensAt"`
+	ClosesAt     timestamp          `json:"closesAt"`
+	RequireEmail *bool              `json:"requireEmail"`
+	Modules      *array[moduleBody] `json:"modules"`
+	Metadata     pairs              `json:"metadata"`
+}
+
+// A campaignReplacement may also have what the server sets, as in its reply.
+type campaignReplacement struct {
+	campaignBody `json:",inline"`
+
+	UUID          ignored `json:"uuid"`
+	ResponseCount ignored `json:"responseCount"`
+	CreatedAt     ignored `json:"createdAt"`
+	UpdatedAt     ignored `json:"updatedAt"`
+}
+
+type moduleBody struct {
+	Name      text         `json:"name"`
+	Label     optional     `json:"label"`
+	Type      word         `json:"type"`
+	Required  bool         `json:"required"`
+	Options   *array[text] `json:"options"`
+	MaxLength int32        `json:"maxLength"`
+	Multiple  bool         `json:"multiple"`
+}
+
 // campaignInput decodes the body of a POST, or of a PUT when replace is true.
-func (d *decoder) campaignInput(replace bool) (in formsvc.CampaignInput, err error) {
-	if d.open() {
-		for d.member() {
-			d.campaignMember(&in, replace)
+func (d *decoder) campaignInput(replace bool) (formsvc.CampaignInput, error) {
+	var body campaignReplacement
+	var err error
+	if replace {
+		err = d.decode(&body)
+	} else {
+		err = d.decode(&body.campaignBody)
+	}
+	in := formsvc.CampaignInput{
+		Title: string(body.Title), Description: string(body.Description), Status: formsvc.CampaignStatus(body.Status),
+		OpensAt: body.OpensAt.Time, ClosesAt: body.ClosesAt.Time, EmailOptional: body.RequireEmail != nil && !*body.RequireEmail,
+		Metadata: body.Metadata,
+	}
+	if body.Modules != nil {
+		for _, m := range *body.Modules {
+			in.Modules = append(in.Modules, m.module())
 		}
 	}
-	return in, d.close()
+	return in, err
 }
 
-func (d *decoder) campaignMember(in *formsvc.CampaignInput, replace bool) {
-	switch string(d.name) {
-	case "title":
-		in.Title, _ = d.string()
-	case "description":
-		in.Description = d.optionalString()
-	case "status":
-		in.Status = formsvc.CampaignStatus(d.optionalWord())
-	case "opensAt":
-		in.OpensAt = d.optionalTime()
-	case "closesAt":
-		in.ClosesAt = d.optionalTime()
-	case "requireEmail":
-		in.EmailOptional = !d.null() && !d.optionalBool()
-	case "modules":
-		in.Modules = d.modules()
-	case "metadata":
-		in.Metadata = d.metadata()
-	case "uuid", "responseCount", "createdAt", "updatedAt":
-		if replace {
-			d.skip()
-			return
-		}
-		d.unknown()
-	default:
-		d.unknown()
+func (m *moduleBody) module() formsvc.Module {
+	out := formsvc.Module{
+		Name: string(m.Name), Label: string(m.Label), Type: formsvc.ModuleType(m.Type),
+		Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 	}
-}
-
-func (d *decoder) modules() []formsvc.Module {
-	if d.null() || !d.array() {
-		return nil
-	}
-	var list []formsvc.Module
-	for n := 0; d.element(); n++ {
-		if n == maxMembers {
-			d.overflow()
-			return list
-		}
-		var m formsvc.Module
-		if d.object() {
-			for d.member() {
-				d.moduleMember(&m)
-			}
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
-func (d *decoder) moduleMember(m *formsvc.Module) {
-	switch string(d.name) {
-	case "name":
-		m.Name, _ = d.string()
-	case "label":
-		m.Label = d.optionalString()
-	case "type":
-		m.Type = formsvc.ModuleType(d.optionalWord())
-	case "required":
-		m.Required = d.optionalBool()
-	case "options":
-		if !d.null() {
-			m.Options = d.stringList()
-		}
-	case "maxLength":
-		m.MaxLength = d.optionalInt()
-	case "multiple":
-		m.Multiple = d.optionalBool()
-	default:
-		d.unknown()
-	}
-}
-
-func (d *decoder) metadata() map[string]string {
-	if d.null() || !d.object() {
-		return nil
-	}
-	metadata := make(map[string]string)
-	for n := 0; d.member(); n++ {
-		if n == maxMembers {
-			d.overflow()
-			return metadata
-		}
-		name := d.strings.string(d.name)
-		if value, ok := d.string(); ok {
-			metadata[name] = value
+	if m.Options != nil {
+		for _, o := range *m.Options {
+			out.Options = append(out.Options, string(o))
 		}
 	}
-	return metadata
+	return out
 }

@@ -8,26 +8,84 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
+type userBody struct {
+	Email     text     `json:"email"`
+	FirstName optional `json:"firstName"`
+	LastName  optional `json:"lastName"`
+}
+
+func (u *userBody) user() formsvc.User {
+	return formsvc.User{Email: string(u.Email), FirstName: string(u.FirstName), LastName: string(u.LastName)}
+}
+
+// answersBody is an object of answers. An answer without a value is noted in incomplete, so that the service can list it with
+// all other faults.
+type answersBody struct {
+	list       []formsvc.AnswerPatch
+	incomplete []string // pointers
+	patch      bool     // whether null removes an answer
+}
+
+func (a *answersBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var values []string // of all answers, so that they share a few slices
+	return members(dec, "must be an object", func(name string) (err error) {
+		if len(a.list) == maxMembers {
+			return tooMany(dec)
+		}
+		answer := formsvc.AnswerPatch{Answer: formsvc.Answer{Name: name}}
+		if answer.Remove = a.patch && null(dec); !answer.Remove {
+			var there bool
+			if answer.Value, values, there, err = readAnswer(dec, values); err == nil && !there {
+				a.incomplete = append(a.incomplete, bounded(dec.StackPointer()+"/value"))
+			}
+		}
+		a.list = append(a.list, answer)
+		return err
+	})
+}
+
+// readAnswer reads {"value": [strings]}. The strings are appended to values.
+func readAnswer(dec *jsontext.Decoder, values []string) (value, all []string, there bool, err error) {
+	start := len(values)
+	err = members(dec, `must be an object such as {"value":["text"]}`, func(name string) error {
+		if name != "value" {
+			return unfit(dec.StackPointer(), "unknown_member", "is an unknown field")
+		}
+		there = true
+		return elements(dec, func() error {
+			s, err := readText(dec)
+			values = append(values, s)
+			return err
+		})
+	})
+	return values[start:len(values):len(values)], values, there, err
+}
+
 // responseInput decodes the body of a POST.
 func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
-	if !d.open() {
-		return in, d.close()
+	var body struct {
+		User      member[userBody]    `json:"user"`
+		Responses member[answersBody] `json:"responses"`
 	}
-	var responses bool
-	for d.member() {
-		switch string(d.name) {
-		case "user":
-			d.hasUser = true
-			d.user(&in.User)
-		case "responses":
-			responses = true
-			in.Answers = d.answers()
-		default:
-			d.unknown()
-		}
+	if err := d.decode(&body); err != nil {
+		return in, err
 	}
-	d.require(responses, "/responses")
-	return in, d.close()
+	if body.User.null {
+		return in, unfit("/user", "invalid_type", "must be an object")
+	}
+	if body.Responses.null {
+		return in, unfit("/responses", "invalid_type", "must be an object")
+	}
+	if !body.Responses.there {
+		d.noted.add("/responses", "required", "is required")
+	}
+	d.hasUser, in.User = body.User.there, body.User.value.user()
+	list := d.answers(&body.Responses.value)
+	in.Answers = make([]formsvc.Answer, len(list))
+	for i := range list {
+		in.Answers[i] = list[i].Answer
+	}
+	return in, nil
 }
 
 // withoutUser lets the error about a missing address name the whole user, if that is missing.
@@ -42,202 +100,91 @@ func (d *decoder) withoutUser(err error) error {
 	return err
 }
 
-// require records that a required field is missing.
-func (d *decoder) require(there bool, pointer string) {
-	if !there && d.err == nil {
-		d.faults.add(pointer, "required", "is required")
-	}
-}
-
-// user reads a person. The service itself refuses a missing address.
-func (d *decoder) user(u *formsvc.User) {
-	if !d.object() {
-		return
-	}
-	for d.member() {
-		switch string(d.name) {
-		case "email":
-			u.Email, _ = d.string()
-		case "firstName":
-			u.FirstName = d.optionalString()
-		case "lastName":
-			u.LastName = d.optionalString()
-		default:
-			d.unknown()
-		}
-	}
-}
-
-func (d *decoder) answers() []formsvc.Answer {
-	if !d.object() {
-		return nil
-	}
-	usual := min(len(d.raw)/48, 64) // a guess of the number of answers
-	list := make([]formsvc.Answer, 0, usual)
-	values := make([]string, 0, usual)
-	for d.member() {
-		if len(list) == maxMembers {
-			d.overflow()
-			break
-		}
-		a := formsvc.Answer{Name: d.strings.string(d.name)}
-		a.Value, values = d.answer(values)
-		list = append(list, a)
-	}
-	return list
-}
-
-// answer reads {"value": [strings]}. The strings are appended to values, so
-// that all answers share a few slices.
-func (d *decoder) answer(values []string) (value, all []string) {
-	if !d.enter(jsontext.KindBeginObject, `must be an object such as {"value":["text"]}`) {
-		return nil, values
-	}
-	there, start := false, len(values)
-	for d.member() {
-		if string(d.name) != "value" {
-			d.unknown()
-			continue
-		}
-		there = true
-		if !d.array() {
-			continue
-		}
-		for d.element() {
-			s, _ := d.string()
-			values = append(values, s) // also if it is invalid, so that the others keep their position
-		}
-	}
-	if !there && d.err == nil {
-		d.faults.add(bounded(d.json.StackPointer()+"/value"), "required", "is required")
-	}
-	return values[start:len(values):len(values)], values
-}
-
-// responsePatch decodes the body of a PATCH, a merge patch (RFC 7396).
+// responsePatch decodes the body of a PATCH, a merge patch (RFC 7396). For null, which removes a field, a string is "": the
+// service decides whether it may be empty.
 func (d *decoder) responsePatch() (patch formsvc.ResponsePatch, err error) {
-	if d.open() {
-		for d.member() {
-			d.patchMember(&patch)
+	var body struct {
+		Status member[text] `json:"status"`
+		User   member[struct {
+			Email     member[text] `json:"email"`
+			FirstName member[text] `json:"firstName"`
+			LastName  member[text] `json:"lastName"`
+		}] `json:"user"`
+		Responses member[answersBody] `json:"responses"`
+
+		UUID        ignored `json:"uuid"`
+		Reference   ignored `json:"reference"`
+		CreatedAt   ignored `json:"createdAt"`
+		UpdatedAt   ignored `json:"updatedAt"`
+		CampaignID  ignored `json:"campaignUuid"`
+		CompletedAt ignored `json:"completedAt"`
+	}
+	body.Responses.value.patch = true
+	if err := d.decode(&body); err != nil {
+		return patch, err
+	}
+	if body.Status.null {
+		return patch, unfit("/status", "invalid_type", "must be a string")
+	}
+	if body.User.null {
+		d.noted.add("/user", "required", "can't be removed")
+	}
+	if body.Responses.null {
+		d.noted.add("/responses", "required", "can't be removed; remove its fields")
+	}
+	user := &body.User.value
+	for to, from := range map[**string]*member[text]{
+		&patch.Status: &body.Status, &patch.Email: &user.Email, &patch.FirstName: &user.FirstName, &patch.LastName: &user.LastName,
+	} {
+		if from.there {
+			*to = (*string)(&from.value)
 		}
 	}
-	return patch, d.close()
+	patch.Answers = d.answers(&body.Responses.value)
+	return patch, nil
 }
 
-func (d *decoder) patchMember(patch *formsvc.ResponsePatch) {
-	switch string(d.name) {
-	case "status":
-		if s, ok := d.string(); ok {
-			patch.Status = &s
-		}
-	case "user":
-		d.patchUser(patch)
-	case "responses":
-		patch.Answers = d.patchAnswers()
-	case "uuid", "reference", "createdAt", "updatedAt", "campaignUuid", "completedAt":
-		d.skip()
-	default:
-		d.unknown()
+// answers returns the answers, and notes those without a value.
+func (d *decoder) answers(a *answersBody) []formsvc.AnswerPatch {
+	for _, pointer := range a.incomplete {
+		d.noted.add(pointer, "required", "is required")
 	}
-}
-
-func (d *decoder) patchUser(patch *formsvc.ResponsePatch) {
-	if d.null() {
-		d.note("required", "can't be removed")
-		return
-	}
-	if !d.object() {
-		return
-	}
-	for d.member() {
-		switch string(d.name) {
-		case "email":
-			patch.Email = d.patchString()
-		case "firstName":
-			patch.FirstName = d.patchString()
-		case "lastName":
-			patch.LastName = d.patchString()
-		default:
-			d.unknown()
-		}
-	}
-}
-
-// patchString reads a string. It returns "" for null, which removes the field; the service decides whether the field
-// may be empty.
-func (d *decoder) patchString() *string {
-	s := ""
-	if !d.null() {
-		s, _ = d.string()
-	}
-	return &s
-}
-
-func (d *decoder) patchAnswers() []formsvc.AnswerPatch {
-	if d.null() {
-		d.note("required", "can't be removed; remove its fields")
-		return nil
-	}
-	if !d.object() {
-		return nil
-	}
-	var list []formsvc.AnswerPatch
-	var values []string
-	for d.member() {
-		if len(list) == maxMembers {
-			d.overflow()
-			break
-		}
-		a := formsvc.AnswerPatch{Answer: formsvc.Answer{Name: d.strings.string(d.name)}}
-		if a.Remove = d.json.PeekKind() == jsontext.KindNull; a.Remove {
-			d.skip()
-		} else {
-			a.Value, values = d.answer(values)
-		}
-		list = append(list, a)
-	}
-	return list
+	return a.list
 }
 
 // commentInput decodes a comment. The author isn't part of the input.
-func (d *decoder) commentInput() (in formsvc.CommentInput, err error) {
-	if !d.open() {
-		return in, d.close()
+func (d *decoder) commentInput() (formsvc.CommentInput, error) {
+	var body struct {
+		Body member[text] `json:"body"`
 	}
-	body := false
-	for d.member() {
-		if string(d.name) != "body" {
-			d.unknown()
-			continue
-		}
-		body = true
-		in.Body, _ = d.string()
+	err := d.decode(&body)
+	switch {
+	case err != nil:
+	case body.Body.null:
+		err = unfit("/body", "invalid_type", "must be a string")
+	case !body.Body.there:
+		d.noted.add("/body", "required", "is required")
 	}
-	d.require(body, "/body")
-	return in, d.close()
+	return formsvc.CommentInput{Body: string(body.Body.value)}, err
 }
 
 // signatureInput decodes a signature.
-func (d *decoder) signatureInput() (in formsvc.SignatureInput, err error) {
-	if !d.open() {
-		return in, d.close()
+func (d *decoder) signatureInput() (formsvc.SignatureInput, error) {
+	var body struct {
+		Signer   member[userBody] `json:"signer"`
+		FileID   identifier       `json:"fileUuid"`
+		Provider optional         `json:"provider"`
+		SignedAt timestamp        `json:"signedAt"`
 	}
-	signer := false
-	for d.member() {
-		switch string(d.name) {
-		case "signer":
-			signer = true
-			d.user(&in.Signer)
-		case "fileUuid":
-			in.FileID = d.optionalID()
-		case "provider":
-			in.Provider = d.optionalString()
-		case "signedAt":
-			in.SignedAt = d.optionalTime()
-		default:
-			d.unknown()
-		}
+	err := d.decode(&body)
+	switch {
+	case err != nil:
+	case body.Signer.null:
+		err = unfit("/signer", "invalid_type", "must be an object")
+	case !body.Signer.there:
+		d.noted.add("/signer", "required", "is required")
 	}
-	d.require(signer, "/signer")
-	return in, d.close()
+	return formsvc.SignatureInput{
+		Signer: body.Signer.value.user(), FileID: formsvc.ID(body.FileID), Provider: string(body.Provider), SignedAt: body.SignedAt.Time,
+	}, err
 }

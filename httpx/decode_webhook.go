@@ -6,81 +6,84 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// webhookInput decodes the body of a POST, or of a PUT when replace is true.
-func (d *decoder) webhookInput(replace bool) (in formsvc.WebhookInput, err error) {
-	if d.open() {
-		for d.member() {
-			d.webhookMember(&in, replace)
-		}
-	}
-	return in, d.close()
+type webhookBody struct {
+	URL        text        `json:"url"`
+	Events     array[text] `json:"events"`
+	CampaignID identifier  `json:"campaignUuid"`
+	Secret     *text       `json:"secret"`
+	Headers    headersBody `json:"headers"`
+	Disabled   bool        `json:"disabled"`
 }
 
-func (d *decoder) webhookMember(in *formsvc.WebhookInput, replace bool) {
-	switch string(d.name) {
-	case "url":
-		in.URL, _ = d.string()
-	case "events":
-		for _, s := range d.stringList() {
-			in.Events = append(in.Events, formsvc.EventType(s))
-		}
-	case "campaignUuid":
-		in.CampaignID = d.optionalID()
-	case "secret":
-		in.Secret = d.secret()
-	case "headers":
-		in.Headers = d.headers()
-	case "disabled":
-		in.Disabled = d.optionalBool()
-	case "uuid", "previousSecretExpiresAt", "warnings", "createdAt", "updatedAt":
-		if replace {
-			d.skip()
-			return
-		}
-		d.unknown()
-	default:
-		d.unknown()
-	}
+// A webhookReplacement may also have what the server sets, as in its reply.
+type webhookReplacement struct {
+	webhookBody `json:",inline"`
+
+	UUID      ignored `json:"uuid"`
+	Expires   ignored `json:"previousSecretExpiresAt"`
+	Warnings  ignored `json:"warnings"`
+	CreatedAt ignored `json:"createdAt"`
+	UpdatedAt ignored `json:"updatedAt"`
 }
 
-// secret reads a secret; null means absent. It refuses an empty secret: it would mean absent too, and the client would
-// expect signatures with a secret that isn't in use.
-func (d *decoder) secret() string {
-	if d.null() {
-		return ""
-	}
-	s, ok := d.string()
-	if ok && s == "" {
-		d.note("out_of_range", "must have between 1 and 256 bytes")
-	}
-	return s
-}
+// headersBody is an object of strings, in which null keeps the value that the webhook has; null for the object means absent.
+// It is sorted, since fields of an object have no order.
+type headersBody []formsvc.HeaderInput
 
-// headers reads an object of strings, in which null keeps the value that the webhook has. It sorts them, since fields
-// of an object have no order.
-func (d *decoder) headers() []formsvc.HeaderInput {
-	if d.null() || !d.object() {
+func (l *headersBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if null(dec) {
 		return nil
 	}
-	var list []formsvc.HeaderInput
-	for n := 0; d.member(); n++ {
-		if n == maxMembers {
-			d.overflow()
-			break
+	err := members(dec, "must be an object", func(name string) (err error) {
+		if len(*l) == maxMembers {
+			return tooMany(dec)
 		}
-		h := formsvc.HeaderInput{Name: d.strings.string(d.name)}
-		if h.Keep = d.null(); !h.Keep {
-			h.Value, _ = d.string()
+		h := formsvc.HeaderInput{Name: name}
+		if h.Keep = null(dec); !h.Keep {
+			h.Value, err = readText(dec)
 		}
-		list = append(list, h)
-	}
-	slices.SortStableFunc(list, func(a, b formsvc.HeaderInput) int {
+		*l = append(*l, h)
+		return err
+	})
+	slices.SortStableFunc(*l, func(a, b formsvc.HeaderInput) int {
 		return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 	})
-	return list
+	return err
+}
+
+// webhookInput decodes the body of a POST, or of a PUT when replace is true.
+func (d *decoder) webhookInput(replace bool) (formsvc.WebhookInput, error) {
+	var body webhookReplacement
+	var err error
+	if replace {
+		err = d.decode(&body)
+	} else {
+		err = d.decode(&body.webhookBody)
+	}
+	in := formsvc.WebhookInput{
+		URL: string(body.URL), CampaignID: formsvc.ID(body.CampaignID), Secret: d.secret(body.Secret), Headers: body.Headers, Disabled: body.Disabled,
+	}
+	for _, e := range body.Events {
+		in.Events = append(in.Events, formsvc.EventType(e))
+	}
+	return in, err
+}
+
+// secret returns a secret; nil means absent. It notes an empty one: that would mean absent too, and the client would expect
+// signatures with a secret that isn't in use.
+func (d *decoder) secret(s *text) string {
+	if s == nil {
+		return ""
+	}
+	if *s == "" {
+		d.noted.add("/secret", "out_of_range", "must have between 1 and 256 bytes")
+	}
+	return string(*s)
 }
 
 // nothing decodes an empty object or an absent body.
@@ -88,12 +91,7 @@ func (d *decoder) nothing() error {
 	if d.none() {
 		return nil
 	}
-	if d.open() {
-		for d.member() {
-			d.unknown()
-		}
-	}
-	return d.close()
+	return d.decode(new(struct{}))
 }
 
 // rotation decodes the body of a rotation, which may be absent.
@@ -102,37 +100,30 @@ func (d *decoder) rotation() (formsvc.Rotation, error) {
 	if d.none() {
 		return r, nil
 	}
-	if d.open() {
-		for d.member() {
-			switch string(d.name) {
-			case "secret":
-				r.Secret = d.secret()
-			case "gracePeriodSeconds":
-				if !d.null() {
-					r.Grace = time.Duration(d.optionalInt()) * time.Second
-				}
-			default:
-				d.unknown()
-			}
-		}
+	var body struct {
+		Secret *text  `json:"secret"`
+		Grace  *int32 `json:"gracePeriodSeconds"`
 	}
-	return r, d.close()
+	err := d.decode(&body)
+	r.Secret = d.secret(body.Secret)
+	if body.Grace != nil {
+		r.Grace = time.Duration(*body.Grace) * time.Second
+	}
+	return r, err
 }
 
 // since decodes the body of a redelivery.
-func (d *decoder) since() (t time.Time, err error) {
-	if !d.open() {
-		return t, d.close()
+func (d *decoder) since() (time.Time, error) {
+	var body struct {
+		Since member[timestamp] `json:"since"`
 	}
-	there := false
-	for d.member() {
-		if string(d.name) != "since" {
-			d.unknown()
-			continue
-		}
-		there = true
-		t = d.time()
+	switch err := d.decode(&body); {
+	case err != nil:
+		return time.Time{}, err
+	case body.Since.null:
+		return time.Time{}, unfit("/since", "invalid_type", "must be a string")
+	case !body.Since.there:
+		return time.Time{}, &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/since", Code: "required", Detail: "is required"}}}
 	}
-	d.require(there, "/since")
-	return t, d.close()
+	return body.Since.value.Time, nil
 }

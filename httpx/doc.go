@@ -22,9 +22,9 @@
 //
 // # Limits
 //
-// Memory stays flat, whatever clients send and however slowly. [Options.MaxBody] and [Options.MaxBodies] limit JSON
-// bodies, [Options.MaxTransfers] limits files and exports, and [Options.MaxRequests] limits concurrent requests. The
-// server in front should limit its connections, since each takes memory.
+// Memory stays flat, whatever clients send and however slowly. [Options.MaxMemory] limits JSON bodies, and
+// [Options.MaxRequests] concurrent requests, files and exports. The server in front should limit its connections, since
+// each takes memory.
 //
 // Package [github.com/formsvc/toolkit/httpx/settings] has web pages to manage keys and webhooks.
 package httpx

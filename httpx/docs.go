@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/swaggest/swgui/v5/static"
@@ -62,7 +63,7 @@ func (h *Handler) getDocsFile(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	switch strings.TrimPrefix(c.r.URL.Path, docsPath+"/") {
+	switch c.r.PathValue("name") {
 	case "":
 		return c.sendToDocs()
 	case "docs.css":
@@ -193,4 +194,16 @@ func takesGzip(lists []string) bool {
 		}
 	}
 	return takes
+}
+
+// weight returns the parameter q of an element of Accept or Accept-Encoding, or 1 without one.
+func weight(parameters string) float64 {
+	for parameter := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			q, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // an invalid number counts as 0
+			return q
+		}
+	}
+	return 1
 }

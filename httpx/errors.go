@@ -34,7 +34,7 @@ type problem struct {
 	allowed    []string             // the statuses that may follow
 	allow      string               // the header Allow
 	retryAfter string               // the header Retry-After with 429, in seconds
-	hangUp     bool                 // whether the connection must be closed
+	hangUp     bool                 // whether an HTTP/1 connection must be closed
 	passing    bool                 // whether the same request may succeed soon
 	told       bool                 // whether it is logged already
 	cause      error                // not shown to clients
@@ -208,7 +208,7 @@ func (c *call) sendProblem(p *problem) {
 	if p.passing {
 		header["Retry-After"] = []string{retryAfter}
 	}
-	if p.hangUp {
+	if p.hangUp && c.r.ProtoMajor == 1 { // HTTP/2 resets the stream; closing would end the client's other requests, too
 		header["Connection"] = []string{"close"}
 	}
 	c.out = p.append(c.out[:0], c.requestID)

@@ -17,13 +17,11 @@ func Example() {
 	ctx := context.Background()
 	svc, err := formsvc.New(memory.New(), nil) // use sqlite or postgres in a program
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	api, err := httpx.New(svc, nil)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/forms/", http.StripPrefix("/forms", api))
@@ -34,20 +32,17 @@ func Example() {
 		Name: "website", Permissions: []formsvc.Permission{formsvc.CampaignsWrite},
 	})
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/forms/v1/campaigns", strings.NewReader(`{"title":"Summer grant"}`))
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	defer answer.Body.Close()
 	fmt.Println(answer.Status, strings.HasPrefix(answer.Header.Get("Location"), "/forms/v1/campaigns/"))
@@ -58,8 +53,7 @@ func Example() {
 func ExampleOptions() {
 	svc, err := formsvc.New(memory.New(), nil)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	api, err := httpx.New(svc, &httpx.Options{
 		Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
@@ -72,8 +66,7 @@ func ExampleOptions() {
 		},
 	})
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 	recorder := httptest.NewRecorder()
 	api.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/v1/me", http.NoBody))

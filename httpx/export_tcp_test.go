@@ -20,23 +20,6 @@ func (w *world) fill(campaign string, n, bytes int) {
 	}
 }
 
-// fetch gets a path from a server and returns what arrived.
-func (w *world) fetch(server *httptest.Server, path string) (status int, body string, err error) {
-	w.tb.Helper()
-	r, err := http.NewRequestWithContext(w.tb.Context(), http.MethodGet, server.URL+path, nil)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+w.mine.key)
-	response, err := server.Client().Do(r)
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	all, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(all), err
-}
-
 // A failure before the first byte gets a problem document, and one after it cuts the connection: an incomplete reply
 // never looks complete.
 func TestExportsThatFail(t *testing.T) {
@@ -49,7 +32,7 @@ func TestExportsThatFail(t *testing.T) {
 			path := campaign + "/responses" + kind
 			pages := 0
 			w.store.pages = func() error { pages++; return nil }
-			status, whole, err := w.fetch(server, path)
+			status, whole, err := w.over(server, "GET", path, nil)
 			if status != 200 || err != nil || pages < 3 {
 				t.Fatalf("%s: %d, %v after %d pages", kind, status, err, pages)
 			}
@@ -62,7 +45,7 @@ func TestExportsThatFail(t *testing.T) {
 					}
 					return nil
 				}
-				status, body, err := w.fetch(server, path)
+				status, body, err := w.over(server, "GET", path, nil)
 				switch {
 				case status == 503 && strings.Contains(body, `"unavailable"`) && err == nil:
 				case status == 200 && errors.Is(err, io.ErrUnexpectedEOF) && len(body) < len(whole) && strings.HasPrefix(whole, body):
@@ -91,7 +74,7 @@ func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
 	path := campaign + "/responses.csv"
 	pages := 0
 	w.store.pages = func() error { pages++; return nil }
-	if status, _, err := w.fetch(server, path); status != 200 || err != nil {
+	if status, _, err := w.over(server, "GET", path, nil); status != 200 || err != nil {
 		t.Fatalf("%d, %v", status, err)
 	}
 	again := func(uuid, name string) (int, string, error) {
@@ -103,7 +86,7 @@ func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
 			}
 			return nil
 		}
-		return w.fetch(server, path)
+		return w.over(server, "GET", path, nil)
 	}
 	if status, body, err := again(newest, "early"); status != 503 || err != nil || !strings.Contains(body, `"unavailable"`) {
 		t.Errorf("before the first byte: %d, %v, %s", status, err, body)
@@ -112,7 +95,29 @@ func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
 		t.Errorf("after it: %d, %v, %d bytes", status, err, len(body))
 	}
 	w.store.pages = nil
-	if status, body, err := w.fetch(server, path); status != 200 || err != nil || !strings.HasPrefix(body, tableHeader+",early,late,text\r\n") {
+	if status, body, err := w.over(server, "GET", path, nil); status != 200 || err != nil || !strings.HasPrefix(body, tableHeader+",early,late,text\r\n") {
 		t.Errorf("the next: %d, %v", status, err)
 	}
+}
+
+// over sends a request to a server and returns what arrived.
+func (w *world) over(
+	server *httptest.Server, method, path string, body io.Reader, edits ...func(*http.Request),
+) (status int, got string, err error) {
+	w.tb.Helper()
+	r, err := http.NewRequestWithContext(w.tb.Context(), method, server.URL+path, body)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.mine.key)
+	for _, edit := range edits {
+		edit(r)
+	}
+	response, err := server.Client().Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	all, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(all), err
 }

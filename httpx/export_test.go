@@ -5,18 +5,21 @@ import "time"
 // FailureBurst is how often authentication may fail at once before it is limited.
 const FailureBurst = failureBurst
 
+// Limits are all limits of concurrent work, most of which are derived from Options.
+type Limits = limits
+
+// SetLimits changes some of them.
+func (h *Handler) SetLimits(change func(*Limits)) {
+	l := h.limits
+	change(&l)
+	h.bound(l)
+}
+
 // SetNow sets the clock of the limiters.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 
 // SetGrace sets how long clients that send or take files may pause.
 func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
-
-// Remembered returns the number of remembered addresses with failures.
-func (h *Handler) Remembered() int {
-	h.failures.mu.Lock()
-	defer h.failures.mu.Unlock()
-	return len(h.failures.young) + len(h.failures.old)
-}
 
 // Waiting returns how many requests wait for a slot.
 func (h *Handler) Waiting() int {

@@ -8,14 +8,12 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A faultyStore fails or panics on demand. With err set, every write fails, and reads of one response, one webhook and the store's
-// identity.
+// A faultyStore fails or panics on demand. With err set, reads and writes of one response or webhook fail, and reads of the store's identity.
 type faultyStore struct {
 	formsvc.Store
 	err   error
@@ -65,20 +63,6 @@ func (s *faultyStore) Identity(ctx context.Context) (formsvc.ID, error) {
 	return try(s, func() (formsvc.ID, error) { return s.Store.Identity(ctx) })
 }
 
-func (s *faultyStore) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (page formsvc.Page[formsvc.Campaign], err error) {
-	if err = s.watched(ctx); err != nil {
-		return page, err
-	}
-	return s.Store.Campaigns(ctx, q)
-}
-
-func (s *faultyStore) Events(ctx context.Context, q formsvc.EventQuery) (page formsvc.EventPage, err error) {
-	if err = s.watched(ctx); err != nil {
-		return page, err
-	}
-	return s.Store.Events(ctx, q)
-}
-
 func (s *faultyStore) Response(ctx context.Context, key formsvc.ResponseKey) (r formsvc.Response, err error) {
 	if hold := s.hold.Swap(nil); hold != nil {
 		(*hold)()
@@ -105,17 +89,6 @@ func (s *faultyStore) Webhook(ctx context.Context, key formsvc.WebhookKey) (form
 	return try(s, func() (formsvc.Webhook, error) { return s.Store.Webhook(ctx, key) })
 }
 
-func (s *faultyStore) CreateCampaign(ctx context.Context, c formsvc.Campaign, change formsvc.Change) error {
-	if err := s.fail(); err != nil {
-		return err
-	}
-	return s.Store.CreateCampaign(ctx, c, change)
-}
-
-func (s *faultyStore) UpdateCampaign(ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error) (formsvc.Campaign, error) {
-	return try(s, func() (formsvc.Campaign, error) { return s.Store.UpdateCampaign(ctx, key, decide) })
-}
-
 func (s *faultyStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, change formsvc.Change) error {
 	if err := errors.Join(s.watched(ctx), s.fail()); err != nil {
 		return err
@@ -132,25 +105,6 @@ func (s *faultyStore) UpdateResponse(
 	return try(s, func() (formsvc.Response, error) { return s.Store.UpdateResponse(ctx, key, decide) })
 }
 
-func (s *faultyStore) DeleteResponse(
-	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
-) ([]formsvc.ID, error) {
-	return try(s, func() ([]formsvc.ID, error) { return s.Store.DeleteResponse(ctx, key, decide) })
-}
-
-func (s *faultyStore) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {
-	if err := s.fail(); err != nil {
-		return err
-	}
-	return s.Store.CreateComment(ctx, c, change)
-}
-
-func (s *faultyStore) CreateSignature(
-	ctx context.Context, g formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
-) (formsvc.Signature, error) {
-	return try(s, func() (formsvc.Signature, error) { return s.Store.CreateSignature(ctx, g, decide) })
-}
-
 func (s *faultyStore) CreateWebhook(
 	ctx context.Context, hook formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
 ) (formsvc.Webhook, bool, error) {
@@ -164,23 +118,6 @@ func (s *faultyStore) UpdateWebhook(
 	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	return try(s, func() (formsvc.Webhook, error) { return s.Store.UpdateWebhook(ctx, key, decide) })
-}
-
-func (s *faultyStore) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
-	if err := s.fail(); err != nil {
-		return err
-	}
-	return s.Store.DeleteWebhook(ctx, key, change)
-}
-
-func (s *faultyStore) Redeliver(
-	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
-) (formsvc.Delivery, error) {
-	return try(s, func() (formsvc.Delivery, error) { return s.Store.Redeliver(ctx, key, at, decide) })
-}
-
-func (s *faultyStore) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error)) (int, error) {
-	return try(s, func() (int, error) { return s.Store.RedeliverFailed(ctx, q, decide) })
 }
 
 // faultyBlobs fails or returns wrong bytes on demand. Set its fields while no request is in progress.

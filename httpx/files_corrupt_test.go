@@ -3,8 +3,6 @@ package httpx_test
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -30,7 +28,7 @@ func TestDamagedFilesAreNotServed(t *testing.T) {
 			} {
 				what := fmt.Sprintf("%v, %s", row, ranges)
 				w.blobs.damage(row.flip, row.short)
-				status, body, err := w.get(server.URL+path, ranges)
+				status, body, err := w.over(server, "GET", path, nil, header("Range", ranges))
 				if err != nil {
 					cut++
 					continue
@@ -43,7 +41,7 @@ func TestDamagedFilesAreNotServed(t *testing.T) {
 					continue
 				}
 				w.blobs.damage(0, 0)
-				if good, want, err := w.get(server.URL+path, ranges); err != nil || status != good || !sameParts(body, want) {
+				if good, want, err := w.over(server, "GET", path, nil, header("Range", ranges)); err != nil || status != good || !sameParts(body, want) {
 					t.Errorf("%s: wrong bytes with a clean end", what)
 				}
 			}
@@ -56,25 +54,6 @@ func TestDamagedFilesAreNotServed(t *testing.T) {
 	if cut == 0 || told == 0 {
 		t.Errorf("%d cut, %d told", cut, told)
 	}
-}
-
-// get downloads over TCP.
-func (w *world) get(url, ranges string) (status int, body string, err error) {
-	r, err := http.NewRequestWithContext(w.tb.Context(), "GET", url, nil)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+w.mine.key)
-	if ranges != "" {
-		r.Header.Set("Range", ranges)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(text), err
 }
 
 // sameParts compares two bodies; boundaries of multipart bodies may differ.

@@ -11,19 +11,16 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/formsvc/toolkit/httpx"
 )
 
 // patience ends tests that hang.
 const patience = 2 * time.Minute
-
-// grace sets how long clients may pause.
-func (w *world) grace(d time.Duration) {
-	w.tb.Helper()
-	w.bare.SetGrace(d)
-}
 
 // head returns the header of an upload up to its framing.
 func (w *world) head(path string, lines ...string) string {
@@ -58,40 +55,16 @@ func TestCutUploadLeavesNothing(t *testing.T) {
 		}
 		for _, at := range places {
 			request := row.head + "\r\n" + row.body[:at]
-			answer := exchange(t, server.Listener.Addr().String(), request, true)
+			answer := exchange(t, server, request, true)
 			if !strings.HasPrefix(answer, "HTTP/1.1 400") || !strings.Contains(answer, "body_incomplete") ||
 				!strings.Contains(answer, "Connection: close") {
 				t.Errorf("%s cut at %d: %s", row.what, at, answer)
 			}
-			leave(t, server.Listener.Addr().String(), request)
+			_ = dial(t, server, request).Close()
 		}
 	}
 	server.Close() // waits for all requests
 	w.isEmpty(list)
-}
-
-// leave sends the bytes and closes the connection.
-func leave(t *testing.T, address, request string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.WriteString(conn, request)
-	_ = conn.Close()
-}
-
-func dial(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
-	t.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	return conn, bufio.NewReader(conn)
 }
 
 // One connection serves all requests. No deadline of one request affects the next, however long the pause.
@@ -100,7 +73,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		t.Run(timeout.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil)
-				w.grace(time.Second)
+				w.bare.SetGrace(time.Second)
 				server := httptest.NewUnstartedServer(w.api)
 				server.Config.ReadTimeout, server.Config.WriteTimeout, server.Config.IdleTimeout = timeout, timeout, patience
 				inside := overPipes(server)
@@ -116,39 +89,29 @@ func TestConnectionsAreReused(t *testing.T) {
 func (w *world) useAgain(server *httptest.Server) {
 	w.tb.Helper()
 	fresh := 0
-	ctx := httptrace.WithClientTrace(w.tb.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		if !info.Reused {
-			fresh++
-		}
-	}})
-	list, content := w.uploads(), noise(maxFile)
-	send := func(method, path, body string, status int, edits ...func(*http.Request)) *http.Response {
-		w.tb.Helper()
-		r, err := http.NewRequestWithContext(ctx, method, server.URL+path, strings.NewReader(body))
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+w.mine.key)
-		for _, edit := range edits {
-			edit(r)
-		}
-		response, err := server.Client().Do(r)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		got, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil || response.StatusCode != status || method == "GET" && status == 200 && string(got) != content {
-			w.tb.Fatalf("%s %s: %d, %v, %d bytes", method, path, response.StatusCode, err, len(got))
-		}
-		return response
+	traced := func(r *http.Request) {
+		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+			if !info.Reused {
+				fresh++
+			}
+		}}))
 	}
-	file := send("POST", list, content, 201, named("attachment")).Header.Get("Location")
+	content, list := noise(maxFile), w.uploads()
+	file := w.upload(content)
+	send := func(method, path, body string, status int, edit func(*http.Request)) {
+		w.tb.Helper()
+		got, text, err := w.over(server, method, path, strings.NewReader(body), traced, edit)
+		if err != nil || got != status || method == "GET" && status == 200 && text != content {
+			w.tb.Fatalf("%s %s: %d, %v, %d bytes", method, path, got, err, len(text))
+		}
+	}
+	plainly := without("X")
+	send("POST", list, content, 201, named("attachment"))
 	send("POST", list, "", 201, named("attachment"))
 	send("POST", list, formOf(filePart(content))+"epilogue", 201, asForm)
 	time.Sleep(1500 * time.Millisecond) // longer than every deadline
-	send("GET", file, "", 200)
-	send("HEAD", file, "", 200)
+	send("GET", file, "", 200, plainly)
+	send("HEAD", file, "", 200, plainly)
 	send("GET", file, "", 304, header("If-None-Match", "*"))
 	send("GET", file, "", 416, header("Range", "bytes=-0"))
 	send("GET", file, "", 206, header("Range", "bytes=0-0,5-6"))
@@ -168,7 +131,7 @@ func TestSteadyClientsMayExceedTimeouts(t *testing.T) {
 		t.Run(row.protocol, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil)
-				w.grace(10 * time.Second)
+				w.bare.SetGrace(10 * time.Second)
 				server := httptest.NewUnstartedServer(w.api)
 				server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
 				server.EnableHTTP2 = row.http2
@@ -195,24 +158,8 @@ func (w *world) steady(server *httptest.Server, http2 bool) {
 		}
 		_ = in.Close()
 	}()
-	do := func(method, path string, body io.Reader, edit func(*http.Request)) *http.Response {
-		w.tb.Helper()
-		r, err := http.NewRequestWithContext(w.tb.Context(), method, server.URL+path, body)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+w.mine.key)
-		edit(r)
-		response, err := server.Client().Do(r)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		return response
-	}
-	response := do("POST", list, form, asForm)
-	_ = response.Body.Close()
-	if response.StatusCode != 201 {
-		w.tb.Errorf("upload: %d", response.StatusCode)
+	if status, _, err := w.over(server, "POST", list, form, asForm); status != 201 {
+		w.tb.Errorf("upload: %d, %v", status, err)
 	}
 
 	campaign := w.campaign(plainCampaign)
@@ -227,9 +174,11 @@ func (w *world) steady(server *httptest.Server, http2 bool) {
 			time.Sleep(100 * time.Millisecond)
 			return nil
 		}
-		response = do("GET", path, nil, func(*http.Request) {})
+		response, err := server.Client().Do(w.request("GET", server.URL+path, "", func(r *http.Request) { r.RequestURI = "" }))
+		if err != nil {
+			w.tb.Fatal(err)
+		}
 		var got bytes.Buffer
-		var err error
 		for buffer := make([]byte, 32<<10); err == nil; time.Sleep(pause) {
 			var n int
 			n, err = io.ReadFull(response.Body, buffer)
@@ -246,7 +195,7 @@ func (w *world) steady(server *httptest.Server, http2 bool) {
 func TestSlowStorageDoesNotTimeOutUploads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.grace(50 * time.Millisecond)
+		w.bare.SetGrace(50 * time.Millisecond)
 		list := w.uploads()
 		w.blobs.stored = func(ctx context.Context) error {
 			time.Sleep(300 * time.Millisecond) // longer than every deadline
@@ -271,3 +220,129 @@ func TestSlowStorageDoesNotTimeOutUploads(t *testing.T) {
 		}
 	})
 }
+
+// dial connects to a server and sends the beginning of a request.
+func dial(t *testing.T, server *httptest.Server, request string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, request) // the server may have replied and left
+	return conn
+}
+
+// exchange sends the bytes, closes its side if end is true, and returns the reply.
+func exchange(t *testing.T, server *httptest.Server, request string, end bool) string {
+	t.Helper()
+	conn := dial(t, server, request)
+	if c, ok := conn.(*net.TCPConn); ok && end {
+		_ = c.CloseWrite()
+	}
+	answer, _ := io.ReadAll(conn)
+	_ = conn.Close()
+	return string(answer)
+}
+
+// Transfers beyond the limit are refused and leave nothing behind; others succeed.
+func TestMaxTransfers(t *testing.T) {
+	w := newWorld(t, nil)
+	w.bare.SetLimits(func(l *httpx.Limits) { l.Transfers = 1 })
+	location := w.upload("first")
+	list := w.uploads()
+	during := 0
+	w.blobs.stored = func(context.Context) error {
+		w.blobs.stored = nil
+		during++
+		w.do("POST", list, formOf(filePart("third")), asForm).is(503, "too_many_transfers").wantHeader("Retry-After", "1")
+		w.do("GET", location, "").is(503, "too_many_transfers")
+		w.do("GET", list, "").is(200, "")
+		return nil
+	}
+	w.do("POST", list, formOf(filePart("second")), asForm).is(201, "")
+	if got := w.do("GET", location, "").is(200, "").body; got != "first" || during != 1 {
+		t.Errorf("afterwards %q; %d uploads were watched", got, during)
+	}
+	if n := w.total(list); n != 1 || w.blobCount() != 2 {
+		t.Errorf("%d files, %d blobs", n, w.blobCount())
+	}
+	// Failed transfers free their slot too.
+	for range 3 {
+		w.do("POST", list, "x", asForm).is(400, "multipart_incomplete")
+	}
+	w.upload("last")
+}
+
+// An upload holds a slot for requests while it looks up its response, which may have megabytes.
+func TestUploadLooksUpItsResponseInASlot(t *testing.T) {
+	w := newWorld(t, nil)
+	w.oneSlot()
+	list, looked := w.uploads(), false
+	w.store.hold.Store(new(func() {
+		looked = true
+		w.do("GET", strings.TrimSuffix(list, "/files"), "").is(503, "unavailable")
+	}))
+	w.do("POST", list, "x").is(201, "")
+	if !looked {
+		t.Error("no response was looked up")
+	}
+}
+
+// A pipes is a listener whose connections stay in the process. With it a server can run in a bubble of
+// testing/synctest, where time passes only while all goroutines wait: no deadline is missed because the machine is
+// busy.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// overPipes makes a server listen on pipes. Call it before the server is started.
+func overPipes(server *httptest.Server) *pipes {
+	_ = server.Listener.Close()
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server.Listener = p
+	return p
+}
+
+// use makes the client of a started server connect through the pipes.
+func (p *pipes) use(server *httptest.Server) *http.Transport {
+	transport := server.Client().Transport.(*http.Transport)
+	transport.DialContext = p.dial
+	return transport
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	server, client := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

@@ -60,39 +60,6 @@ func withBody(body []byte) func(*http.Request) {
 	}
 }
 
-// The headers of an upload: the reply is 201 or reports an error in them.
-func FuzzUploadHeaders(f *testing.F) {
-	for _, row := range [][3]string{
-		{"attachment; filename=a.txt", "text/plain", sha256Digest("content")},
-		{`attachment; filename="a\"b"; filename*=UTF-8''%41`, "multipart/form-data; boundary=x", "sha-512=:AAAA:"},
-		{"inline", "", "md5=:AAAA:, sha-256=:" + strings.Repeat("A", 43) + "=:"},
-		{"attachment; filename*0=a; filename*1*=%41", "Text/HTML; charset=\"x\"", "a,b"},
-		{"attachment; filename*=ISO-8859-1'en'%A3", "a/b;c=d;c=e", "sha-256"},
-	} {
-		f.Add(row[0], row[1], row[2])
-	}
-	w := newWorld(f, nil)
-	list := w.uploads()
-	f.Fuzz(func(t *testing.T, disposition, contentType, digest string) {
-		w.tb = t
-		a := w.do("POST", list, "content", named(disposition), header("Content-Type", contentType), header("Content-Digest", digest))
-		switch a.status {
-		case 201:
-			got := w.do("GET", a.header.Get("Location"), "").is(200, "")
-			shown := got.header.Get("Content-Disposition")
-			if kind, params, err := mime.ParseMediaType(shown); err != nil || kind != "attachment" || params["filename"] != a.text("name") {
-				t.Fatalf("%q: %s: %v", disposition, shown, err)
-			}
-			if strings.Contains(got.header.Get("Content-Type"), "html") || got.body != "content" {
-				t.Fatalf("%q: %v", contentType, got.header)
-			}
-		case 400, 415:
-		default:
-			t.Fatalf("%d: %s", a.status, a.body)
-		}
-	})
-}
-
 // For any ranges, the body is what the headers say.
 func FuzzRange(f *testing.F) {
 	for _, row := range [][2]string{

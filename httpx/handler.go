@@ -18,14 +18,13 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultMaxBody      = 4 << 20          // of MaxBody: 4 MiB
-	DefaultMaxTransfers = 512              // of MaxTransfers
-	DefaultMaxRequests  = 256              // of MaxRequests
-	DefaultMaxWaiting   = 10_000           // of MaxWaiting
-	DefaultMaxWait      = time.Second      // of MaxWait
-	DefaultMaxBodies    = 128 << 20        // of MaxBodies: 128 MiB
-	DefaultTimeout      = 30 * time.Second // of Timeout
+	DefaultMaxRequests = 256              // of MaxRequests
+	DefaultMaxMemory   = 128 << 20        // of MaxMemory: 128 MiB
+	DefaultTimeout     = 30 * time.Second // of Timeout
 )
+
+// MaxBody is the limit of a JSON body in bytes.
+const MaxBody = 4 << 20
 
 // MaxRate is the maximum of [Options.Rate].
 const MaxRate = 1_000_000
@@ -36,15 +35,8 @@ type Options struct {
 	// Location header uses it, and the OpenAPI document names it as the server. It defaults to the path that the client
 	// requested, which is right wherever the Handler is mounted, unless a proxy in front changes paths.
 	BaseURL string
-	// MaxBody is the limit of a JSON body in bytes. Defaults to [DefaultMaxBody].
-	MaxBody int64
-	// MaxTransfers is the limit of concurrent file transfers, in both directions together, and exports, each of which
-	// counts for a 32nd of the limit. A transfer takes up to 0.6 MiB of memory, besides what the blob store uses. An
-	// account gets more only while it has fewer than are free. Beyond the limit, a request fails with 503. Defaults to
-	// [DefaultMaxTransfers].
-	MaxTransfers int
-	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to MaxWait, before its key or
-	// body is read, and then fails with 503 and Retry-After. A refused request has changed nothing and doesn't count
+	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to a second, before its key or
+	// body is read, and then fails with 503 and Retry-After. If 40 times as many wait, it fails at once. A refused request has changed nothing and doesn't count
 	// for the quota. Refusing at once would bring the client's next request at once, and ten refusals cost more than a
 	// request served instead. A waiting request costs no more than an idle connection.
 	//
@@ -54,22 +46,20 @@ type Options struct {
 	// An account gets a slot only while it holds fewer than are free, and of the accounts that wait, the one with the
 	// fewest is next; a request whose key this node doesn't know counts for its address until it does. Lists have slots
 	// of their own, two for each processor and at least four. So have all requests of accounts that had a body of 256 KiB
-	// or more in the last minute: one for each processor and at least two. Defaults to [DefaultMaxRequests].
+	// or more in the last minute: one for each processor and at least two.
+	//
+	// Twice as many file transfers, in both directions together, may run at once, each of which takes up to 0.6 MiB of memory, besides
+	// what the blob store uses. An export counts as a 32nd of them. Defaults to [DefaultMaxRequests].
 	MaxRequests int
-	// MaxWaiting is the limit of requests that wait for a slot, of which an account gets as many as remain for others.
-	// Beyond it a request fails with 503 at once, and its connection is closed. Defaults to [DefaultMaxWaiting].
-	MaxWaiting int
-	// MaxWait is how long a request may wait for a slot before it fails with 503. Defaults to [DefaultMaxWait].
-	MaxWait time.Duration
 	// Timeout is how long the server may work on a request before it fails with 503: since it began, and again since its body was
 	// read. It doesn't limit uploads, downloads and exports. A write that has begun to commit is not ended. Negative means no limit.
 	// Defaults to [DefaultTimeout].
 	Timeout time.Duration
-	// MaxBodies is the limit of all JSON bodies held at once in bytes, without the first 16 KiB of each: those of
-	// requests, and those of replies until the client has read them. It is at least twice MaxBody. An account gets more
+	// MaxMemory is the limit of all JSON bodies held at once in bytes, without the first 16 KiB of each: those of
+	// requests, and those of replies until the client has read them. It is at least 8 MiB. An account gets more
 	// only while it holds less than is free. Decoded bodies take a few times as much memory. Beyond the limit, a request
-	// fails with 503, but not one whose change is made. Defaults to [DefaultMaxBodies].
-	MaxBodies int64
+	// fails with 503, but not one whose change is made. Defaults to [DefaultMaxMemory].
+	MaxMemory int64
 	// Authenticate returns the principal of a request that carries a login of the host application. For a request
 	// without that login it returns [formsvc.ErrUnauthenticated]. Then the API key in the Authorization header decides,
 	// so that keys work beside the login. A request without a valid key gets 401. The Handler doesn't change the
@@ -81,12 +71,10 @@ type Options struct {
 	// can fail as often as it likes. Defaults to the host of RemoteAddr.
 	ClientAddress func(*http.Request) string
 	// Rate is the limit of requests per second for a key, or for a user without a key, in the long run, from 0 to
-	// [MaxRate]. Beyond it a request gets 429 and doesn't count for the quota. Rate smooths bursts on this Handler
+	// [MaxRate]. A key may send those of a second at
+	// once. Beyond it a request gets 429 and doesn't count for the quota. Rate smooths bursts on this Handler
 	// alone; the hourly limit is the quota of the service. Defaults to no limit.
 	Rate float64
-	// Burst is how many requests a key may send at once under Rate. Defaults to the number that Rate allows in a
-	// second, and at least one.
-	Burst int
 	// Links are shown by GET / after the documentation, in this order: pages that the program serves beside the
 	// Handler, such as those of package [github.com/formsvc/toolkit/httpx/settings]. Defaults to none.
 	Links []Link
@@ -115,7 +103,7 @@ type Options struct {
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
-	maxBody      int64
+	limits       limits
 	timeout      time.Duration
 	authenticate func(*http.Request) (*formsvc.Principal, error) // nil: keys alone
 	logger       *slog.Logger
@@ -127,7 +115,8 @@ type Handler struct {
 	quota         quotaPolicy
 	now           func() time.Time // of the limiters
 	grace         time.Duration    // how long clients that send or take files may pause
-	resources     []resource
+	routes        *http.ServeMux
+	root          *resource // for the empty path
 	links         []Link    // of the root
 	calls         sync.Pool // of *call
 	transfers     *pool     // of slots for file transfers
@@ -151,8 +140,8 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger,
-		grace: paceGrace, resources: compile(routes()),
+		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: o.Logger,
+		grace:         paceGrace,
 		clientAddress: o.ClientAddress, failures: newFailures(), replays: newLimiter(replayRate, replayBurst), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
 	}
 	if o.NoQuota {
@@ -165,15 +154,10 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if h.links, err = checkLinks(o.Links); err != nil {
 		return nil, err
 	}
-	if o.MaxBody < 0 {
-		return nil, errors.New("httpx: options: MaxBody must not be negative")
+	if o.MaxRequests < 0 || o.MaxMemory < 0 {
+		return nil, errors.New("httpx: options: MaxRequests and MaxMemory must not be negative")
 	}
-	if h.maxBody == 0 {
-		h.maxBody = DefaultMaxBody
-	}
-	if err = h.bound(&o); err != nil {
-		return nil, err
-	}
+	h.bound(o.limits())
 	if h.rates, err = o.checkRate(); err != nil {
 		return nil, err
 	}
@@ -187,22 +171,33 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o.Ready = svc.Ready
 	}
 	h.ready = newReadiness(o.Ready, h.logger)
+	h.routes = h.mux(routes())
 	return h, nil
 }
 
-// bound sets the limits of concurrent work.
-func (h *Handler) bound(o *Options) error {
-	if o.MaxTransfers < 0 || o.MaxRequests < 0 || o.MaxWaiting < 0 || o.MaxWait < 0 || o.MaxBodies < 0 {
-		return errors.New("httpx: options: MaxTransfers, MaxRequests, MaxWaiting, MaxWait and MaxBodies must not be negative")
+// limits are those of concurrent work.
+type limits struct {
+	Requests, Waiting, Transfers int
+	Wait                         time.Duration
+	Body, Memory                 int64
+}
+
+// limits derives all limits from the options.
+func (o *Options) limits() limits {
+	requests := cmp.Or(o.MaxRequests, DefaultMaxRequests)
+	return limits{
+		Requests: requests, Waiting: 40 * requests, Transfers: 2 * requests, Wait: time.Second,
+		Body: MaxBody, Memory: cmp.Or(o.MaxMemory, DefaultMaxMemory),
 	}
-	h.timeout = cmp.Or(o.Timeout, DefaultTimeout)
-	transfers := int64(cmp.Or(o.MaxTransfers, DefaultMaxTransfers))
+}
+
+func (h *Handler) bound(l limits) {
+	h.limits = l
+	transfers := int64(l.Transfers)
 	h.transfers, h.exportWeight = newPool(transfers), max(1, transfers/exportsAtMost)
-	slots, waiting, wait := cmp.Or(o.MaxRequests, DefaultMaxRequests), cmp.Or(o.MaxWaiting, DefaultMaxWaiting), cmp.Or(o.MaxWait, DefaultMaxWait)
-	h.gate, h.listGate, h.heavyGate = newGate(slots, waiting, wait), newGate(min(slots, listSlots()), waiting, wait),
-		newGate(min(slots, heavySlots()), waiting, wait)
-	h.bodies = newPool(max(cmp.Or(o.MaxBodies, DefaultMaxBodies), 2*h.maxBody))
-	return nil
+	h.gate, h.listGate, h.heavyGate = newGate(l.Requests, l.Waiting, l.Wait), newGate(min(l.Requests, listSlots()), l.Waiting, l.Wait),
+		newGate(min(l.Requests, heavySlots()), l.Waiting, l.Wait)
+	h.bodies = newPool(max(l.Memory, 2*l.Body))
 }
 
 // checkBaseURL returns the address without its trailing slash.
@@ -219,9 +214,20 @@ func checkBaseURL(s string) (string, error) {
 }
 
 // ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
-// the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests. If no route
-// matches, it leaves Pattern as it is.
+// the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests; to "/" if no route has the path.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "": // what StripPrefix leaves of a prefix without a slash
+		h.answer(h.root, w, r)
+	case plain(r.URL):
+		h.routes.ServeHTTP(w, r)
+	default:
+		h.answer(&resource{}, w, r)
+	}
+}
+
+// answer serves one request for a resource.
+func (h *Handler) answer(x *resource, w http.ResponseWriter, r *http.Request) {
 	c, _ := h.calls.Get().(*call)
 	if c == nil {
 		c = new(call)
@@ -229,21 +235,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.begin(w, r)
 	c.h, c.limit = h, h.timeout
 	defer h.end(c)
-	if err := h.serve(c); err != nil {
+	if err := h.serve(c, x); err != nil {
 		h.fail(c, err)
 	}
 }
 
 // serve runs the checks that all routes share, then the route's handler.
-func (h *Handler) serve(c *call) error {
-	resource := h.find(c)
-	if resource == nil {
+func (h *Handler) serve(c *call, x *resource) error {
+	if !x.parseIDs(c) {
 		return formsvc.ErrNotFound
 	}
-	if c.route = resource.route(c.r.Method); c.route == nil {
+	if c.route = x.route(c.r.Method); c.route == nil {
 		return &problem{
-			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: resource.allow,
-			detail: "This address takes " + resource.allow + ".",
+			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: x.allow,
+			detail: "This address takes " + x.allow + ".",
 		}
 	}
 	c.r.Pattern = c.route.matched

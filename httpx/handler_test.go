@@ -8,51 +8,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
-
-func TestRouteTable(t *testing.T) {
-	names := map[string]bool{}
-	for _, r := range httpx.Routes() {
-		if names[r.Name] || r.Name == "" || r.Method == "" || !strings.HasPrefix(r.Pattern, "/") || r.Method == http.MethodHead {
-			t.Errorf("%+v", r)
-		}
-		names[r.Name] = true
-		if r.Permission != "" && !slices.Contains(formsvc.AllPermissions(), r.Permission) {
-			t.Errorf("%s: unknown permission %s", r.Name, r.Permission)
-		}
-		if (r.Permission == "") != (r.Public || r.Name == "getMe") {
-			t.Errorf("%s: permission %q", r.Name, r.Permission)
-		}
-	}
-}
 
 func TestOptions(t *testing.T) {
 	svc := newWorld(t, nil).svc
 	if _, err := httpx.New(nil, nil); err == nil {
 		t.Error("no service: no error")
 	}
-	if _, err := httpx.New(svc, nil); err != nil {
-		t.Error(err)
-	}
-	for _, negative := range []httpx.Options{
-		{MaxBody: -1}, {MaxTransfers: -1}, {MaxRequests: -1}, {MaxWaiting: -1}, {MaxWait: -1}, {MaxBodies: -1},
-	} {
-		if _, err := httpx.New(svc, &negative); err == nil {
-			t.Errorf("%+v: no error", negative)
-		}
+	bad := []httpx.Options{
+		{MaxRequests: -1}, {MaxMemory: -1}, {Rate: -1}, {Rate: 1e9},
 	}
 	for _, link := range []httpx.Link{{Path: "/x"}, {Title: "X"}, {Title: "X", Path: "x"}, {Title: "X", Path: "//x.example"}, {Title: "X", Path: "javascript:x"}} {
-		if _, err := httpx.New(svc, &httpx.Options{Links: []httpx.Link{link}}); err == nil {
-			t.Errorf("%+v: no error", link)
-		}
+		bad = append(bad, httpx.Options{Links: []httpx.Link{link}})
 	}
-	for _, base := range []string{
-		"forms.example.com", "/api", "ftp://x", "https://", "https://x?y", "https://x?", "https://x#y", "https://u:p@x", "https://%zz",
-	} {
-		if _, err := httpx.New(svc, &httpx.Options{BaseURL: base}); err == nil {
-			t.Errorf("BaseURL %s: no error", base)
+	for _, base := range []string{"forms.example.com", "/api", "ftp://x", "https://", "https://x?y", "https://x?", "https://x#y", "https://u:p@x", "https://%zz"} {
+		bad = append(bad, httpx.Options{BaseURL: base})
+	}
+	for _, o := range bad {
+		if _, err := httpx.New(svc, &o); err == nil {
+			t.Errorf("%+v: no error", o)
 		}
 	}
 }
@@ -70,7 +45,7 @@ func TestUncleanPathsAreNotRedirected(t *testing.T) {
 		"/v1/campaigns/%00", "/v1/campaigns/%ff", campaign + "%00", campaign + "%20", strings.ToUpper("/v1/campaigns/" + id), "/V1/campaigns",
 		"/v1/campaigns/x", "/v1/campaigns/" + id[1:], "/v1/campaigns/{uuid}", "/v1/campaigns/" + strings.ReplaceAll(id, "-", ""),
 		"/v1/campaigns/" + strings.Repeat("a", 8<<10), campaign + "/responses/x", campaign + "/response", "/v1/campaigns/../../etc/passwd",
-		"/healthz/", "/v1/me/", "/v1/campaigns/" + url.PathEscape("'; DROP TABLE campaigns; --"), "/v1/campaigns;x=1", "/v1/campaigns/é",
+		"/healthz/", "/campaigns", "/v2/campaigns", "/v1/campaigns;x=1", "/v1/campaigns/é",
 	} {
 		r := w.request("GET", "/", "")
 		u, err := url.Parse("http://example.com" + path)
@@ -100,8 +75,6 @@ func TestHead(t *testing.T) {
 		}
 	}
 	w.do("HEAD", "/v1/campaigns?x=1", "").is(400, "")
-	w.do("HEAD", "/v1/nothing", "").is(404, "")
-	w.do("HEAD", "/v1/campaigns", "", func(r *http.Request) { r.Header.Del("Authorization") }).is(401, "")
 }
 
 func TestRequestIDs(t *testing.T) {
@@ -129,15 +102,12 @@ func TestLocation(t *testing.T) {
 	w := newWorld(t, nil)
 	for uri, want := range map[string]string{
 		"/v1/campaigns":                         "/v1/campaigns",
-		"/v1/campaigns?":                        "/v1/campaigns",
 		"/a/b/v1/campaigns":                     "/a/b/v1/campaigns",
 		"http://example.com/v1/campaigns":       "/v1/campaigns",
-		"http://example.com/x/v1/campaigns":     "/x/v1/campaigns",
 		"//evil.example/v1/campaigns":           "/v1/campaigns",
 		"http://example.com//evil/v1/campaigns": "/v1/campaigns",
 		"/rewritten":                            "/v1/campaigns",
 		"":                                      "/v1/campaigns",
-		"*":                                     "/v1/campaigns",
 	} {
 		r := w.request("POST", "/v1/campaigns", plainCampaign, header("X-Forwarded-Host", "evil"), header("X-Forwarded-Proto", "gopher"))
 		r.RequestURI, r.Host = uri, "evil.example"
@@ -146,15 +116,15 @@ func TestLocation(t *testing.T) {
 			t.Errorf("%s: Location = %s, want %s/…", uri, got, want)
 		}
 	}
-	for _, base := range []string{"https://forms.example.com/api", "https://forms.example.com/api/"} {
-		w.serve(&httpx.Options{BaseURL: base})
-		for _, path := range []string{"/v1/campaigns", "/v1/webhooks"} {
-			body := map[string]string{"/v1/campaigns": plainCampaign, "/v1/webhooks": hookBody("a")}[path]
-			a := w.do("POST", path, body)
-			if got, want := a.header.Get("Location"), "https://forms.example.com/api"+path+"/"+a.text("uuid"); got != want {
-				t.Errorf("Location = %s, want %s", got, want)
-			}
-		}
+	below := w.request("POST", w.webhook(hookBody("b"))+"/test", "")
+	below.RequestURI = "/a/b" + below.URL.Path
+	if got := w.send(below).is(201, "").header.Get("Location"); !strings.HasPrefix(got, "/a/b/v1/deliveries/") {
+		t.Errorf("Location = %s", got)
+	}
+	w.serve(&httpx.Options{BaseURL: "https://forms.example.com/api/"})
+	a := w.do("POST", "/v1/webhooks", hookBody("a"))
+	if got, want := a.header.Get("Location"), "https://forms.example.com/api/v1/webhooks/"+a.text("uuid"); got != want {
+		t.Errorf("Location = %s, want %s", got, want)
 	}
 }
 
@@ -183,32 +153,4 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	w.do("GET", "/v1/campaigns", "", header("X-HTTP-Method-Override", "DELETE")).is(200, "")
-}
-
-// Below a prefix, what is created is found at its Location, and other paths are not found.
-func TestMountedUnderAPrefix(t *testing.T) {
-	w := newWorld(t, nil)
-	list, bare := w.requests(w.pair()), w.api
-	mux := http.NewServeMux()
-	mux.Handle("/forms/api/", http.StripPrefix("/forms/api", bare))
-	w.api = mux
-	found := 0
-	for _, s := range list {
-		if s.Method != http.MethodPost {
-			continue
-		}
-		a := w.do(s.Method, "/forms/api"+s.path, s.body).is(s.status, "")
-		if location := a.header.Get("Location"); location != "" {
-			found++
-			w.do("GET", location, "").is(200, "")
-			if !strings.HasPrefix(location, "/forms/api/v1/") {
-				a.errorf("Location = %s", location)
-			}
-		}
-	}
-	if found < 5 {
-		t.Errorf("only %d have a Location", found)
-	}
-	w.do("GET", "/forms/api/healthz", "").is(200, "")
-	w.do("GET", "/forms/api/campaigns", "").is(404, "not_found")
 }

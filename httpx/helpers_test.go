@@ -6,12 +6,10 @@ import (
 	"encoding/base64"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,17 +24,6 @@ import (
 
 // maxFile is the upload limit of the worlds: a few blocks and a bit.
 const maxFile = 1_000_000
-
-// A backend is a store that the tests run on.
-type backend struct {
-	name string
-	open func(testing.TB) formsvc.Store // opens an empty store, which the test's Cleanup closes
-}
-
-// backends lists all stores.
-func backends() []backend {
-	return []backend{{"memory", openMemory}, {"sqlite", openSQLite}, {"postgres", openPostgres}}
-}
 
 func openSQLite(tb testing.TB) formsvc.Store {
 	tb.Helper()
@@ -161,26 +148,6 @@ func (w *world) kept(path string) formsvc.Webhook {
 		w.tb.Fatal(err)
 	}
 	return hook
-}
-
-// atOnce sends the requests concurrently and counts the replies by status.
-func (w *world) atOnce(requests []*http.Request) (statuses map[int]int, bodies []string) {
-	statuses = map[int]int{}
-	bodies = make([]string, len(requests))
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	for i, r := range requests {
-		group.Go(func() {
-			recorder := httptest.NewRecorder()
-			w.api.ServeHTTP(recorder, r)
-			mu.Lock()
-			defer mu.Unlock()
-			statuses[recorder.Code]++
-			bodies[i] = recorder.Body.String()
-		})
-	}
-	group.Wait()
-	return statuses, bodies
 }
 
 // queue returns the world's deliveries as the engine sees them.

@@ -105,16 +105,21 @@ var errUnsettled = fmt.Errorf("httpx: a record of the key comes and goes: %w", f
 // service returns the service for a call that changes something. The audit trail, where there is one, names the key. If
 // the host application authenticated the request without a key, it names that principal, or else the default actor of
 // the Service.
+// It refuses a body that breaks rules which only the decoder sees.
 func (h *Handler) service(c *call) *formsvc.Service {
+	svc := h.svc
+	if len(c.body.noted) > 0 {
+		svc = svc.Refusing(c.body.noted)
+	}
 	switch {
 	case c.route.Permission != formsvc.WebhooksWrite && c.route.Method != http.MethodDelete:
-		return h.svc
+		return svc
 	case c.who.KeyID != "":
-		return h.svc.As("key " + string(c.who.KeyID))
+		return svc.As("key " + string(c.who.KeyID))
 	case c.who.KeyName != "":
-		return h.svc.As(c.who.KeyName)
+		return svc.As(c.who.KeyName)
 	default:
-		return h.svc
+		return svc
 	}
 }
 

@@ -27,36 +27,6 @@ func (w *world) page(target string) (ids []string, next string) {
 	return ids, next
 }
 
-// B7: records that exist throughout appear exactly once, whatever is added meanwhile.
-func TestPagingWhileRowsAreAdded(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, w *world) {
-		list := w.campaign(plainCampaign) + "/responses"
-		var made []string
-		add := func() { made = append(made, w.do("POST", list, plainResponse).is(201, "").text("uuid")) }
-		for range 20 {
-			add()
-		}
-		for _, order := range []string{"asc", "desc"} {
-			there, seen, cursor := slices.Clone(made), map[string]int{}, ""
-			for more := true; more; more = cursor != "" {
-				var ids []string
-				ids, cursor = w.page(list + "?limit=3&order=" + order + "&cursor=" + cursor)
-				for _, id := range ids {
-					seen[id]++
-				}
-				if len(made) < 30 {
-					add()
-				}
-			}
-			for _, id := range made {
-				if n := seen[id]; n > 1 || n == 0 && slices.Contains(there, id) {
-					t.Errorf("%s: %s is there %d times", order, id, n)
-				}
-			}
-		}
-	})
-}
-
 // B6: a cursor fits the list with the order and the filters that it is from, and no other. TestLists tries other lists.
 func TestForeignCursors(t *testing.T) {
 	w := newWorld(t, nil)
@@ -90,6 +60,7 @@ func TestForeignCursors(t *testing.T) {
 		"reference=pending&cursor=" + cursor("&status=pending"), "reference=ada@example.com&cursor=" + cursor("&email=ada@example.com"),
 		"cursor=" + cursor("&createdAfter=2020-01-01T00:00:00Z"),
 		"createdBefore=2030-01-01T00:00:00Z&cursor=" + cursor("&updatedAfter=2020-01-01T00:00:00Z"),
+		"email=a@example.com&cursor=" + cursor("&email=ada@example.com"),
 	} {
 		w.do("GET", list+"?"+query, "").is(400, "invalid_cursor").faults("cursor invalid_cursor")
 	}
@@ -111,77 +82,56 @@ func next(c byte) string {
 }
 
 func TestFilters(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, w *world) {
-		list := w.campaign(plainCampaign) + "/responses"
-		start := w.now
-		var ids, references []string
-		for i, email := range []string{"a@example.com", "b@example.com", "a+b@example.com", "A@example.com"} {
-			w.now = start.Add(time.Duration(i) * time.Second)
-			a := w.do("POST", list, `{"user":{"email":"`+email+`"},"responses":{}}`).is(201, "")
-			ids, references = append(ids, a.text("uuid")), append(references, a.text("reference"))
+	w := newWorld(t, nil)
+	list := w.campaign(plainCampaign) + "/responses"
+	start := w.now
+	var ids, references []string
+	for i, email := range []string{"a@example.com", "b@example.com", "a+b@example.com", "A@example.com"} {
+		w.now = start.Add(time.Duration(i) * time.Second)
+		a := w.do("POST", list, `{"user":{"email":"`+email+`"},"responses":{}}`).is(201, "")
+		ids, references = append(ids, a.text("uuid")), append(references, a.text("reference"))
+	}
+	w.now = start.Add(time.Minute)
+	w.do("PATCH", list+"/"+ids[1], `{"status":"validated"}`).is(200, "")
+	w.do("PATCH", list+"/"+ids[2], `{"status":"completed"}`).is(200, "")
+	at := func(d time.Duration) string { return url.QueryEscape(start.Add(d).Format(time.RFC3339Nano)) }
+	for query, want := range map[string][]int{
+		"status=pending&status=validated":                       {0, 1, 3},
+		"email=a%2Bb@example.com":                               {2},
+		"email=A@example.com":                                   {3},
+		"reference=" + references[2]:                            {2},
+		"createdAfter=" + at(0):                                 {1, 2, 3},
+		"createdAfter=" + at(time.Nanosecond):                   {1, 2, 3},
+		"createdBefore=" + at(time.Second):                      {0},
+		"createdBefore=" + at(time.Second+time.Nanosecond):      {0, 1},
+		"updatedAfter=" + at(30*time.Second):                    {1, 2},
+		"createdAfter=2026-11-21T09:30:00.123%2B01:00":          {1, 2, 3},
+		"createdBefore=9999-12-31T23:59:59.9999999Z":            {0, 1, 2, 3},
+		"updatedAfter=" + at(30e9) + "&status=completed&order=": {2},
+	} {
+		got, _ := w.page(list + "?order=asc&" + query)
+		var expected []string
+		for _, i := range want {
+			expected = append(expected, ids[i])
 		}
-		w.now = start.Add(time.Minute)
-		w.do("PATCH", list+"/"+ids[1], `{"status":"validated"}`).is(200, "")
-		w.do("PATCH", list+"/"+ids[2], `{"status":"completed"}`).is(200, "")
-		at := func(d time.Duration) string { return url.QueryEscape(start.Add(d).Format(time.RFC3339Nano)) }
-		for query, want := range map[string][]int{
-			"status=pending":                                        {0, 3},
-			"status=validated":                                      {1},
-			"status=pending&status=validated":                       {0, 1, 3},
-			"email=a@example.com":                                   {0},
-			"email=a%2Bb@example.com":                               {2},
-			"email=A@example.com":                                   {3},
-			"email=%25@example.com":                                 {},
-			"reference=" + references[2]:                            {2},
-			"createdAfter=" + at(0):                                 {1, 2, 3},
-			"createdAfter=" + at(-time.Millisecond):                 {0, 1, 2, 3},
-			"createdAfter=" + at(time.Nanosecond):                   {1, 2, 3},
-			"createdBefore=" + at(time.Second):                      {0},
-			"createdBefore=" + at(time.Second+time.Nanosecond):      {0, 1},
-			"createdAfter=" + at(0) + "&createdBefore=" + at(2e9):   {1},
-			"updatedAfter=" + at(30*time.Second):                    {1, 2},
-			"updatedAfter=" + at(time.Minute):                       {},
-			"createdAfter=2026-11-21T09:30:00.123%2B01:00":          {1, 2, 3},
-			"createdAfter=1970-01-01T00:00:00Z":                     {0, 1, 2, 3},
-			"createdBefore=9999-12-31T23:59:59.9999999Z":            {0, 1, 2, 3},
-			"status=pending&email=A@example.com&limit=1":            {3},
-			"status=validated&email=a@example.com":                  {},
-			"updatedAfter=" + at(30e9) + "&status=completed&order=": {2},
-		} {
-			got, _ := w.page(list + "?order=asc&" + query)
-			expected := []string{}
-			for _, i := range want {
-				expected = append(expected, ids[i])
-			}
-			if !slices.Equal(got, expected) {
-				t.Errorf("%s: %v, want %v", query, got, expected)
-			}
-			if n := w.total(list + "?" + query); n != len(want) {
-				t.Errorf("%s: total %d, want %d", query, n, len(want))
-			}
+		if !slices.Equal(got, expected) || w.total(list+"?"+query) != len(want) {
+			t.Errorf("%s: %v, want %v", query, got, expected)
 		}
-		w.do("GET", "/v1/campaigns?status=pending", "").is(400, "invalid_parameter").faults("status unknown_parameter")
-	})
+	}
 }
 
 // A search ignores case, and has cursors of its own.
 func TestSearch(t *testing.T) {
 	w := newWorld(t, nil)
-	var made []string
 	for _, title := range []string{"Été", "Visitors", "ÉTÉ 2", "été & 3"} {
-		made = append(made, w.do("POST", "/v1/campaigns", fmt.Sprintf(`{"title":%q}`, title)).is(201, "").text("uuid"))
+		w.campaign(fmt.Sprintf(`{"title":%q}`, title))
 	}
-	page, cursor := w.page("/v1/campaigns?search=%C3%A9t%C3%A9&limit=2&order=asc")
-	if !slices.Equal(page, f(made[0], made[2])) {
-		t.Errorf("found %v of %v", page, made)
+	w.do("GET", "/v1/campaigns?search=%C3%A9t%C3%A9", "").is(200, "").has("3", "total")
+	_, cursor := w.page("/v1/campaigns?search=%C3%A9t%C3%A9&limit=2")
+	if page, _ := w.page("/v1/campaigns?search=%C3%A9t%C3%A9&cursor=" + cursor); len(page) != 1 {
+		t.Errorf("the next page has %v", page)
 	}
-	w.do("GET", "/v1/campaigns?search=%C3%A9t%C3%A9&limit=1", "").is(200, "").has("3", "total")
-	if page, _ = w.page("/v1/campaigns?search=%C3%A9t%C3%A9&order=asc&cursor=" + cursor); !slices.Equal(page, made[3:]) {
-		t.Errorf("the next page has %v of %v", page, made)
-	}
-	w.do("GET", "/v1/campaigns?search=visit&order=asc&cursor="+cursor, "").is(400, "invalid_cursor")
-	w.do("GET", "/v1/campaigns?search=nothing", "").is(200, "").has("0", "total")
-	w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 200), "").is(200, "").has("0", "total")
+	w.do("GET", "/v1/campaigns?search=visit&cursor="+cursor, "").is(400, "invalid_cursor")
 	w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 201), "").is(400, "invalid_parameter").faults("search too_long")
 }
 
@@ -192,25 +142,14 @@ func TestBadQueries(t *testing.T) {
 		faults []string
 	}{
 		{"limit=0", f("limit invalid_value")},
-		{"limit=%2B1", f("limit invalid_value")},
-		{"limit=1%20", f("limit invalid_value")},
-		{"limit=1e9", f("limit invalid_value")},
 		{"limit=%D9%A1", f("limit invalid_value")},
 		{"limit=1;2", f("limit invalid_encoding")},
-		{"limit=1;offset=2", f("limit invalid_encoding")},
-		{"limit[]=1", f("limit[] unknown_parameter")},
 		{"limit%00=1", f(" unknown_parameter")},
-		{"limit=%", f("limit invalid_encoding")},
-		{"%zz=1", f(" invalid_encoding")},
 		{"a;b=1", f(" invalid_encoding")},
 		{"%ff=1", f(" invalid_encoding")},
-		{"=1", f(" unknown_parameter")},
 		{"offset=2147483648", f("offset invalid_value")},
 		{"order=ASC", f("order invalid_value")},
-		{"order=asc,desc", f("order invalid_value")},
 		{strings.Repeat("status=x&", 22), f("status too_many", "status too_many")},
-		{"email=" + strings.Repeat("x", 1<<20), f("email too_long")},
-		{"email=" + strings.Repeat("%25", 10_000), f("email too_long")},
 		{"createdAfter=2026-11-21T08:30:00+01:00", f("createdAfter invalid_timestamp")},
 		{strings.Repeat("x", 65) + "=1", f(" unknown_parameter")},
 		{"limit=0&offset=x&order=x&email=&y=", f("limit invalid_value", "offset invalid_value", "order invalid_value", "y unknown_parameter")},
@@ -218,13 +157,8 @@ func TestBadQueries(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	for _, row := range rows {
-		name := row.query[:min(len(row.query), 40)]
-		t.Run(name, func(t *testing.T) {
-			w.tb = t
-			w.do("GET", list+"?"+row.query, "").is(400, "invalid_parameter").faults(row.faults...)
-		})
+		w.do("GET", list+"?"+row.query, "").is(400, "invalid_parameter").faults(row.faults...)
 	}
-	w.tb = t
 	a := w.do("GET", list+"?createdAfter=2026-11-21T08:30:00+01:00", "")
 	if !strings.Contains(a.problem().Errors[0].Detail, "%2B") {
 		a.errorf("doesn't say how to escape: %s", a.body)
@@ -233,26 +167,43 @@ func TestBadQueries(t *testing.T) {
 		t.Errorf("%d entries", n)
 	}
 	w.do("GET", list+"?&limit=1&&", "").is(200, "").has("1", "limit")
-	w.do("GET", list+"?", "").is(200, "")
 	w.do("GET", list+"?l%69mit=%31", "").is(200, "").has("1", "limit")
 	w.do("GET", list+"?limit=007", "").is(200, "").has("7", "limit")
 }
 
-// Invariant: a list is never held in memory whole.
+// Invariant: a list is never held in memory whole. A page of large records ends early, and its cursor goes on to the rest; total counts all.
 func TestLongListsAreSentInParts(t *testing.T) {
 	w := newWorld(t, nil)
-	list := w.campaign(plainCampaign) + "/responses"
-	body := answers(`{"a":{"value":["` + strings.Repeat("x", 40_000) + `"]}}`)
-	for range 5 {
-		w.do("POST", list, body).is(201, "")
+	list, large := w.campaign(plainCampaign)+"/responses", strings.Repeat("x", 900_000)
+	for range 6 {
+		w.do("POST", list, answers(`{"a":{"value":["`+large+`"]}}`)).is(201, "")
 	}
-	a := w.do("GET", list, "").is(200, "").has("5", "total").has("null", "nextCursor")
-	if items, _ := a.at("items").([]any); len(items) != 5 || a.header.Get("Content-Length") != "" {
-		t.Errorf("%d items, Content-Length %q", len(items), a.header.Get("Content-Length"))
+	for _, path := range []string{list + "?limit=1000", "/v1/events"} {
+		a := w.do("GET", path, "").is(200, "")
+		if n := strings.Count(a.body, large); n == 0 || n > 5 || a.header.Get("Content-Length") != "" {
+			t.Errorf("%s: %d items, %v", path, n, a.header)
+		}
+		if path != "/v1/events" && !strings.Contains(a.body, `"total":6,"limit":1000,`) {
+			t.Errorf("%s: another total or limit", path)
+		}
+	}
+	items, _ := w.follow("", "")
+	if ids := w.walk(list + "?limit=1000"); len(items) != 6 || len(ids) != 6 {
+		t.Errorf("%d events and %d responses, want 6", len(items), len(ids))
 	}
 	w.do("HEAD", list, "").is(200, "")
-	short := w.do("GET", list+"?limit=1", "").is(200, "")
-	if short.header.Get("Content-Length") == "" {
-		short.errorf("no Content-Length")
+	if a := w.do("GET", "/v1/campaigns", "").is(200, ""); a.header.Get("Content-Length") == "" {
+		a.errorf("no Content-Length")
 	}
+}
+
+// A response has at most 4 MiB of answers, however many requests they come in.
+func TestAnswersAreLimitedInSum(t *testing.T) {
+	w := newWorld(t, nil)
+	answer := func(name string) string { return `{"` + name + `":{"value":["` + strings.Repeat("x", 3<<20) + `"]}}` }
+	list := w.campaign(plainCampaign) + "/responses"
+	response := list + "/" + w.do("POST", list, answers(answer("a"))).is(201, "").text("uuid")
+	w.do("PATCH", response, `{"status":"","responses":`+answer("b")+`}`).is(422, "too_large").faults("/status invalid_value", "/responses too_large")
+	// Some characters take more room in the store than in the body.
+	w.do("POST", list, answers(`{"q":{"value":["`+strings.Repeat(`\b`, 1<<20)+`"]}}`)).is(422, "too_large").faults("/responses too_large")
 }

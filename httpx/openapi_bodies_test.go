@@ -202,7 +202,7 @@ func mutated(t *testing.T, schema *openapi3.Schema, place string, m mutation) st
 		case m.what == "missing" || at != place:
 			return v
 		case m.what == "duplicate": // sorted before other names
-			object["DUPLICATE"] = 1
+			object["DUPLICATE"] = object[m.member]
 			return object
 		case m.member != "":
 			object[m.member] = m.value
@@ -225,9 +225,8 @@ func TestEveryBodyMustBeWellFormed(t *testing.T) {
 			continue
 		}
 		for body, code := range map[string]string{
-			`{"a":1,"a":2}`: "duplicate_member", `{} {}`: "trailing_data", "\uFEFF{}": "byte_order_mark", `{"a":"` + "\xff" + `"}`: "invalid_utf8",
-			`{"a":"\ud800"}`: "lone_surrogate", "{\"a\":\"\x00\"}": "invalid_body", "[]": "not_an_object", "null": "not_an_object", "{": "malformed_json",
-			strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65): "too_deep", " ": "empty_body",
+			`{} {}`: "trailing_data", "\uFEFF{}": "byte_order_mark", "{\"\xff\":1}": "invalid_utf8", `{"\ud800":1}`: "lone_surrogate",
+			"{\"\x00\":1}": "invalid_body", "[]": "not_an_object", "null": "not_an_object", "{": "malformed_json", " ": "empty_body",
 		} {
 			w.do(s.Method, s.path, body).is(400, code)
 		}

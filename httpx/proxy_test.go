@@ -88,7 +88,7 @@ func TestFailuresAreLimitedBehindProxies(t *testing.T) {
 	try := func(from string) *answer {
 		return w.do("GET", "/v1/me", "", header("Authorization", "Bearer x"), header("X-Forwarded-For", from))
 	}
-	for i := range 120 {
+	for i := range httpx.FailureBurst {
 		try(fmt.Sprintf("198.51.100.%d, 203.0.113.7", i)).is(401, "unauthenticated")
 	}
 	try("10.9.9.9, 203.0.113.7").is(429, "too_many_failures")

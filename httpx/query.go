@@ -96,35 +96,25 @@ type listQuery struct {
 
 // noQuery refuses all parameters.
 func (c *call) noQuery() error {
-	if p := c.badQuery(); p != nil {
-		return p
-	}
-	return nil
-}
-
-// badQuery returns the errors of a query on a route without parameters, or nil.
-func (c *call) badQuery() *problem {
-	if c.r.URL.RawQuery == "" {
-		return nil
-	}
-	_, p := readQuery(c.r.URL.RawQuery, 0)
-	return p
+	_, err := parseQuery(c.r.URL.RawQuery, 0)
+	return err
 }
 
 // maxPage ends a page early, with the record that brings its bytes to this: 1000 of the largest records would take gigabytes.
 const maxPage = 4 << 20
 
+// faults collects the errors of an input.
+type faults []formsvc.FieldError
+
+func (f *faults) add(pointer, code, detail string) {
+	if len(*f) < MaxErrors {
+		*f = append(*f, formsvc.FieldError{Pointer: pointer, Code: code, Detail: detail})
+	}
+}
+
 // parseQuery reads a query with the allowed parameters, and reports all its errors. An empty value means absent, since
 // forms and tools send all their fields.
 func parseQuery(raw string, allowed parameter) (listQuery, error) {
-	q, p := readQuery(raw, allowed)
-	if p != nil {
-		return q, p
-	}
-	return q, nil
-}
-
-func readQuery(raw string, allowed parameter) (listQuery, *problem) {
 	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage}}
 	var f faults
 	var seen parameter
@@ -161,8 +151,8 @@ func readQuery(raw string, allowed parameter) (listQuery, *problem) {
 	if seen&paramCursor != 0 && allowed&paramEvent != 0 && q.order == "desc" {
 		f.add("cursor", "not_applicable", "can't be combined with order=desc")
 	}
-	if len(f.list) > 0 {
-		return q, invalidParameter(f.list)
+	if len(f) > 0 {
+		return q, invalidParameter(f)
 	}
 	q.normalize()
 	return q, nil

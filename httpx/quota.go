@@ -143,16 +143,8 @@ func (o *Options) checkRate() (*limiter, error) {
 	switch {
 	case !(o.Rate >= 0) || o.Rate > MaxRate: // true for NaN too
 		return nil, errors.New("httpx: options: Rate must be from 0 to " + strconv.Itoa(MaxRate))
-	case o.Burst < 0:
-		return nil, errors.New("httpx: options: Burst must not be negative")
-	case o.Rate == 0 && o.Burst > 0:
-		return nil, errors.New("httpx: options: Burst needs a Rate")
 	case o.Rate == 0:
 		return nil, nil //nolint:nilnil // no limit
 	}
-	burst := o.Burst
-	if burst == 0 {
-		burst = wholeSeconds(time.Duration(o.Rate*float64(time.Second)), 1)
-	}
-	return newLimiter(rate.Limit(o.Rate), burst), nil
+	return newLimiter(rate.Limit(o.Rate), wholeSeconds(time.Duration(o.Rate*float64(time.Second)), 1)), nil
 }

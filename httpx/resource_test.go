@@ -1,12 +1,15 @@
 package httpx_test
 
 import (
+	"cmp"
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"maps"
+	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -17,30 +20,6 @@ const fullCampaign = `{"title":"Survey","description":"All of it","status":"clos
 	`{"name":"note","label":"","type":"text","required":false,"options":[],"maxLength":200,"multiple":false}],` +
 	`"metadata":{"b":"2","a":"1"}}`
 
-func TestCampaignMembers(t *testing.T) {
-	w := newWorld(t, nil)
-	a := w.do("POST", "/v1/campaigns", plainCampaign).is(201, "").
-		has(`"Survey"`, "title").has(`""`, "description").has(`"open"`, "status").has(`null`, "opensAt").has(`null`, "closesAt").
-		has(`true`, "requireEmail").has(`[]`, "modules").has(`{}`, "metadata").has(`0`, "responseCount").
-		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:00.123Z"`, "updatedAt")
-	if len(a.object()) != 12 {
-		t.Errorf("%d members, want 12: %s", len(a.object()), a.body)
-	}
-	a = w.do("POST", "/v1/campaigns", fullCampaign).is(201, "")
-	got, want := a.object(), map[string]any{}
-	if err := json.Unmarshal([]byte(fullCampaign), &want); err != nil {
-		t.Fatal(err)
-	}
-	for name, v := range want {
-		if !reflect.DeepEqual(got[name], v) {
-			t.Errorf("%s = %v, want %v", name, got[name], v)
-		}
-	}
-	if again := w.do("GET", "/v1/campaigns/"+a.text("uuid"), ""); again.body != a.body {
-		t.Errorf("read\n%s\nmade\n%s", again.body, a.body)
-	}
-}
-
 func TestNullMeansAbsentInCampaigns(t *testing.T) {
 	const nulls = `{"title":"Survey","description":null,"status":null,"opensAt":null,"closesAt":null,"requireEmail":null,"metadata":null,` +
 		`"modules":[{"name":"a","label":null,"type":null,"required":null,"options":null,"maxLength":null,"multiple":null}]}`
@@ -48,21 +27,12 @@ func TestNullMeansAbsentInCampaigns(t *testing.T) {
 	for _, a := range []*answer{
 		w.do("POST", "/v1/campaigns", nulls).is(201, ""),
 		w.do("PUT", w.campaign(fullCampaign), nulls).is(200, ""),
+		w.do("PUT", w.campaign(fullCampaign), `{"title":"x","modules":[{"name":"a"}]}`).is(200, ""), // which replaces the whole campaign
 	} {
 		a.has(`""`, "description").has(`"open"`, "status").has(`null`, "opensAt").has(`null`, "closesAt").has(`{}`, "metadata").
 			has(`true`, "requireEmail").has(`[{"name":"a","label":"","type":"text","required":false,"options":[],"maxLength":0,"multiple":false}]`, "modules")
 	}
 	w.do("POST", "/v1/campaigns", `{"title":"x","modules":null}`).is(201, "").has(`[]`, "modules")
-}
-
-func TestPutReplacesTheWholeCampaign(t *testing.T) {
-	w := newWorld(t, nil)
-	path := w.campaign(fullCampaign)
-	w.now = w.now.Add(time.Second)
-	w.do("PUT", path, `{"title":"Census"}`).is(200, "").
-		has(`"Census"`, "title").has(`""`, "description").has(`"open"`, "status").has(`null`, "opensAt").has(`null`, "closesAt").
-		has(`[]`, "modules").has(`{}`, "metadata").
-		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:01.123Z"`, "updatedAt")
 }
 
 // A record can be changed and sent back as it was read.
@@ -81,53 +51,20 @@ func TestReadModifyWrite(t *testing.T) {
 			t.Errorf("%s %s:\n%v\n%v", method, path, before, after)
 		}
 	}
-	edited := strings.Replace(w.do("GET", campaign, "").body, "Survey", "Census", 1)
-	w.do("PUT", campaign, edited).is(200, "").has(`"Census"`, "title").has(`1`, "responseCount")
-}
-
-func TestResponseMembers(t *testing.T) {
-	w := newWorld(t, nil)
-	campaign := w.campaign(plainCampaign)
-	a := w.do("POST", campaign+"/responses", `{"user":{"email":"a@example.com"},"responses":{}}`).is(201, "").
-		has(`{"email":"a@example.com","firstName":"","lastName":""}`, "user").has(`{}`, "responses").
-		has(`"`+strings.TrimPrefix(campaign, "/v1/campaigns/")+`"`, "campaignUuid").
-		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:00.123Z"`, "updatedAt").has(`null`, "completedAt")
-	path := campaign + "/responses/" + a.text("uuid")
 	w.now = w.now.Add(time.Second)
-	w.do("PATCH", path, `{"status":"completed"}`).is(200, "").has(`"2026-11-21T08:30:01.123Z"`, "completedAt")
-	w.do("PATCH", path, `{"status":"pending"}`).is(200, "").has(`null`, "completedAt")
-	w.do("GET", campaign, "").is(200, "").has(`1`, "responseCount")
-	w.do("POST", campaign+"/responses", `{"user":{"email":"a@example.com","firstName":null,"lastName":null},"responses":{}}`).
-		is(201, "").has(`""`, "user", "firstName")
+	edited := strings.Replace(w.do("GET", campaign, "").body, "Survey", "Census", 1)
+	w.do("PUT", campaign, edited).is(200, "").has(`"Census"`, "title").has(`1`, "responseCount").
+		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:01.123Z"`, "updatedAt")
 }
 
 func TestResponsesFollowTheModules(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.campaign(strings.Replace(fullCampaign, "closed", "open", 1)) + "/responses"
-	w.refuses(t, "POST", list, list, []bad{
-		{"all at once", `{"user":{"email":"x"},"responses":{"color":{"value":["green"]},"note":{"value":["a","b"]},"more/~":{"value":[]}}}`,
-			422, "validation_failed", f("/user/email invalid_email", "/responses/color/value/0 unknown_option",
-				"/responses/note/value too_many", "/responses/more~1~0 unknown_module")},
-		{"required", answers(`{}`), 422, "validation_failed", f("/responses/color required")},
-		{"required, but empty", answers(`{"color":{"value":[]}}`), 422, "validation_failed", f("/responses/color required")},
-	})
+	w.do("POST", list, `{"user":{"email":"x"},"responses":{"color":{"value":["green"]},"note":{"value":["a","b"]},"more/~":{"value":[]}}}`).
+		is(422, "validation_failed").faults("/user/email invalid_email", "/responses/color/value/0 unknown_option",
+		"/responses/note/value too_many", "/responses/more~1~0 unknown_module")
+	w.do("POST", list, answers(`{}`)).is(422, "validation_failed").faults("/responses/color required")
 	w.do("POST", list, answers(`{"color":{"value":["red","blue"]}}`)).is(201, "")
-}
-
-func TestClosedCampaign(t *testing.T) {
-	w := newWorld(t, nil)
-	for _, body := range []string{
-		`{"title":"x","status":"closed"}`,
-		`{"title":"x","opensAt":"2026-11-21T08:30:00.124Z"}`,
-		`{"title":"x","closesAt":"2026-11-21T08:30:00.123Z"}`,
-	} {
-		list := w.campaign(body) + "/responses"
-		w.do("POST", list, plainResponse).is(409, "campaign_closed")
-		w.do("POST", list, `{"user":{},"responses":{}}`).is(422, "validation_failed")
-		if n := w.total(list); n != 0 {
-			t.Errorf("%d responses", n)
-		}
-	}
 }
 
 // A19: absent, null and empty in a merge patch.
@@ -138,12 +75,10 @@ func TestMergePatch(t *testing.T) {
 		{"nothing", `{}`, "", "", ""},
 		{"read-only members", `{"uuid":"x","reference":1,"createdAt":null,"updatedAt":[],"campaignUuid":{},"completedAt":"x"}`, "", "", ""},
 		{"status", `{"status":"validated"}`, "", "", `"validated"`},
-		{"empty objects", `{"user":{},"responses":{}}`, "", "", ""},
 		{"address", `{"user":{"email":"b@example.com"}}`, `{"email":"b@example.com","firstName":"Ada","lastName":"Lovelace"}`, "", ""},
 		{"null names", `{"user":{"firstName":null,"lastName":null}}`, `{"email":"ada@example.com","firstName":"","lastName":""}`, "", ""},
 		{"empty name", `{"user":{"firstName":""}}`, `{"email":"ada@example.com","firstName":"","lastName":"Lovelace"}`, "", ""},
 		{"set", `{"responses":{"a":{"value":["3","4"]}}}`, "", `{"a":{"value":["3","4"]},"b":{"value":["2"]}}`, ""},
-		{"add", `{"responses":{"c":{"value":[]}}}`, "", `{"a":{"value":["1"]},"b":{"value":["2"]},"c":{"value":[]}}`, ""},
 		{"remove", `{"responses":{"a":null}}`, "", `{"b":{"value":["2"]}}`, ""},
 		{"remove what isn't there", `{"responses":{"c":null}}`, "", "", ""},
 		{"all", `{"status":"completed","user":{"email":"c@example.com"},"responses":{"a":null,"b":{"value":["x"]}}}`,
@@ -157,19 +92,10 @@ func TestMergePatch(t *testing.T) {
 		a := w.do("PATCH", path, row.patch)
 		a.what = row.name
 		a.is(200, "")
-		wantUser, _ := json.Marshal(before.at("user"))
-		wantResponses, _ := json.Marshal(before.at("responses"))
-		user, responses, status := string(wantUser), string(wantResponses), `"pending"`
-		if row.user != "" {
-			user = row.user
-		}
-		if row.responses != "" {
-			responses = row.responses
-		}
-		if row.status != "" {
-			status = row.status
-		}
-		a.has(user, "user").has(responses, "responses").has(status, "status")
+		user, _ := json.Marshal(before.at("user"))
+		responses, _ := json.Marshal(before.at("responses"))
+		a.has(cmp.Or(row.user, string(user)), "user").has(cmp.Or(row.responses, string(responses)), "responses").
+			has(cmp.Or(row.status, `"pending"`), "status")
 		changed := row.user+row.responses+row.status != ""
 		if same := a.header.Get("Etag") == before.header.Get("Etag"); same == changed {
 			a.errorf("ETag from %s to %s", before.header.Get("Etag"), a.header.Get("Etag"))
@@ -185,36 +111,25 @@ func TestBadPatches(t *testing.T) {
 	campaign := w.campaign(plainCampaign)
 	w.refuses(t, "PATCH", w.response(campaign), campaign+"/responses", []bad{
 		{"null address", `{"user":{"email":null}}`, 422, "validation_failed", f("/user/email required")},
-		{"empty address", `{"user":{"email":""}}`, 422, "validation_failed", f("/user/email required")},
 		{"null user and responses", `{"user":null,"responses":null}`, 422, "validation_failed", f("/user required", "/responses required")},
 		{"not a status", `{"status":"Not One "}`, 422, "validation_failed", f("/status invalid_value")},
-		{"empty status", `{"status":""}`, 422, "validation_failed", f("/status invalid_value")},
-		{"a good part and a bad one", `{"status":"validated","user":{"email":"x"}}`, 422, "validation_failed", f("/user/email invalid_email")},
-		{"NUL", `{"status":"a\u0000","user":{"email":"\u0000"},"responses":{"a\u0000":null}}`, 400, "invalid_body",
-			f("/status nul_not_allowed", "/user/email nul_not_allowed", "/responses nul_not_allowed")},
+		{"null status", `{"status":null}`, 400, "invalid_body", f("/status invalid_type")},
+		{"NUL", `{"user":{"email":"\u0000"}}`, 400, "invalid_body", f("/user/email nul_not_allowed")},
+		{"NUL in a name", `{"responses":{"a\u0000":null}}`, 400, "invalid_body", f("/responses nul_not_allowed")},
 		{"many answers", `{"responses":` + manyAnswers(3_000) + `}`, 422, "validation_failed", f("/responses too_many")},
-		{"many removals", `{"responses":` + strings.ReplaceAll(manyAnswers(3_000), `{"value":[]}`, "null") + `}`, 422,
-			"validation_failed", f("/responses too_many")},
 	})
 }
 
 func TestWorkflow(t *testing.T) {
 	w := newWorld(t, nil)
 	w.use(w.store, nil, func(o *formsvc.Options) {
-		o.Workflow = &formsvc.Workflow{
-			Statuses:    []string{"validated", "refused", "completed"},
-			Transitions: map[string][]string{"pending": {"validated", "refused"}, "validated": {"completed"}},
-		}
+		o.Workflow = &formsvc.Workflow{Statuses: []string{"validated", "refused"}, Transitions: map[string][]string{"pending": {"validated", "refused"}}}
 	})
 	path := w.response(w.campaign(plainCampaign))
-	a := w.do("PATCH", path, `{"status":"completed"}`).is(409, "transition_not_allowed")
-	if got := a.problem().Allowed; !reflect.DeepEqual(got, []string{"refused", "validated"}) {
-		t.Errorf("allowed = %q", got)
-	}
 	w.do("PATCH", path, `{"status":"shipped"}`).is(422, "validation_failed").faults("/status unknown_status")
 	w.do("PATCH", path, `{"status":"refused"}`).is(200, "")
 	w.do("PATCH", path, `{"status":"pending"}`).is(409, "transition_not_allowed").has(`[]`, "allowed")
-	w.do("GET", path, "").is(200, "").has(`"refused"`, "status")
+	w.do("PATCH", w.response(w.campaign(plainCampaign)), `{"status":"pending"}`).is(200, "")
 }
 
 func TestIfNoneMatch(t *testing.T) {
@@ -228,15 +143,13 @@ func TestIfNoneMatch(t *testing.T) {
 				w.do(method, path, "", header("If-None-Match", same)).is(304, "")
 			}
 			w.do(method, path, "", header("If-None-Match", `"x"`, `"`+tag+`"`)).is(304, "")
-			for _, other := range []string{`"0"`, `"11"`, tag, `'` + tag + `'`, `"` + tag, "", `w/"` + tag + `"`, `"x" "` + tag + `"`, `"1-0"`} {
+			for _, other := range []string{`"0"`, `"11"`, tag, `"` + tag, "", `w/"` + tag + `"`, `"x" "` + tag + `"`, `"1-0"`} {
 				w.do(method, path, "", header("If-None-Match", other)).is(200, "")
 			}
 		}
 	}
 	w.do("GET", "/v1/campaigns", "", header("If-None-Match", "*")).is(200, "")
-	w.do("POST", "/v1/campaigns", plainCampaign, header("If-None-Match", "*")).is(201, "")
 	w.do("POST", campaign+"/responses", plainResponse, header("If-None-Match", "*")).is(201, "")
-	w.do("GET", campaign+"/responses/018f0000-0000-7000-8000-000000000000", "", header("If-None-Match", "*")).is(404, "not_found")
 }
 
 func TestIfMatch(t *testing.T) {
@@ -269,69 +182,37 @@ func TestIfMatch(t *testing.T) {
 	patch(`{"status":"pending"}`, `"1"`).is(412, "precondition_failed")
 	patch(`{"status":"pending"}`, `"1", "2"`).is(200, "")
 	patch(`{"status":"validated"}`, `"3-1"`).is(412, "precondition_failed")
-	patch(`{"status":"validated"}`, `W/"3"`).is(412, "precondition_failed")
 	patch(`{}`, `"1"`).is(412, "precondition_failed")
-	patch(`{"status":"validated"}`, `*`).is(200, "")
-	w.do("GET", response, "").is(200, "").has(`"validated"`, "status")
+	patch(`{"status":"validated"}`, `*`).is(200, "").has(`"validated"`, "status")
 
-	const nobody = "018f0000-0000-7000-8000-000000000000"
-	for _, match := range []string{`*`, `"1"`, `"1", "2"`, `"1-1"`, `"x"`} {
+	for _, match := range []string{`*`, `"1"`, `"1", "2"`} {
 		w.do("PATCH", campaign+"/responses/"+nobody, `{}`, header("If-Match", match)).is(404, "not_found")
 		w.do("PUT", "/v1/campaigns/"+nobody, plainCampaign, header("If-Match", match)).is(404, "not_found")
 	}
-	for _, match := range []string{`*`, `"1"`} {
-		w.do("PUT", campaign, plainCampaign, header("If-None-Match", match)).is(400, "invalid_header")
-		w.do("PATCH", response, `{}`, header("If-None-Match", match)).is(400, "invalid_header")
-	}
+	w.do("PATCH", response, `{}`, header("If-None-Match", `"1"`)).is(400, "invalid_header")
 	w.do("PUT", campaign, `{}`, header("If-Match", `"1-1"`)).is(422, "validation_failed")
-}
-
-func TestMe(t *testing.T) {
-	w := newWorld(t, nil)
-	a := w.do("GET", "/v1/me", "").is(200, "").has(`{"uuid":"`+string(w.mine.account.ID)+`","name":"mine"}`, "account").
-		has(`"mine key"`, "key", "name").has("null", "quota").
-		has(`["campaigns:read","campaigns:write","files:read","responses:read","responses:write","webhooks:read","webhooks:write"]`, "permissions")
-	if _, ok := formsvc.ParseID(a.text("key", "uuid")); !ok {
-		t.Errorf("no uuid of the key: %s", a.body)
-	}
-	if strings.Contains(a.body, "formsvc_") || len(a.object()) != 4 {
-		t.Errorf("too much: %s", a.body)
-	}
-	w.do("GET", "/v1/me", "", as(w.key(w.other, formsvc.FilesRead))).is(200, "").has(`["files:read"]`, "permissions").
-		has(`"other"`, "account", "name")
-	w.do("GET", "/v1/me", "", func(r *http.Request) { r.Header.Del("Authorization") }).is(401, "unauthenticated")
 }
 
 // Responses to a campaign with "requireEmail": false may have no user. Their address is empty wherever it appears.
 func TestCampaignWithoutEmail(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(`{"title":"Letter box","requireEmail":false}`)
-	w.do("GET", campaign, "").is(200, "").has(`false`, "requireEmail")
 	list := campaign + "/responses"
 	const anonymous = `{"email":"","firstName":"","lastName":""}`
 	for _, body := range []string{`{"responses":{}}`, `{"user":{},"responses":{}}`, `{"user":{"email":""},"responses":{}}`} {
-		a := w.do("POST", list, body).is(201, "").has(anonymous, "user")
-		w.do("GET", list+"/"+a.text("uuid"), "").is(200, "").has(anonymous, "user")
+		w.do("POST", list, body).is(201, "").has(anonymous, "user")
 	}
-	w.do("POST", list, `{"user":{"email":"ada"},"responses":{}}`).is(422, "validation_failed").faults("/user/email invalid_email")
 	w.do("POST", list, `{"user":null,"responses":{}}`).is(400, "invalid_body").faults("/user invalid_type")
 	named := list + "/" + w.do("POST", list, plainResponse).is(201, "").text("uuid")
 	w.do("PATCH", named, `{"user":{"email":null}}`).is(200, "").has(`""`, "user", "email")
-	w.do("PATCH", named, `{"user":{"email":"eve@example.com"}}`).is(200, "")
-	w.do("PATCH", named, `{"user":{"email":""}}`).is(200, "").has(`""`, "user", "email")
 	if csv := w.do("GET", list+".csv", "").is(200, "").body; strings.Contains(csv, "@") || strings.Count(csv, "\n") != 5 {
 		t.Errorf("the export is %s", csv)
 	}
-	items, _ := w.follow("limit=10", "")
-	for _, item := range items[:3] {
-		if !strings.Contains(item, `"user":`+anonymous) {
-			t.Errorf("an event of an anonymous response has %s", item)
-		}
+	if items, _ := w.follow("limit=10", ""); !strings.Contains(items[0], `"user":`+anonymous) {
+		t.Errorf("an event of an anonymous response has %s", items[0])
 	}
 	w.do("PUT", campaign, plainCampaign).is(200, "").has(`true`, "requireEmail")
 	w.do("POST", list, `{"responses":{}}`).is(422, "validation_failed").faults("/user required")
-	w.do("POST", list, `{"user":{},"responses":{}}`).is(422, "validation_failed").faults("/user/email required")
-	w.do("PATCH", named, `{"status":"completed"}`).is(200, "")
 	w.do("PATCH", named, `{"user":{"email":null}}`).is(422, "validation_failed").faults("/user/email required")
 }
 
@@ -344,9 +225,6 @@ func TestDeleteResponse(t *testing.T) {
 	seen := w.do("GET", path, "").header.Get("Etag")
 	w.do("PATCH", path, `{"status":"validated"}`).is(200, "")
 	w.do("DELETE", path, "", header("If-Match", seen)).is(412, "precondition_failed")
-	w.do("DELETE", path+"?force=true", "").is(400, "invalid_parameter")
-	w.do("DELETE", path, "", as(w.key(w.mine, formsvc.ResponsesRead))).is(403, "permission_denied")
-	w.do("DELETE", path, "", as(w.other.key)).is(404, "not_found")
 	w.do("GET", campaign, "").is(200, "").has(`1`, "responseCount")
 	latest := w.do("GET", path, "").is(200, "").header.Get("Etag")
 	w.do("DELETE", path, "", header("If-Match", latest)).is(204, "")
@@ -354,4 +232,47 @@ func TestDeleteResponse(t *testing.T) {
 	w.do("GET", path, "").is(404, "not_found")
 	w.do("GET", file, "").is(404, "not_found")
 	w.do("GET", campaign, "").is(200, "").has(`0`, "responseCount")
+}
+
+// A key that may change responses but not read them gets back what tells the response apart, its version, and what the
+// key sent. Neither a reply nor an error names what is stored.
+func TestPatchWithoutReadShowsOnlyWhatWasSent(t *testing.T) {
+	w := newWorld(t, nil)
+	campaign := w.campaign(`{"title":"x"}`)
+	created := w.do("POST", campaign+"/responses", `{"user":{"email":"ada@example.com","firstName":"Ada"},`+
+		`"responses":{"secret":{"value":["stored"]},"other":{"value":["stored"]}}}`).is(201, "")
+	response := campaign + "/responses/" + created.text("uuid")
+	writer := as(w.key(w.mine, formsvc.ResponsesWrite))
+	fields := func(a *answer, want ...string) {
+		t.Helper()
+		got := slices.Sorted(maps.Keys(a.object()))
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			a.errorf("the reply has %v, want %v", got, want)
+		}
+	}
+	always := []string{"uuid", "reference", "status", "updatedAt"}
+
+	a := w.do("PATCH", response, `{"status":"validated"}`, writer).is(200, "")
+	fields(a, always...)
+	if a.text("status") != "validated" || a.text("reference") != created.text("reference") || a.text("uuid") != created.text("uuid") {
+		a.errorf("another response than %s", created.body)
+	}
+	a = w.do("PATCH", response, `{"user":{"lastName":"King","firstName":null},"responses":{"a/b":{"value":["new"]},"other":null}}`, writer).is(200, "")
+	fields(a, append(always, "user", "responses")...)
+	a.has(`{"firstName":"","lastName":"King"}`, "user").has(`{"a/b":{"value":["new"]}}`, "responses")
+
+	// The campaign's modules change: the stored answer breaks the rules, and no error names it.
+	w.do("PUT", campaign, `{"title":"x","modules":[{"name":"a/b"},{"name":"needed","required":true}]}`).is(200, "")
+	a = w.do("PATCH", response, `{"responses":{"a/b":{"value":["x","y"]}}}`, writer).is(422, "validation_failed")
+	if strings.Contains(string(a.body), "secret") || strings.Contains(string(a.body), "needed") {
+		a.errorf("the error names what is stored: %s", a.body)
+	}
+	if !strings.Contains(string(a.body), `"/responses/a~1b`) || !strings.Contains(string(a.body), `"stored_answers"`) {
+		a.errorf("the error doesn't name what was sent, or hides that more is wrong: %s", a.body)
+	}
+	a = w.do("PATCH", response, `{"responses":{"a/b":{"value":["x","y"]}}}`).is(422, "validation_failed")
+	if !strings.Contains(string(a.body), "/responses/secret") {
+		a.errorf("a key that reads doesn't learn what is wrong: %s", a.body)
+	}
 }

@@ -39,10 +39,7 @@ func (h *Handler) createResponse(c *call) error {
 		return r, c.body.withoutUser(err)
 	}
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := create(svc)
-			return err
-		})
+		return err
 	}
 	return once(h, c, create, func(r *formsvc.Response, b []byte) reply {
 		return reply{
@@ -69,10 +66,7 @@ func (h *Handler) updateResponse(c *call) error {
 	}
 	patch, err := c.body.responsePatch()
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Responses.Update(c.ctx(), c.responseKey(), patch)
-			return c.unreadable(err, &patch, len(c.body.faults.list))
-		})
+		return err
 	}
 	cond, err := c.ifMatch(false)
 	if err != nil {
@@ -85,9 +79,9 @@ func (h *Handler) updateResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.svc.Responses.Update(c.ctx(), c.responseKey(), patch)
+	r, err := h.service(c).Responses.Update(c.ctx(), c.responseKey(), patch)
 	if err != nil {
-		return c.unreadable(err, &patch, 0)
+		return c.unreadable(err, &patch)
 	}
 	if c.who.May(formsvc.ResponsesRead) {
 		return c.sendResponse(http.StatusOK, noStore, &r)
@@ -166,7 +160,7 @@ func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) 
 
 // unreadable returns err as a client without responses:read may see it: faults of answers that it didn't send, which
 // would name stored ones, become one fault that names none. The first faults, as many as given, are the body's own.
-func (c *call) unreadable(err error, patch *formsvc.ResponsePatch, given int) error {
+func (c *call) unreadable(err error, patch *formsvc.ResponsePatch) error {
 	invalid, ok := errors.AsType[*formsvc.ValidationError](err)
 	if !ok || c.who.May(formsvc.ResponsesRead) {
 		return err
@@ -174,10 +168,10 @@ func (c *call) unreadable(err error, patch *formsvc.ResponsePatch, given int) er
 	const answers = "/responses/"
 	escape := strings.NewReplacer("~", "~0", "/", "~1") // RFC 6901
 	shown := &formsvc.ValidationError{}
-	for i, f := range invalid.Fields {
+	for _, f := range invalid.Fields {
 		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, answers), "/")
 		sent := func(a formsvc.AnswerPatch) bool { return escape.Replace(a.Name) == name }
-		if i < given || !strings.HasPrefix(f.Pointer, answers) || slices.ContainsFunc(patch.Answers, sent) {
+		if !strings.HasPrefix(f.Pointer, answers) || slices.ContainsFunc(patch.Answers, sent) {
 			shown.Fields = append(shown.Fields, f)
 		}
 	}

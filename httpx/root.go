@@ -3,7 +3,6 @@ package httpx
 import (
 	"errors"
 	"html"
-	"strconv"
 	"strings"
 )
 
@@ -38,7 +37,7 @@ func (h *Handler) getRoot(c *call) error {
 	c.setPagePolicy()
 	c.w.Header()["Vary"] = []string{"Accept"}
 	mediaType := typeJSON
-	if prefersHTML(c.r.Header["Accept"]) {
+	if strings.Contains(c.r.Header.Get("Accept"), "text/html") { // as browsers do
 		mediaType = typeHTML
 		c.appendRootPage(h.links)
 	} else {
@@ -97,49 +96,4 @@ func (c *call) appendRootPage(links []Link) {
 </body>
 </html>
 `...)
-}
-
-// prefersHTML reports whether a client with this Accept prefers HTML to JSON (RFC 9110 §12.5.1). A client that accepts
-// both alike, or sends no Accept, doesn't.
-func prefersHTML(lists []string) bool {
-	type quality struct {
-		rank int // how specific the range is: 1 is */*, 3 the type itself
-		q    float64
-	}
-	var page, document quality
-	for entry := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		name, parameters, _ := strings.Cut(entry, ";")
-		got := quality{q: weight(parameters)}
-		for _, x := range []struct {
-			of                   *quality
-			exact, partial, rest string
-		}{{&page, "text/html", "text/*", "*/*"}, {&document, "application/json", "application/*", "*/*"}} {
-			switch strings.ToLower(strings.TrimSpace(name)) {
-			case x.exact:
-				got.rank = 3
-			case x.partial:
-				got.rank = 2
-			case x.rest:
-				got.rank = 1
-			default:
-				continue
-			}
-			if got.rank > x.of.rank {
-				*x.of = got
-			}
-		}
-	}
-	return page.q > document.q
-}
-
-// weight returns the parameter q of an element of Accept or Accept-Encoding, or 1 without one.
-func weight(parameters string) float64 {
-	for parameter := range strings.SplitSeq(parameters, ";") {
-		name, value, _ := strings.Cut(parameter, "=")
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			q, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // an invalid number counts as 0
-			return q
-		}
-	}
-	return 1
 }

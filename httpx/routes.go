@@ -2,6 +2,8 @@ package httpx
 
 import (
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -105,105 +107,71 @@ func routes() []route {
 
 // A resource is the routes of one path.
 type resource struct {
-	segments []string // none at the root; "" is an identifier, anyName any segment
-	routes   []route
-	allow    string // the methods, as in the header Allow
+	ids    []string // the names of its identifiers
+	routes []route
+	allow  string // the methods, as in the header Allow
 }
 
 // maxIDs is the limit of identifiers in a path.
 const maxIDs = 2
 
-// compile groups the table by path.
-func compile(table []route) []resource {
-	var list []resource
-	index := make(map[string]int)
+// mux returns a mux with a resource for each path of the table, and one for all others. It chooses by path alone, so that we answer
+// other methods.
+func (h *Handler) mux(table []route) *http.ServeMux {
+	resources := map[string]*resource{"": {}}
 	for _, r := range table {
-		i, ok := index[r.Pattern]
-		if !ok {
-			i = len(list)
-			index[r.Pattern] = i
-			list = append(list, resource{segments: segments(r.Pattern)})
+		x := resources[r.Pattern]
+		if x == nil {
+			x = new(resource)
+			for segment := range strings.SplitSeq(r.Pattern, "/") {
+				if name, ok := strings.CutPrefix(segment, "{"); ok && segment != anyName {
+					x.ids = append(x.ids, strings.TrimSuffix(name, "}"))
+				}
+			}
+			resources[r.Pattern] = x
 		}
-		resource := &list[i]
 		r.matched = r.Method + " " + r.Pattern
 		r.list = strings.HasPrefix(r.Name, "list")
-		resource.routes = append(resource.routes, r)
-		if resource.allow != "" {
-			resource.allow += ", "
+		x.routes = append(x.routes, r)
+		if x.allow != "" {
+			x.allow += ", "
 		}
-		resource.allow += r.Method
+		x.allow += r.Method
 		if r.Method == http.MethodGet {
-			resource.allow += ", " + http.MethodHead
+			x.allow += ", " + http.MethodHead
 		}
 	}
-	return list
-}
-
-// anyName stands for a segment that the handler checks itself. None of our paths has an asterisk.
-const anyName = "*"
-
-func segments(pattern string) []string {
-	if pattern == "/" {
-		return nil
-	}
-	list := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
-	for i, s := range list {
-		switch {
-		case s == "{name}":
-			list[i] = anyName
-		case strings.HasPrefix(s, "{"):
-			list[i] = ""
+	mux := http.NewServeMux()
+	for pattern, x := range resources {
+		switch pattern {
+		case "":
+			pattern = "/" // all others
+		case "/":
+			h.root, pattern = x, "/{$}"
 		}
+		mux.HandleFunc(strings.Replace(pattern, anyName, "{name...}", 1), func(w http.ResponseWriter, r *http.Request) { h.answer(x, w, r) })
 	}
-	return list
+	return mux
 }
 
-// find returns the resource at the request's path and stores the identifiers in the call, or returns nil.
-func (h *Handler) find(c *call) *resource {
-	u := c.r.URL
-	// net/url sets RawPath only for paths with escapes, and none of our paths needs any.
-	if u.RawPath != "" && u.RawPath != u.Path {
-		return nil
-	}
-	path := u.Path
-	if path == "/" { // same as "", which StripPrefix leaves of a prefix without a slash
-		path = ""
-	}
-	for i := range h.resources {
-		if h.resources[i].match(path, &c.ids) {
-			return &h.resources[i]
-		}
-	}
-	return nil
+// anyName stands for a segment that the handler checks itself.
+const anyName = "{name}"
+
+// plain reports whether the mux takes the path as it is: it would redirect others. None of our paths needs an escape.
+func plain(u *url.URL) bool {
+	p := u.Path
+	return (u.RawPath == "" || u.RawPath == p) && strings.HasPrefix(p, "/") && (path.Clean(p) == p || p == docsPath+"/")
 }
 
-// match reports whether the path is the resource's. It compares segment by segment, so that no path needs cleaning.
-func (x *resource) match(path string, ids *[maxIDs]formsvc.ID) bool {
-	found := 0
-	for _, want := range x.segments {
-		if path == "" || path[0] != '/' {
+// parseIDs stores the identifiers in the path in the call, and reports whether they are any.
+func (x *resource) parseIDs(c *call) bool {
+	for i, name := range x.ids {
+		var ok bool
+		if c.ids[i], ok = formsvc.ParseID(c.r.PathValue(name)); !ok {
 			return false
 		}
-		end := strings.IndexByte(path[1:], '/') + 1
-		if end == 0 {
-			end = len(path)
-		}
-		segment := path[1:end]
-		path = path[end:]
-		if want != "" {
-			if segment != want && want != anyName {
-				return false
-			}
-			continue
-		}
-		id, ok := formsvc.ParseID(segment)
-		if !ok {
-			return false
-		}
-		ids[found] = id
-		found++
 	}
-	return path == ""
+	return len(x.routes) > 0
 }
 
 // route returns the route for the method, or nil.

@@ -29,10 +29,7 @@ func (h *Handler) createSignature(c *call) error {
 	}
 	in, err := c.body.signatureInput()
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Signatures.Create(c.ctx(), c.responseKey(), in)
-			return err
-		})
+		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Signature, error) {
 		return svc.Signatures.Create(c.ctx(), c.responseKey(), in)

@@ -3,6 +3,7 @@
 package httpx_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -18,7 +19,7 @@ import (
 // A client that stops is disconnected.
 func TestStalledClientsAreDisconnected(t *testing.T) {
 	w := newWorld(t, nil)
-	w.grace(100 * time.Millisecond)
+	w.bare.SetGrace(100 * time.Millisecond)
 	list := w.uploads()
 	server := httptest.NewUnstartedServer(w.api)
 	closed := make(chan struct{}, 10)
@@ -35,20 +36,20 @@ func TestStalledClientsAreDisconnected(t *testing.T) {
 		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x"))[:50],
 		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x")), // the epilogue is missing
 	} {
-		answer := exchange(t, server.Listener.Addr().String(), request, false)
+		answer := exchange(t, server, request, false)
 		if !strings.HasPrefix(answer, "HTTP/1.1 408") || !strings.Contains(answer, "body_timeout") {
 			t.Errorf("%s", answer)
 		}
-		wait(t, closed)
+		<-closed
 	}
 	w.isEmpty(list)
 
 	file := w.upload(noise(maxFile))
-	conn, in := dial(t, server)
+	conn := dial(t, server, "")
 	_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 	_, _ = io.WriteString(conn, strings.Replace(w.head(file), "POST", "GET", 1)+"\r\n")
-	wait(t, closed)
-	if response, err := http.ReadResponse(in, nil); err == nil {
+	<-closed
+	if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 		if n, err := io.Copy(io.Discard, response.Body); err == nil {
 			t.Errorf("%d bytes with a clean end", n)
 		}
@@ -62,7 +63,7 @@ func TestDownloadMayPauseWhileBuffersDrain(t *testing.T) {
 	upload := w.request("POST", list, "")
 	largeBody(upload, "", "")
 	file := w.send(upload).is(201, "").header.Get("Location")
-	w.grace(100 * time.Millisecond)
+	w.bare.SetGrace(100 * time.Millisecond)
 	server := httptest.NewServer(w.api)
 	defer server.Close()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+file, nil)
@@ -90,13 +91,4 @@ func TestDownloadMayPauseWhileBuffersDrain(t *testing.T) {
 func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
 	_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
 	return ctx
-}
-
-func wait(t *testing.T, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(patience):
-		t.Fatal("the connection stays open")
-	}
 }

@@ -52,10 +52,7 @@ func (h *Handler) createWebhook(c *call) error {
 	}
 	in, err := c.body.webhookInput(false)
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, _, err := svc.Webhooks.Create(c.ctx(), c.who.AccountID, in)
-			return err
-		})
+		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Subscription, error) {
 		hook, created, err := svc.Webhooks.Create(c.ctx(), c.who.AccountID, in)
@@ -100,10 +97,7 @@ func (h *Handler) replaceWebhook(c *call) error {
 	}
 	in, err := c.body.webhookInput(true)
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Webhooks.Replace(c.ctx(), c.webhookKey(), in, 0)
-			return err
-		})
+		return err
 	}
 	cond, err := c.ifMatch(true)
 	if err != nil {
@@ -162,10 +156,7 @@ func (h *Handler) rotateWebhook(c *call) error {
 	}
 	rotation, err := c.body.rotation()
 	if err != nil {
-		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)
-			return err
-		})
+		return err
 	}
 	if err := c.noCondition(); err != nil {
 		return err

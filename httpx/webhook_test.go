@@ -3,7 +3,6 @@ package httpx_test
 import (
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,19 +18,10 @@ import (
 func TestWebhookMembers(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(plainCampaign)
-	a := w.do("POST", "/v1/webhooks", hookBody("a")).is(201, "").
-		has(`"https://example.com/a"`, "url").has(`["response.created"]`, "events").has(`null`, "campaignUuid").
-		has(`false`, "disabled").has(`{}`, "headers").has(`null`, "previousSecretExpiresAt").
-		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:00.123Z"`, "updatedAt")
-	if len(a.object()) != 10 {
-		a.errorf("%d members, want 10: %s", len(a.object()), a.body)
-	}
+	a := w.do("POST", "/v1/webhooks", hookBody("a")).is(201, "")
 	random, ok := strings.CutPrefix(a.text("secret"), "whsec_")
 	if b, err := base64.StdEncoding.DecodeString(random); !ok || err != nil || len(b) < 32 {
 		a.errorf("secret %s: %v", a.text("secret"), err)
-	}
-	if a.header.Get("Location") != "/v1/webhooks/"+a.text("uuid") || a.header.Get("Cache-Control") != "no-store" {
-		a.errorf("%v", a.header)
 	}
 	a.reads(w, a.header.Get("Location"))
 
@@ -48,28 +38,18 @@ func TestWebhookMembers(t *testing.T) {
 	if got := w.kept(nulls.header.Get("Location")).Secret; got != nulls.text("secret") {
 		t.Error("null for a secret changed it")
 	}
-	hook := w.kept(b.header.Get("Location"))
+	path := b.header.Get("Location")
 	want := []formsvc.Header{{Name: "Authorization", Value: "Bearer b"}, {Name: "X-Token", Value: "t"}}
-	if hook.Secret != "sixteen letters!" || !slices.Equal(hook.Headers, want) {
+	if hook := w.kept(path); hook.Secret != "sixteen letters!" || !slices.Equal(hook.Headers, want) {
 		t.Errorf("stored %q and %+v", hook.Secret, hook.Headers)
 	}
-}
-
-func TestPutReplacesTheWholeWebhook(t *testing.T) {
-	w := newWorld(t, nil)
-	id := strings.TrimPrefix(w.campaign(plainCampaign), "/v1/campaigns/")
-	path := w.webhook(hookBody("a", `"campaignUuid":"`+id+`","disabled":true,"headers":{"X-A":"1"}`))
-	before := w.kept(path)
+	// PUT replaces the whole webhook, but never shows the secret.
 	w.now = w.now.Add(time.Second)
-	a := w.do("PUT", path, `{"url":"https://example.com/b","events":["file.uploaded"]}`).is(200, "").
-		has(`"https://example.com/b"`, "url").has(`["file.uploaded"]`, "events").has(`null`, "campaignUuid").has(`false`, "disabled").
-		has(`{}`, "headers").has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:01.123Z"`, "updatedAt").reads(w, path)
-	if len(a.object()) != 9 || w.kept(path).Secret != before.Secret {
-		t.Errorf("shows the secret or changed it: %s", a.body)
-	}
-	a = w.do("PUT", path, hookBody("b", `"secret":"a secret of one's own"`)).is(200, "")
-	if len(a.object()) != 9 || w.kept(path).Secret != "a secret of one's own" {
-		t.Errorf("shows the secret or did not change it: %s", a.body)
+	put := w.do("PUT", path, `{"url":"http://[2001:db8::1]:8080/b","events":["file.uploaded"],"secret":"a secret of one's own"}`).is(200, "").
+		has(`["file.uploaded"]`, "events").has(`null`, "campaignUuid").has(`false`, "disabled").has(`{}`, "headers").
+		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:01.123Z"`, "updatedAt").reads(w, path)
+	if len(put.object()) != 9 || w.kept(path).Secret != "a secret of one's own" {
+		put.errorf("shows the secret or did not change it: %s", put.body)
 	}
 }
 
@@ -106,26 +86,8 @@ func TestReadModifyWriteOfWebhooks(t *testing.T) {
 // Creating the same webhook again returns the existing one, and never ignores what the request asks for.
 func TestCreateExistingWebhookReturnsIt(t *testing.T) {
 	w := newWorld(t, nil)
-	id := strings.TrimPrefix(w.campaign(plainCampaign), "/v1/campaigns/")
-	const (
-		to     = `"url":"https://example.com/a"`
-		events = `"events":["response.created","file.uploaded"]`
-		secret = `"secret":"known to the one who asks"`
-		tokens = `"headers":{"X-A":"1","X-B":"2"}`
-	)
-	body := func(members ...string) string { return "{" + strings.Join(members, ",") + "}" }
-	different := []string{
-		body(`"url":"https://example.com/A"`, events), body(to, `"events":["response.created"]`),
-		body(to, events, `"campaignUuid":"`+id+`"`), body(to, `"events":["response.created","file.uploaded","response.updated"]`),
-	}
-	for _, body := range different {
-		w.do("POST", "/v1/webhooks", body).is(201, "")
-	}
-	first := w.do("POST", "/v1/webhooks", body(to, events, secret, tokens)).is(201, "")
-	for _, same := range []string{
-		body(to, events), body(to, events, secret), body(to, events, secret, tokens), body(events, `"headers":{"x-b":"2","x-a":"1"}`, to, secret),
-		body(to, `"events":["file.uploaded","response.created","response.created"]`), body(to, events, `"campaignUuid":null`),
-	} {
+	first := w.do("POST", "/v1/webhooks", hookBody("a", `"secret":"known to the one who asks"`, `"headers":{"X-A":"1","X-B":"2"}`)).is(201, "")
+	for _, same := range []string{hookBody("a"), hookBody("a", `"headers":{"x-b":"2","x-a":"1"},"secret":"known to the one who asks"`)} {
 		a := w.do("POST", "/v1/webhooks", same).is(200, "")
 		if a.header.Get("Location") != first.header.Get("Location") || a.header.Get("Etag") != first.header.Get("Etag") {
 			a.errorf("%v, want the headers of %v", a.header, first.header)
@@ -135,71 +97,37 @@ func TestCreateExistingWebhookReturnsIt(t *testing.T) {
 		}
 		a.reads(w, a.header.Get("Location"))
 	}
-	w.do("POST", "/v1/webhooks", body(to, events, `"disabled":true`)).is(200, "").has(`false`, "disabled")
-	for _, other := range []string{
-		body(to, events, `"secret":"another one of that length"`), body(to, events, `"headers":{"X-A":"1"}`),
-		body(to, events, secret, `"headers":{"X-A":"1","X-B":"3"}`), body(to, events, tokens), body(to, `"events":["file.uploaded","response.created"]`, `"secret":"0123456789abcdef"`),
-	} {
-		a := w.do("POST", "/v1/webhooks", other).is(409, "webhook_exists")
-		if !strings.Contains(a.problem().Detail, first.text("uuid")) || !strings.Contains(a.problem().Detail, "another secret or other headers") {
-			a.errorf("does not say which and why: %s", a.body)
-		}
+	a := w.do("POST", "/v1/webhooks", hookBody("a", `"secret":"another one of that length"`)).is(409, "webhook_exists")
+	if !strings.Contains(a.problem().Detail, first.text("uuid")) || !strings.Contains(a.problem().Detail, "another secret or other headers") {
+		a.errorf("does not say which and why: %s", a.body)
 	}
-	if n := w.total("/v1/webhooks"); n != len(different)+1 {
-		t.Errorf("%d webhooks", n)
-	}
-	w.do("POST", "/v1/webhooks", body(to, events), as(w.other.key)).is(201, "")
 }
 
 // The specification: at most 50 webhooks an account.
 func TestWebhookLimit(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, w *world) {
-		var requests []*http.Request
-		for i := range 60 {
-			requests = append(requests, w.request("POST", "/v1/webhooks", hookBody(fmt.Sprint(i))))
-		}
-		statuses, bodies := w.atOnce(requests)
-		if statuses[201] != 50 || statuses[409] != 10 {
-			t.Errorf("statuses %v: %q", statuses, bodies)
-		}
-		if n := w.total("/v1/webhooks"); n != 50 {
-			t.Errorf("%d webhooks", n)
-		}
-		a := w.do("POST", "/v1/webhooks", hookBody("one-more")).is(409, "webhook_limit")
-		if !strings.Contains(a.problem().Detail, "50") {
-			a.errorf("does not name the limit: %s", a.body)
-		}
-		ids, _ := w.page("/v1/webhooks")
-		w.do("PUT", "/v1/webhooks/"+ids[0], hookBody("moved")).is(200, "")
-		w.do("POST", "/v1/webhooks", hookBody("moved")).is(200, "")
-		w.do("POST", "/v1/webhooks", hookBody("theirs"), as(w.other.key)).is(201, "")
-		w.do("DELETE", "/v1/webhooks/"+ids[1], "").is(204, "")
-		w.do("POST", "/v1/webhooks", hookBody("one-more")).is(201, "")
-	})
+	w := newWorld(t, nil)
+	for i := range 50 {
+		w.webhook(hookBody(fmt.Sprint(i)))
+	}
+	if a := w.do("POST", "/v1/webhooks", hookBody("one-more")).is(409, "webhook_limit"); !strings.Contains(a.problem().Detail, "50") {
+		a.errorf("does not name the limit: %s", a.body)
+	}
+	w.do("POST", "/v1/webhooks", hookBody("7")).is(200, "")
 }
 
 func TestDeleteWebhook(t *testing.T) {
 	w := newWorld(t, nil)
-	path, other := w.webhook(hookBody("a")), w.webhook(hookBody("b"))
+	path := w.webhook(hookBody("a"))
 	made := w.do("POST", path+"/test", "").is(201, "").header.Get("Location")
 	w.do("DELETE", path, "", as(w.other.key)).is(204, "")
 	w.do("DELETE", path, "", header("If-Match", `"1-0"`)).is(400, "invalid_header")
 	w.do("DELETE", path, "", header("If-None-Match", `*`)).is(400, "invalid_header")
 	w.do("DELETE", path+"?x=1", "").is(400, "invalid_parameter")
-	w.do("GET", path, "").is(200, "")
 	w.do("GET", made, "").is(200, "")
 	for range 2 {
 		w.do("DELETE", path, "").is(204, "")
 		w.do("GET", path, "").is(404, "not_found")
-		w.do("PUT", path, hookBody("a")).is(404, "not_found")
-		w.do("POST", path+"/test", "").is(404, "not_found")
-		w.do("GET", path+"/deliveries", "").is(404, "not_found")
 		w.do("GET", made, "").is(404, "not_found")
-		w.do("POST", made+"/redeliver", "").is(404, "not_found")
-	}
-	w.do("GET", other, "").is(200, "")
-	if n := w.total("/v1/webhooks"); n != 1 {
-		t.Errorf("%d webhooks", n)
 	}
 }
 
@@ -222,14 +150,10 @@ func TestWebhookConditions(t *testing.T) {
 	tag(put(`"1-0"`), 200, `"2-0"`)
 	put(`"1-0"`).is(412, "precondition_failed")
 	put(`"1-0", "2-0"`).is(200, "")
-	put(`2-0`).is(400, "invalid_header")
-	put(`*`).is(200, "")
-	tag(w.do("POST", path+"/rotate", `{"gracePeriodSeconds":60}`), 200, `"5-1"`)
-	w.do("GET", path, "", header("If-None-Match", `"5-1"`)).is(304, "")
+	tag(w.do("POST", path+"/rotate", `{"gracePeriodSeconds":60}`), 200, `"4-1"`)
+	w.do("GET", path, "", header("If-None-Match", `"4-1"`)).is(304, "")
 	w.now = w.now.Add(time.Minute) // the old secret ends, which changes the webhook's representation
-	tag(w.do("GET", path, "", header("If-None-Match", `"5-1"`)), 200, `"5-0"`)
-	put(`"5-1"`).is(200, "") // and isn't a change by another client
-	w.do("POST", path+"/rotate", `{}`, header("If-Match", `"6-0"`)).is(400, "invalid_header")
-	tag(w.do("GET", path, ""), 200, `"6-0"`)
-	w.do("PUT", "/v1/webhooks/"+nobody, hookBody("b"), header("If-Match", `"1-0", "2-0"`)).is(404, "not_found")
+	tag(w.do("GET", path, "", header("If-None-Match", `"4-1"`)), 200, `"4-0"`)
+	put(`"4-1"`).is(200, "") // and isn't a change by another client
+	w.do("POST", path+"/rotate", `{}`, header("If-Match", `"5-0"`)).is(400, "invalid_header")
 }

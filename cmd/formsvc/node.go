@@ -100,10 +100,9 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		return nil, usageError{fmt.Errorf("--retention: %w", err)}
 	}
 	handler, err := httpx.New(n.svc, &httpx.Options{
-		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst, Ready: n.ready, ClientAddress: c.clientAddress(),
+		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Ready: n.ready, ClientAddress: c.clientAddress(),
 		Links:       []httpx.Link{{Title: "Account settings", Path: settingsPath}},
-		MaxRequests: c.MaxRequests, MaxWait: c.MaxWait, MaxWaiting: c.MaxConnections, // so that every connected client may wait
-		Timeout: c.RequestTimeout,
+		MaxRequests: c.MaxRequests, Timeout: c.RequestTimeout,
 	})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
@@ -162,10 +161,7 @@ func (c *serveCmd) checkFlags() error {
 		{c.Quota < 0 || c.Quota > math.MaxInt32, fmt.Sprintf("--quota: must be from 1 to %d, or 0 for any number of requests", math.MaxInt32)},
 		{c.QuotaWindow < time.Second || c.QuotaWindow%time.Second != 0, "--quota-window: must be whole seconds, and at least one"},
 		{!(c.Rate >= 0 && c.Rate <= httpx.MaxRate), fmt.Sprintf("--rate: must be from 0 to %d", httpx.MaxRate)}, // also rejects NaN
-		{c.Burst < 0, "--burst: must not be negative"},
-		{c.Burst > 0 && c.Rate == 0, "--burst: needs --rate"},
 		{c.MaxRequests < 1, "--max-requests: must be at least 1"},
-		{c.MaxWait <= 0, "--max-wait: must be positive"},
 		{c.MaxKeys < 0, "--max-keys: must not be negative; 0 allows any number"},
 		{c.MaxCampaigns < 0, "--max-campaigns: must not be negative; 0 allows any number"},
 		{c.RequestTimeout <= 0, "--request-timeout: must be positive"},

@@ -27,10 +27,8 @@ type serveCmd struct {
 	Quota              int             `default:"1000" placeholder:"N" help:"Number of requests that a key may make per --quota-window, over all servers of a database; 0 for no limit. Defaults to 1000."`
 	QuotaWindow        time.Duration   `default:"1h" help:"Length of a quota window, in whole seconds. Windows begin at multiples of it in UTC, hourly ones at full hours."`
 	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to counting each key by itself."`
-	Rate               float64         `default:"0" placeholder:"N" help:"Sustained number of requests per second that a key may make on this server, such as 50 or 0.5. Defaults to no limit."`
-	Burst              int             `default:"0" placeholder:"N" help:"Number of requests that a key may make at once under --rate. Defaults to the requests of one second."`
-	MaxRequests        int             `default:"256" placeholder:"N" help:"Number of requests that are handled at once; further ones wait for a slot. File transfers don't count."`
-	MaxWait            time.Duration   `default:"1s" help:"How long a request may wait for a slot before it gets a 503."`
+	Rate               float64         `default:"0" placeholder:"N" help:"Sustained number of requests per second that a key may make on this server, such as 50 or 0.5; those of a second may come at once. Defaults to no limit."`
+	MaxRequests        int             `default:"256" placeholder:"N" help:"Number of requests that are handled at once; further ones wait for up to a second, then get a 503. File transfers don't count."`
 	RequestTimeout     time.Duration   `default:"30s" help:"How long the server may work on a request before it gets a 503. Uploads, downloads and exports have no such limit."`
 	MaxConnections     int             `default:"10000" placeholder:"N" help:"Number of connections that may be open at once; further ones wait in the system's queue. Each takes about 30 kB when idle, and 150 kB when busy."`
 	MaxKeys            int             `default:"100" placeholder:"N" help:"Number of keys that an account may have, without revoked and expired ones; 0 for no limit. Each key has its own quota. The command line has no limit."`

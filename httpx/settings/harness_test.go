@@ -365,17 +365,6 @@ func (w *world) hook(address string) formsvc.Webhook {
 	return h
 }
 
-// engine returns an engine that delivers by the world's clock.
-func (w *world) engine() *delivery.Engine {
-	w.t.Helper()
-	e, err := delivery.New(w.store, &delivery.Options{
-		Now: w.clock, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Retries: []time.Duration{time.Minute},
-		Control: func(string, string, syscall.RawConn) error { return nil }, // receivers run on this machine
-	})
-	w.must(err)
-	return e
-}
-
 // receiver starts a receiver that replies with a status and a body.
 func (w *world) receiver(status int, body string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -390,16 +379,15 @@ func (w *world) receiver(status int, body string) string {
 // drain delivers, with retries, until nothing is due.
 func (w *world) drain() {
 	w.t.Helper()
-	e := w.engine()
+	e, err := delivery.New(w.store, &delivery.Options{
+		Now: w.clock, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Retries: []time.Duration{time.Minute},
+		Control: func(string, string, syscall.RawConn) error { return nil }, // receivers run on this machine
+	})
+	w.must(err)
 	for range 3 {
-		for {
-			n, err := e.RunOnce(w.t.Context())
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			if n == 0 {
-				break
-			}
+		for n := 1; n > 0; {
+			n, err = e.RunOnce(w.t.Context())
+			w.must(err)
 		}
 		w.wait(2 * time.Minute)
 	}

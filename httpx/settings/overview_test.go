@@ -104,9 +104,7 @@ func (w *world) embed(prefix, pagesAt, apiAt, say string) (host string) {
 		}
 		return &formsvc.Principal{AccountID: who.AccountID, KeyName: who.Name, Permissions: formsvc.AllPermissions()}, nil
 	}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	mux := http.NewServeMux()
 	mux.Handle(apiAt+"/", http.StripPrefix(apiAt, api))
 	if strings.Contains(say, "HOST") {
@@ -117,9 +115,7 @@ func (w *world) embed(prefix, pagesAt, apiAt, say string) (host string) {
 		mux = http.NewServeMux()
 	}
 	pages, err := settings.New(w.svc, say, &settings.Options{Authenticate: w.visitor})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	mux.Handle(pagesAt+"/", http.StripPrefix(pagesAt, pages))
 	root := http.NewServeMux()
 	root.Handle(prefix+"/", http.StripPrefix(prefix, mux))

@@ -22,12 +22,8 @@ func hostiles() []string {
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'><svg/onload=alert(1)>`, `</textarea><script>alert(1)</script>`,
 		`</title><script>alert(1)</script>`, `</style><script>alert(1)</script>`, `javascript:alert(1)`, `{{.}}`, `{{template "layout.html"}}`,
 		`${alert(1)}`, `<!--`, `]]>`, `&lt;script&gt;`, `&#60;script&#62;`, "\u202egnp.exe", "a\u2028b\u2029c", `" onmouseover="alert(1)`,
-		`' onfocus='alert(1)' autofocus='`, "`onclick=alert(1)`", `<a href="javascript:alert(1)">x</a>`, `<iframe srcdoc="<script>alert(1)</script>">`,
-		`<base href="https://evil.example/">`, `<meta http-equiv="refresh" content="0;url=https://evil.example">`, `<form action="https://evil.example">`,
-		`<link rel=stylesheet href=https://evil.example>`, `<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>`,
-		`<svg><script>alert(1)</script></svg>`, `<object data="javascript:alert(1)">`, `%3Cscript%3Ealert(1)%3C/script%3E`, `\u003cscript\u003e`,
-		`\"-alert(1)-\"`, `';alert(1)//`, `<details open ontoggle=alert(1)>`, `<video><source onerror=alert(1)>`, `<body onload=alert(1)>`,
-		`=cmd|' /C calc'!A0`, `../../../etc/passwd`, `\r\nSet-Cookie: a=b`, `<x contenteditable onblur=alert(1)>`, strings.Repeat("W", 100), "𝕳𝖊𝖑𝖑𝖔 \u200b\ufeff",
+		`' onfocus='alert(1)' autofocus='`, "`onclick=alert(1)`", `<iframe srcdoc="<script>alert(1)</script>">`, `<base href="https://evil.example/">`,
+		`<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>`, `%3Cscript%3Ealert(1)%3C/script%3E`, `\"-alert(1)-\"`, `../../../etc/passwd`,
 	}
 }
 
@@ -37,36 +33,26 @@ func (w *world) fill(texts []string) []string {
 	hook := w.hook(w.receiver(500, strings.Join(texts, "\n")))
 	paths := []string{"/", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/sign-in"}
 	for _, text := range texts {
-		campaign, err := w.svc.Campaigns.Create(w.t.Context(), w.account.ID, formsvc.CampaignInput{
-			Title: text, Description: text, Modules: []formsvc.Module{{Name: text, Label: text}},
-		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		campaign, err := w.svc.Campaigns.Create(w.t.Context(), w.account.ID,
+			formsvc.CampaignInput{Title: text, Description: text, Modules: []formsvc.Module{{Name: text, Label: text}}})
+		w.must(err)
 		r, err := w.svc.Responses.Create(w.t.Context(), campaign.Key(), formsvc.ResponseInput{
 			User: formsvc.User{Email: "ada@example.com", FirstName: text, LastName: text}, Answers: []formsvc.Answer{{Name: text, Value: []string{text}}},
 		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		key := formsvc.ResponseKey{AccountID: w.account.ID, CampaignID: campaign.ID, ID: r.ID}
-		if _, err := w.svc.Files.Upload(w.t.Context(), key, formsvc.FileInput{Name: text, Module: text, Content: strings.NewReader(text)}); err != nil {
-			w.t.Fatal(err)
-		}
-		if _, err := w.svc.Comments.Create(w.t.Context(), key, formsvc.CommentInput{Body: text, Author: text}); err != nil {
-			w.t.Fatal(err)
-		}
-		if _, err := w.svc.Signatures.Create(w.t.Context(), key, formsvc.SignatureInput{Signer: r.User, Provider: text}); err != nil {
-			w.t.Fatal(err)
-		}
-		if _, _, err := w.svc.Keys.Create(w.t.Context(), w.account.ID, formsvc.KeyInput{Name: text, Permissions: formsvc.AllPermissions()}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.must(err)
+		_, err = w.svc.Files.Upload(w.t.Context(), r.Key(), formsvc.FileInput{Name: text, Module: text, Content: strings.NewReader(text)})
+		w.must(err)
+		_, err = w.svc.Comments.Create(w.t.Context(), r.Key(), formsvc.CommentInput{Body: text, Author: text})
+		w.must(err)
+		_, err = w.svc.Signatures.Create(w.t.Context(), r.Key(), formsvc.SignatureInput{Signer: r.User, Provider: text})
+		w.must(err)
+		_, _, err = w.svc.Keys.Create(w.t.Context(), w.account.ID, formsvc.KeyInput{Name: text, Permissions: formsvc.AllPermissions()})
+		w.must(err)
 		_, _, err = w.svc.Webhooks.Create(w.t.Context(), w.account.ID, formsvc.WebhookInput{
 			URL: "https://example.com/" + url.PathEscape(text) + "?" + text, Events: []formsvc.EventType{"file.uploaded"}, CampaignID: campaign.ID, Disabled: true,
 		})
-		if err != nil && !errors.Is(err, formsvc.ErrInvalid) {
-			w.t.Fatal(err)
+		if !errors.Is(err, formsvc.ErrInvalid) { // as an address
+			w.must(err)
 		}
 		path := "/campaigns/" + string(campaign.ID)
 		paths = append(paths, path, path+"?email="+url.QueryEscape(text)+"&reference="+url.QueryEscape(text), path+"/responses/"+string(r.ID))
@@ -139,21 +125,17 @@ func TestRecordsOfAnotherAccount(t *testing.T) {
 	paths := w.fill([]string{"their own"})
 	keys, err := w.svc.Keys.List(t.Context(), theirs.ID)
 	w.must(err)
-	var files []string
-	pages := map[string]*answer{}
+	var pages []*answer
 	for _, path := range paths {
-		pages[path] = w.get(path)
-		for _, link := range pages[path].links() {
-			if strings.HasPrefix(link, "/files/") {
-				files = append(files, link)
-			}
-		}
+		page := w.get(path)
+		pages = append(pages, page)
+		paths = append(paths, slices.DeleteFunc(page.links(), func(link string) bool { return !strings.HasPrefix(link, "/files/") })...)
 	}
 	w.account = mine
 	w.client = newClient(t)
 	w.signIn()
 	asked := 0
-	for _, path := range append(paths, files...) {
+	for _, path := range paths {
 		a := w.get(path)
 		if strings.Count(path, "/") == 1 || path == "/webhooks/new" { // the same page of the own account
 			a.is(200).lacks("their own")
@@ -176,8 +158,8 @@ func TestRecordsOfAnotherAccount(t *testing.T) {
 		}
 	}
 	w.do("POST", "/keys/"+string(keys[0].ID)+"/revoke", url.Values{"token": {own.Get("token")}}).is(404)
-	if len(files) == 0 || asked < 15 {
-		t.Errorf("only %d requests, %d files", asked, len(files))
+	if !strings.HasPrefix(paths[len(paths)-1], "/files/") || asked < 15 {
+		t.Errorf("only %d requests, the last for %s", asked, paths[len(paths)-1])
 	}
 }
 
@@ -186,8 +168,7 @@ func TestUnknownPagesGet404(t *testing.T) {
 	w := newSignedIn(t)
 	const none = "018f0000-0000-7000-8000-000000000000"
 	for _, path := range []string{
-		"/x", "/keys/", "/webhooks/" + none, "/webhooks/x", "/webhooks/" + none + "/edit", "/deliveries/" + none, "/deliveries/" + none + "/body",
-		"/campaigns/" + none, "/campaigns/" + none + "/responses/" + none, "/campaigns/" + none + "/export/responses.csv", "/files/" + none, "/assets/x",
+		"/x", "/keys/", "/webhooks/" + none, "/webhooks/x", "/deliveries/" + none + "/body", "/campaigns/" + none + "/responses/" + none, "/files/" + none, "/assets/x",
 	} {
 		w.get(path).is(404)
 	}
@@ -206,43 +187,14 @@ func TestUnknownPagesGet404(t *testing.T) {
 	}
 }
 
-// A failing store is told from a missing record.
-func TestFailures(t *testing.T) {
-	w := newWorld(t, nil)
-	w.signIn()
-	_ = w.store.Close()
-	a := w.get("/keys").is(500).says("Something went wrong", "The server's log has details under")
-	id := regexp.MustCompile(`under ([\w-]+)`).FindStringSubmatch(a.text())
-	if id == nil || !strings.Contains(w.log.String(), "requestId="+id[1]) || !strings.Contains(w.log.String(), "store is closed") {
-		t.Errorf("%s\n%s", a.text(), w.log)
-	}
-}
-
-// A link that couldn't be redeemed stays valid, so the log must not contain it.
-func TestLinksAreNotLogged(t *testing.T) {
-	w := newWorld(t, nil)
-	token := w.link(w.account.ID)
-	page := w.get("/sign-in/" + token)
-	_ = w.store.Close()
-	w.submit(page, "/sign-in", nil).is(500)
-	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return nil, errors.New("broken") }})
-	w.get("/keys?link=" + token).is(500)
-	if strings.Contains(w.log.String(), token) || !strings.Contains(w.log.String(), "broken") {
-		t.Errorf("log: %s", w.log)
-	}
-}
-
 // Links and forms stay below the pages' path, under any prefix, and on the same host.
 func TestPrefixes(t *testing.T) {
 	w := newWorld(t, nil)
 	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return &settings.Visitor{AccountID: w.account.ID}, nil }})
 	for target, base := range map[string]string{
-		"/": "", "/keys": "", "/a/keys": "/a", "/a/b%2Fc/keys": "/a/b%2Fc", "//evil.example/keys": "", "/\\evil.example/keys": "", "/a//keys": "/a/",
+		"/keys": "", "/a/keys": "/a", "/a/b%2Fc/keys": "/a/b%2Fc", "//evil.example/keys": "", "/\\evil.example/keys": "", "/a//keys": "/a/",
 	} {
 		r := httptest.NewRequest("GET", "/keys", nil)
-		if target == "/" {
-			r = httptest.NewRequest("GET", "/", nil)
-		}
 		r.RequestURI = target
 		recorder := httptest.NewRecorder()
 		w.pages.ServeHTTP(recorder, r)
@@ -263,19 +215,29 @@ func TestPrefixes(t *testing.T) {
 // The style sheet and the script are cached for good; a new version has a new address.
 func TestAssets(t *testing.T) {
 	w := newWorld(t, nil)
-	size := 0
 	for name, mediaType := range map[string]string{"settings.css": "text/css; charset=utf-8", "settings.js": "text/javascript; charset=utf-8"} {
 		a := w.get("/assets/" + name).is(200)
 		if a.header.Get("Content-Type") != mediaType || !strings.Contains(a.header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %v", name, a.header)
 		}
-		size += len(a.body)
 		w.do("HEAD", "/assets/"+name, nil).is(200)
 		if found := regexp.MustCompile(`(?i)//[a-z0-9]|@import|url\(`).FindString(a.body); found != "" {
 			t.Errorf("%s has %q", name, found)
 		}
 	}
-	if size > 30_000 {
-		t.Errorf("%d bytes", size)
+}
+
+// A failing store is told from a missing record. A link that couldn't be redeemed stays valid, so the log must not contain it.
+func TestFailures(t *testing.T) {
+	w := newSignedIn(t)
+	token := w.link(w.account.ID)
+	page := w.get("/sign-in/" + token)
+	w.must(w.store.Close())
+	w.submit(page, "/sign-in", nil).is(500)
+	a := w.get("/keys?link="+token).is(500).says("Something went wrong", "The server's log has details under")
+	id := regexp.MustCompile(`under ([\w-]+)`).FindStringSubmatch(a.text())
+	log := w.log.String()
+	if id == nil || !strings.Contains(log, "requestId="+id[1]) || !strings.Contains(log, "store is closed") || strings.Contains(log, token) {
+		t.Errorf("%s\n%s", a.text(), w.log)
 	}
 }
