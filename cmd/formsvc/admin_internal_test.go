@@ -80,16 +80,7 @@ func TestKeyCommands(t *testing.T) {
 		}
 	}
 	s.do(t, "keys", "revoke", strings.ToUpper(uuid))
-	until(t, "the key is refused", func() bool {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/me", nil)
-		req.Header.Set("Authorization", "Bearer "+s.key)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusUnauthorized
-	})
+	until(t, "the key is refused", func() bool { return s.get(t, "/v1/me").status == http.StatusUnauthorized })
 	table := s.do(t, "keys", "list")
 	if !regexp.MustCompile(`(?m)^UUID +NAME +PREFIX +PERMISSIONS +CREATED +LAST USED +EXPIRES +REVOKED$`).MatchString(table) ||
 		!regexp.MustCompile(`reader .*campaigns:read,files:read .*Z +- +\S+Z +\S+Z\n`).MatchString(table) {
