@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,23 +65,12 @@ func (g *global) explainBlobs(err error) error {
 	if !errors.Is(err, formsvc.ErrOtherBlobs) {
 		return err
 	}
+	dir, _, _ := g.blobURL()
 	return fmt.Errorf("--blobs: %w\n\nNothing was changed in %s.\n"+
 		"  - A new database needs its own place for files: set --blobs to another one.\n"+
 		"  - To continue with the data of the other database, move that too: formsvc copy --from DSN --to DSN\n"+
 		"  - If there is a %s but the files do belong to this database, for example to a backup from before it had\n"+
-		"    an identity, remove that file: the files are then checked again", err, g.placeOfFiles(), formsvc.MarkerKey)
-}
-
-// placeOfFiles describes the blob store of the flags.
-func (g *global) placeOfFiles() string {
-	dir, s3, _ := g.blobURL()
-	switch {
-	case s3 == nil:
-		return "the directory " + dir
-	case s3.Prefix == "":
-		return "the bucket " + s3.Name
-	}
-	return "the bucket " + s3.Name + " under " + s3.Prefix + "/"
+		"    an identity, remove that file: the files are then checked again", err, cmp.Or(g.Blobs, dir), formsvc.MarkerKey)
 }
 
 // openBlobs opens the blob store of the flags. A missing directory is created; a bucket is not accessed yet.

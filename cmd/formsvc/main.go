@@ -135,5 +135,4 @@ type cli struct {
 	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`
 	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
 	Health       healthCmd       `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
-	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision and its Go version."`
 }

@@ -67,7 +67,7 @@ func queries(t testing.TB) map[string]string {
 func TestMonitoringNamesMetrics(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
-	m.registry.MustRegister(newQueueMetrics(nil))
+	m.watchQueue(nil)
 	m.watch(struct{ certs.Source }{})
 	m.watchPool(new(pool))
 	described := make(chan *prometheus.Desc, 1000)

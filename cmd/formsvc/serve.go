@@ -155,10 +155,10 @@ func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, 
 // announce logs that the server serves, and what operators should know about its settings.
 func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger, on listeners) {
 	if len(c.WebhookAllow) > 0 {
-		logger.InfoContext(ctx, "webhooks may use addresses that aren't public", slog.String("ranges", c.WebhookAllow.String()))
+		logger.InfoContext(ctx, "webhooks may use addresses that aren't public", slog.Any("ranges", c.WebhookAllow))
 	}
 	if len(c.TrustedProxy) > 0 {
-		logger.InfoContext(ctx, "trusting X-Forwarded-For of proxies", slog.String("ranges", c.TrustedProxy.String()))
+		logger.InfoContext(ctx, "trusting X-Forwarded-For of proxies", slog.Any("ranges", c.TrustedProxy))
 		if !c.encrypted() && strings.HasPrefix(c.BaseURL, "http://") {
 			logger.WarnContext(ctx, "browsers send cookies unencrypted; if the proxy speaks HTTPS, --base-url must begin with https://")
 		}

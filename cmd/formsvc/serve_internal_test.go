@@ -255,7 +255,7 @@ func TestServeChecksWebhookAddresses(t *testing.T) {
 	sh := newShell(t)
 	p := sh.background(t, "serve", "--addr", "127.0.0.1:0", "--log-format", "json", "--webhook-retries", "10ms", "--webhook-allow", "10.0.0.0/8,192.168.0.0/16")
 	s := sh.await(t, p)
-	contains(t, "the log", p.log.String(), `"ranges":"10.0.0.0/8, 192.168.0.0/16"`)
+	contains(t, "the log", p.log.String(), `"ranges":["10.0.0.0/8","192.168.0.0/16"]`)
 	hook := func(url string) any { return map[string]any{"url": url, "events": []string{"response.created"}} }
 	s.made(t, "/v1/webhooks", hook("http://10.1.2.3/"))
 	contains(t, "the refusal", s.call(t, http.StatusUnprocessableEntity, http.MethodPost, "/v1/webhooks", hook("http://127.0.0.1:8080/")), `"pointer":"/url"`)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -45,15 +44,4 @@ func (b build) String() string {
 		parts = append(parts, "modified")
 	}
 	return strings.Join(append(parts, b.Go, b.Platform), ", ")
-}
-
-type versionCmd struct{ output }
-
-// Run prints the build.
-func (c *versionCmd) Run(std streams) error {
-	if c.JSON {
-		return c.printJSON(std, nil, thisBuild())
-	}
-	_, err := fmt.Fprintln(std.out, thisBuild())
-	return err
 }
