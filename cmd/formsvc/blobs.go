@@ -16,18 +16,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// blobs is what the commands need of either blob store.
-type blobs interface {
-	blobstore.Store
-	Close() error
-}
-
-// bucket is a blob store without anything to close.
-type bucket struct{ *s3blob.Store }
-
-// Close implements blobs.
-func (bucket) Close() error { return nil }
-
 // blobURL returns the blob store of the flags: a directory, or a bucket.
 func (g *global) blobURL() (dir string, s3 *s3blob.Bucket, err error) {
 	if g.Blobs == "" {
@@ -73,8 +61,9 @@ func (g *global) explainBlobs(err error) error {
 		"    an identity, remove that file: the files are then checked again", err, cmp.Or(g.Blobs, dir), formsvc.MarkerKey)
 }
 
-// openBlobs opens the blob store of the flags. A missing directory is created; a bucket is not accessed yet.
-func (g *global) openBlobs() (blobs, error) {
+// openBlobs opens the blob store of the flags. A missing directory is created, and kept open until the process ends; a bucket is not
+// accessed yet.
+func (g *global) openBlobs() (blobstore.Store, error) {
 	dir, s3, err := g.blobURL()
 	if err != nil {
 		return nil, err
@@ -95,5 +84,5 @@ func (g *global) openBlobs() (blobs, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--blobs: %w", err)}
 	}
-	return bucket{s}, nil
+	return s, nil
 }

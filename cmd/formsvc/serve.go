@@ -63,7 +63,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if c.LogFormat == "json" {
 		logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	}
-	logger.InfoContext(ctx, "starting", slog.Any("build", thisBuild()))
+	logger.InfoContext(ctx, "starting", slog.String("build", build()))
 	if g.Env.get("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -94,7 +94,6 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	source, err := c.certificates(g, logger)
 	if err != nil {
 		return err
@@ -124,7 +123,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	defer forget()
 	c.announce(ctx, g, logger, on)
-	err = n.run(ctx, on.bounded(c.MaxConnections))
+	err = n.run(ctx, on)
 	logger.InfoContext(ctx, "stopped")
 	return err
 }
