@@ -25,6 +25,10 @@ import (
 func TestFirstStartPrintsAccountAndKeyOnce(t *testing.T) {
 	t.Parallel()
 	for name, sh := range map[string]*shell{"sqlite": newShell(t), "postgres": onPostgres(t)} {
+		early := sh.execute(t, "", "keys", "list")
+		if <-early.ctx.Done(); early.status != 1 {
+			t.Errorf("%s: a command ended with status %d: %s", name, early.status, &early.log)
+		}
 		s := sh.spawn(t)
 		contains(t, name, s.out.String(), `account "default"`, s.url+"/v1/campaigns", s.url+"/docs")
 		s.call(t, http.StatusOK, http.MethodGet, "/v1/me", nil)
