@@ -75,7 +75,8 @@ func TestMonitoringNamesMetrics(t *testing.T) {
 	close(described)
 	known := []string{"le", "job", "instance"}
 	for desc := range described {
-		known = append(known, regexp.MustCompile(`\w+`).FindAllString(strings.ReplaceAll(desc.String(), "help:", ""), -1)...)
+		named := regexp.MustCompile(`help: "[^"]*"`).ReplaceAllString(desc.String(), "")
+		known = append(known, regexp.MustCompile(`\w+`).FindAllString(named, -1)...)
 	}
 	label, name, route := regexp.MustCompile(`(\w+)!?[=~]~?"`), regexp.MustCompile(`\b(?:formsvc|go|process)_[a-z0-9_]+`), regexp.MustCompile(`route(!?[=~]~?)"([^"]*)"`)
 	for what, query := range queries(t) {
