@@ -30,7 +30,7 @@ WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 		else echo 'WARNING: versitygw $(VERSITYGW_VERSION) cannot be built here; S3 tests will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
 	fi;
 
-# Likewise a private ACME server (see cmd/formsvc/acme_test.go).
+# Likewise a private ACME server (see cmd/formsvc/acme_internal_test.go).
 WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
 		if $(MAKE) --no-print-directory -s $(PEBBLE); then export FORMSVC_TEST_PEBBLE='$(CURDIR)/$(PEBBLE)'; \
 		else echo 'WARNING: pebble $(PEBBLE_VERSION) cannot be built here; the test with an ACME server will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \

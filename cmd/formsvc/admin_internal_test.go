@@ -80,16 +80,7 @@ func TestKeyCommands(t *testing.T) {
 		}
 	}
 	s.do(t, "keys", "revoke", strings.ToUpper(uuid))
-	until(t, "the key is refused", func() bool {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/me", nil)
-		req.Header.Set("Authorization", "Bearer "+s.key)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusUnauthorized
-	})
+	until(t, "the key is refused", func() bool { return s.get(t, "/v1/me").status == http.StatusUnauthorized })
 	table := s.do(t, "keys", "list")
 	if !regexp.MustCompile(`(?m)^UUID +NAME +PREFIX +PERMISSIONS +CREATED +LAST USED +EXPIRES +REVOKED$`).MatchString(table) ||
 		!regexp.MustCompile(`reader .*campaigns:read,files:read .*Z +- +\S+Z +\S+Z\n`).MatchString(table) {
@@ -335,15 +326,9 @@ func TestEnvironment(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	line := s.pipe(t, "", "version").out
-	if !strings.HasPrefix(line, "formsvc ") || !strings.HasSuffix(line, ", "+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+"\n") {
-		t.Errorf("version: %q", line)
-	}
-	if r := s.pipe(t, "", "--version"); r != (result{0, line, ""}) {
+	r := s.pipe(t, "", "--version")
+	if r.status != 0 || !strings.HasPrefix(r.out, "formsvc ") || !strings.HasSuffix(r.out, ", "+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+"\n") {
 		t.Errorf("--version: %+v", r)
-	}
-	if record := objects(t, s.pipe(t, "", "version", "--json").out)[0]; len(record) != 6 || record["go"] != runtime.Version() {
-		t.Errorf("version --json: %v", record)
 	}
 	if r := s.pipe(t, "", "--help"); r.status != 0 || r.err != "" {
 		t.Errorf("--help: %+v", r)

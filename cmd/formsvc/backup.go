@@ -42,9 +42,10 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	if scheme != "sqlite" {
 		return errPostgres
 	}
+	var files blobstore.Store // nil: left out
 	err = g.existing(ctx)
 	if err == nil && !c.WithoutFiles {
-		err = g.existingFiles()
+		files, err = g.existingFiles()
 	}
 	if err != nil {
 		return err
@@ -58,17 +59,8 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	var files blobstore.Store // nil: left out
-	if !c.WithoutFiles {
-		b, openErr := g.openBlobs()
-		if openErr != nil {
-			return openErr
-		}
-		defer func() { err = errors.Join(err, b.Close()) }()
-		files = b
-	}
 
-	opts := &backup.Options{Keyring: ring, Release: strings.TrimPrefix(thisBuild().Version, "devel"), Progress: std.bytesDone(c.output)}
+	opts := &backup.Options{Keyring: ring, Release: strings.TrimPrefix(release(), "devel"), Progress: std.bytesDone()}
 	if !c.WithoutKeys && g.SecretKeys == "" {
 		opts.KeyFile = g.keyPath()
 	}
@@ -108,7 +100,7 @@ func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) 
 }
 
 // bytesDone returns the progress of a backup or a restore.
-func (s streams) bytesDone(o output) func(int64) {
-	show := s.progress(o)
+func (s streams) bytesDone() func(int64) {
+	show := s.progress()
 	return func(n int64) { show("files: %s", inBytes(n)) }
 }

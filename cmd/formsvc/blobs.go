@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,18 +15,6 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob"
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-// blobs is what the commands need of either blob store.
-type blobs interface {
-	blobstore.Store
-	Close() error
-}
-
-// bucket is a blob store without anything to close.
-type bucket struct{ *s3blob.Store }
-
-// Close implements blobs.
-func (bucket) Close() error { return nil }
 
 // blobURL returns the blob store of the flags: a directory, or a bucket.
 func (g *global) blobURL() (dir string, s3 *s3blob.Bucket, err error) {
@@ -64,27 +53,17 @@ func (g *global) explainBlobs(err error) error {
 	if !errors.Is(err, formsvc.ErrOtherBlobs) {
 		return err
 	}
+	dir, _, _ := g.blobURL()
 	return fmt.Errorf("--blobs: %w\n\nNothing was changed in %s.\n"+
 		"  - A new database needs its own place for files: set --blobs to another one.\n"+
 		"  - To continue with the data of the other database, move that too: formsvc copy --from DSN --to DSN\n"+
 		"  - If there is a %s but the files do belong to this database, for example to a backup from before it had\n"+
-		"    an identity, remove that file: the files are then checked again", err, g.placeOfFiles(), formsvc.MarkerKey)
+		"    an identity, remove that file: the files are then checked again", err, cmp.Or(g.Blobs, dir), formsvc.MarkerKey)
 }
 
-// placeOfFiles describes the blob store of the flags.
-func (g *global) placeOfFiles() string {
-	dir, s3, _ := g.blobURL()
-	switch {
-	case s3 == nil:
-		return "the directory " + dir
-	case s3.Prefix == "":
-		return "the bucket " + s3.Name
-	}
-	return "the bucket " + s3.Name + " under " + s3.Prefix + "/"
-}
-
-// openBlobs opens the blob store of the flags. A missing directory is created; a bucket is not accessed yet.
-func (g *global) openBlobs() (blobs, error) {
+// openBlobs opens the blob store of the flags. A missing directory is created, and kept open until the process ends; a bucket is not
+// accessed yet.
+func (g *global) openBlobs() (blobstore.Store, error) {
 	dir, s3, err := g.blobURL()
 	if err != nil {
 		return nil, err
@@ -105,5 +84,5 @@ func (g *global) openBlobs() (blobs, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--blobs: %w", err)}
 	}
-	return bucket{s}, nil
+	return s, nil
 }

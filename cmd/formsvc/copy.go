@@ -36,7 +36,7 @@ func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 	if err := errors.Join(check("--from", c.From, true), check("--to", c.To, c.Verify)); err != nil {
 		return err
 	}
-	show := std.progress(c.output)
+	show := std.progress()
 	opts := &transfer.Options{SkipDamaged: c.SkipDamaged, Progress: func(what string, n int64) { show("copying: %d %s", n, what) }}
 	if opts.Keyring, err = g.keys(false); err != nil {
 		return err
@@ -50,12 +50,9 @@ func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 		}
 		one := *g
 		one.Blobs = x.url
-		b, openErr := one.openBlobs()
-		if openErr != nil {
-			return fmt.Errorf("%s: %w", x.flag, openErr)
+		if *x.to, err = one.openBlobs(); err != nil {
+			return fmt.Errorf("%s: %w", x.flag, err)
 		}
-		defer func() { err = errors.Join(err, b.Close()) }()
-		*x.to = b
 	}
 	work := transfer.Copy
 	if c.Verify {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage"
 )
@@ -54,7 +55,7 @@ type examination struct {
 	*global
 
 	store store
-	blobs blobs // nil if they can't be used or don't exist yet
+	blobs blobstore.Store // nil if they can't be used or don't exist yet
 	svc   *formsvc.Service
 	list  []finding
 }
@@ -82,7 +83,11 @@ func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *ko
 		return err
 	}
 	e := &examination{doctorCmd: c, global: g}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() {
+		if e.store != nil {
+			err = errors.Join(err, e.store.Close())
+		}
+	}()
 	e.add("environment", "Remove it, or find the right name with: formsvc serve --help", e.environment(command), "all variables FORMSVC_… are known")
 	e.directory("data directory", g.Data)
 	if s3 == nil {
@@ -108,17 +113,6 @@ func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *ko
 	}
 	e.add("deliveries", "Start a server, or check its log and metrics.", e.deliveries(ctx), "none is overdue")
 	return e.print(std)
-}
-
-// close closes what the checks have opened.
-func (e *examination) close() (err error) {
-	if e.store != nil {
-		err = e.store.Close()
-	}
-	if e.blobs != nil {
-		err = errors.Join(err, e.blobs.Close())
-	}
-	return err
 }
 
 // print prints the findings and a summary.

@@ -34,7 +34,7 @@ func onData() map[string]string {
 func notOnData() map[string]string {
 	return map[string]string{
 		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
-		"sign": "has none", "verify": "has none", "health": "has none", "version": "has none",
+		"sign": "has none", "verify": "has none", "health": "has none",
 		"copy": "has two, which its own flags name, see TestCopyMistakes",
 	}
 }

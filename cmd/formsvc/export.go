@@ -48,7 +48,7 @@ func (c *exportCmd) Run(ctx context.Context, g *global, std streams) error {
 		if err != nil {
 			return c.missing(err, "campaign", c.Campaign)
 		}
-		write, show := httpx.WriteCSV, std.progress(output{})
+		write, show := httpx.WriteCSV, std.progress()
 		if c.Format == "ndjson" {
 			write = httpx.WriteNDJSON
 		}

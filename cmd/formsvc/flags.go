@@ -85,27 +85,9 @@ func (r *recordID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// prefixes is a list of address ranges on the command line.
-type prefixes []netip.Prefix
-
-// UnmarshalText reads comma-separated ranges.
-func (p *prefixes) UnmarshalText(text []byte) error {
-	for s := range strings.SplitSeq(string(text), ",") {
-		prefix, err := netip.ParsePrefix(strings.TrimSpace(s))
-		if err != nil {
-			return fmt.Errorf("%q is not an address range such as 10.0.0.0/8", s)
-		}
-		*p = append(*p, prefix.Masked())
-	}
-	return nil
-}
-
-// String lists the ranges.
-func (p prefixes) String() string { return strings.Join(mapped(p, netip.Prefix.String), ", ") }
-
 // allowing is the --webhook-allow flag of commands that save webhook URLs or send to them.
 type allowing struct {
-	WebhookAllow prefixes `name:"webhook-allow" placeholder:"CIDR" help:"Address range that webhooks may use although it isn't public, such as 10.0.0.0/8; repeatable."`
+	WebhookAllow []netip.Prefix `name:"webhook-allow" placeholder:"CIDR" help:"Address range that webhooks may use although it isn't public, such as 10.0.0.0/8; repeatable."`
 }
 
 // policy returns what the flag allows.

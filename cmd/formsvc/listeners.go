@@ -21,7 +21,7 @@ type listeners struct {
 	scrapes   net.Listener // nil without --metrics-addr
 }
 
-// listen opens the addresses of the flags.
+// listen opens the addresses of the flags, and limits the connections that the public may have open at each.
 func (c *serveCmd) listen(ctx context.Context) (l listeners, err error) {
 	for _, x := range []struct {
 		flag, addr string
@@ -34,17 +34,11 @@ func (c *serveCmd) listen(ctx context.Context) (l listeners, err error) {
 			l.close()
 			return l, fmt.Errorf("%s: %w", x.flag, err)
 		}
+		if x.to != &l.scrapes {
+			*x.to = netutil.LimitListener(*x.to, c.MaxConnections)
+		}
 	}
 	return l, nil
-}
-
-// bounded limits the connections that the public may have open at each listener.
-func (l listeners) bounded(n int) listeners {
-	l.api = netutil.LimitListener(l.api, n)
-	if l.redirects != nil {
-		l.redirects = netutil.LimitListener(l.redirects, n)
-	}
-	return l
 }
 
 // close closes the open listeners.

@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, env environment, stdin io.Reader, s
 // newParser returns the parser of command lines.
 func newParser(commands *cli, opts ...kong.Option) (*kong.Kong, error) {
 	return kong.New(commands, append(opts, kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
-		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.Vars{"version": thisBuild().String()})...)
+		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.Vars{"version": build()})...)
 }
 
 // cli is the command line.
@@ -135,5 +135,4 @@ type cli struct {
 	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`
 	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
 	Health       healthCmd       `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
-	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision and its Go version."`
 }

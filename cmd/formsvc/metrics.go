@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -130,58 +131,40 @@ func (m *metrics) serve(ctx context.Context, l net.Listener) error {
 // overload the database.
 const statsKept = 5 * time.Second
 
-// queueMetrics queries the backlog when scraped. While queries fail, it has no values. It is safe for concurrent use.
-type queueMetrics struct {
-	stats           func(context.Context) (formsvc.QueueStats, error)
-	now             func() time.Time
-	pending, oldest *prometheus.Desc
-	failed          prometheus.Counter
-	mu              sync.Mutex
-	asked           time.Time
-	last            formsvc.QueueStats
-	lastErr         error
-}
-
-func newQueueMetrics(stats func(context.Context) (formsvc.QueueStats, error)) *queueMetrics {
-	return &queueMetrics{
-		stats: stats, now: time.Now,
-		pending: prometheus.NewDesc("formsvc_webhook_pending",
-			"Pending deliveries of all servers, including those in an attempt; counted up to a million.", nil, nil),
-		oldest: prometheus.NewDesc("formsvc_webhook_oldest_due_seconds",
-			"Seconds for which the oldest pending delivery has been due; 0 if none is due.", nil, nil),
-		failed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "formsvc_webhook_stats_errors_total", Help: "Failed queries for the size of the queue.",
-		}),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (q *queueMetrics) Describe(descs chan<- *prometheus.Desc) {
-	descs <- q.pending
-	descs <- q.oldest
-	q.failed.Describe(descs)
-}
-
-// Collect implements prometheus.Collector.
-func (q *queueMetrics) Collect(out chan<- prometheus.Metric) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if now := q.now(); q.asked.IsZero() || now.Sub(q.asked) >= statsKept {
-		ctx, cancel := context.WithTimeout(context.Background(), statsKept)
-		defer cancel()
-		q.asked = now
-		if q.last, q.lastErr = q.stats(ctx); q.lastErr != nil {
-			q.failed.Inc()
+// watchQueue adds metrics of the backlog, which are queried when scraped. While queries fail, they are not a number.
+func (m *metrics) watchQueue(query func(context.Context) (formsvc.QueueStats, error)) {
+	failed := m.auto.NewCounter(prometheus.CounterOpts{
+		Name: "formsvc_webhook_stats_errors_total", Help: "Failed queries for the size of the queue.",
+	})
+	var mu sync.Mutex
+	var asked time.Time
+	var last formsvc.QueueStats
+	var lastErr error
+	stats := func(value func(formsvc.QueueStats) float64) func() float64 {
+		return func() float64 {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked.IsZero() || time.Since(asked) >= statsKept {
+				ctx, cancel := context.WithTimeout(context.Background(), statsKept)
+				defer cancel()
+				asked = time.Now()
+				if last, lastErr = query(ctx); lastErr != nil {
+					failed.Inc()
+				}
+			}
+			if lastErr != nil {
+				return math.NaN()
+			}
+			return value(last)
 		}
 	}
-	q.failed.Collect(out)
-	if q.lastErr != nil {
-		return
-	}
-	age := 0.0
-	if !q.last.OldestDue.IsZero() {
-		age = max(0, q.now().Sub(q.last.OldestDue).Seconds())
-	}
-	out <- prometheus.MustNewConstMetric(q.pending, prometheus.GaugeValue, float64(q.last.Pending))
-	out <- prometheus.MustNewConstMetric(q.oldest, prometheus.GaugeValue, age)
+	m.gauge("formsvc_webhook_pending", "Pending deliveries of all servers, including those in an attempt; counted up to a million.", nil,
+		stats(func(s formsvc.QueueStats) float64 { return float64(s.Pending) }))
+	m.gauge("formsvc_webhook_oldest_due_seconds", "Seconds for which the oldest pending delivery has been due; 0 if none is due.", nil,
+		stats(func(s formsvc.QueueStats) float64 {
+			if s.OldestDue.IsZero() {
+				return 0
+			}
+			return max(0, time.Since(s.OldestDue).Seconds())
+		}))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/formsvc/toolkit/storage"
@@ -57,25 +56,19 @@ func applied(steps []storage.Migration) bool {
 	return slices.ContainsFunc(steps, func(m storage.Migration) bool { return !m.AppliedAt.IsZero() })
 }
 
-// migrations lists the migrations of the schema. It doesn't create a missing SQLite file: a temporary one has the same
-// pending migrations.
+// migrations lists the migrations of the schema. It doesn't create a missing SQLite file.
 func (g *global) migrations(ctx context.Context) (list []storage.Migration, err error) {
 	scheme, path, err := g.scheme()
+	if err == nil && scheme == "sqlite" {
+		if err = refuseUnfinished(path); err == nil {
+			_, err = os.Stat(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, g.noDatabase()
+		}
+	}
 	if err != nil {
 		return nil, err
-	}
-	if scheme == "sqlite" {
-		if err := refuseUnfinished(path); err != nil {
-			return nil, err
-		}
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			dir, err := os.MkdirTemp("", "formsvc-")
-			if err != nil {
-				return nil, err
-			}
-			defer func() { _ = os.RemoveAll(dir) }()
-			g = &global{DB: "sqlite:" + filepath.Join(dir, "empty.db")}
-		}
 	}
 	s, err := g.openWith(ctx, nil, false)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"math"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
@@ -114,7 +115,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	}
 	if c.MetricsAddr != "" {
 		n.metrics = newMetrics()
-		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
+		n.metrics.watchQueue(n.svc.Deliveries.Stats)
 		n.metrics.watch(source)
 		if pool, ok := s.(pooled); ok {
 			n.metrics.watchPool(pool)
@@ -220,23 +221,28 @@ func (n *node) run(asked context.Context, on listeners) error {
 	defer cancel()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
-	var work tasks
-	work.start(cancel, func() error { return n.engine.Run(working) })
-	work.start(cancel, func() error { return n.svc.Run(working) })
+	var work errgroup.Group
+	start := func(do func() error) {
+		work.Go(func() error {
+			defer cancel()
+			return do()
+		})
+	}
+	start(func() error { return n.engine.Run(working) })
+	start(func() error { return n.svc.Run(working) })
 	if n.digester != nil {
-		work.start(cancel, func() error { return n.digester.Run(working) })
+		start(func() error { return n.digester.Run(working) })
 	}
 	if n.metrics != nil {
-		work.start(cancel, func() error { return n.metrics.serve(working, on.scrapes) })
+		start(func() error { return n.metrics.serve(working, on.scrapes) })
 	}
-	var serving tasks
-	serving.start(cancel, func() error { return n.serve(server, on.api) })
 	if n.certs != nil {
-		work.start(cancel, func() error { n.certs.Run(working); return nil })
+		start(func() error { n.certs.Run(working); return nil })
 	}
 	if on.redirects != nil {
-		work.start(cancel, func() error { return serveUntil(working, n.server(n.redirects), on.redirects) })
+		start(func() error { return serveUntil(working, n.server(n.redirects), on.redirects) })
 	}
+	start(func() error { return n.serve(server, on.api) })
 	notify(n.notifySocket, "READY=1")
 
 	<-ctx.Done()
@@ -249,29 +255,5 @@ func (n *node) run(asked context.Context, on listeners) error {
 	defer done()
 	err := server.Shutdown(patience)
 	stopWorking()
-	return errors.Join(err, serving.wait(), work.wait())
-}
-
-// tasks are functions that run concurrently.
-type tasks struct {
-	group sync.WaitGroup
-	mu    sync.Mutex
-	errs  []error
-}
-
-// start runs do, and calls ended when it returns.
-func (t *tasks) start(ended func(), do func() error) {
-	t.group.Go(func() {
-		defer ended()
-		err := do()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.errs = append(t.errs, err)
-	})
-}
-
-// wait waits until all have ended, and returns their errors.
-func (t *tasks) wait() error {
-	t.group.Wait()
-	return errors.Join(t.errs...)
+	return errors.Join(err, work.Wait())
 }

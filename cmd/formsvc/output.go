@@ -3,14 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/mattn/go-isatty"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -109,13 +107,9 @@ func inBytes(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
 // progressEvery is the time between two lines of progress.
 const progressEvery = 5 * time.Second
 
-// progress returns a function that prints a line on how far a long command is, at most every five seconds. It prints
-// nothing if standard error is not a terminal or the output is JSON. It is for one goroutine.
-func (s streams) progress(o output) func(format string, args ...any) {
-	f, ok := s.err.(*os.File)
-	if !ok || o.JSON || !isatty.IsTerminal(f.Fd()) {
-		return func(string, ...any) {}
-	}
+// progress returns a function that prints a line on how far a long command is, at most every five seconds. It is for one
+// goroutine.
+func (s streams) progress() func(format string, args ...any) {
 	next := time.Now().Add(progressEvery)
 	return func(format string, args ...any) {
 		if time.Now().After(next) {

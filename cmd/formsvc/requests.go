@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -15,8 +16,8 @@ import (
 
 // reaching are the flags about clients and their requests.
 type reaching struct {
-	TrustedProxy prefixes `placeholder:"CIDR" help:"Address range of proxies whose X-Forwarded-For header is trusted; repeatable. Any host in it can claim any client address. Defaults to none: the connecting address is the client's."`
-	LogRequests  bool     `help:"Log every request: its route, status, size, duration and the client's address, but no path, query or header. Defaults to failures only."`
+	TrustedProxy []netip.Prefix `placeholder:"CIDR" help:"Address range of proxies whose X-Forwarded-For header is trusted; repeatable. Any host in it can claim any client address. Defaults to none: the connecting address is the client's."`
+	LogRequests  bool           `help:"Log every request: its route, status, size, duration and the client's address, but no path, query or header. Defaults to failures only."`
 }
 
 // clientAddress returns a function that determines the client address of a request.

@@ -61,11 +61,10 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	if !c.WithoutFiles {
 		to.Files = b
 	}
-	made, err := backup.Restore(ctx, c.From, to, &backup.Options{Keyring: ring, Progress: std.bytesDone(c.output)})
+	made, err := backup.Restore(ctx, c.From, to, &backup.Options{Keyring: ring, Progress: std.bytesDone()})
 	return c.tell(g, std, &made, err)
 }
 

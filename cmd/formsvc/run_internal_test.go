@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -189,7 +191,8 @@ func (x *transcript) wait(ctx context.Context, pattern string) []string {
 type process struct {
 	out, log transcript
 	ctx      context.Context // ends when the command has ended
-	cancel   context.CancelFunc
+	cancel   func()          // asks it to end
+	cmd      *exec.Cmd       // nil if it runs in this process
 	status   int
 }
 
@@ -204,13 +207,18 @@ func (s *shell) background(t testing.TB, line ...string) *process {
 		defer end()
 		p.status = run(running, s.args(line), s.env, strings.NewReader(""), &p.out, &p.log)
 	}()
-	t.Cleanup(func() {
-		p.stop()
-		if t.Failed() {
-			t.Logf("formsvc %s:\n%s", strings.Join(line, " "), p.log.String())
-		}
-	})
+	p.endsWith(t, func() { p.stop() })
 	return p
+}
+
+// endsWith ends the command when the test ends.
+func (p *process) endsWith(t testing.TB, end func()) {
+	t.Cleanup(func() {
+		if end(); t.Failed() {
+			t.Logf("formsvc %.200q:\n%s", &p.out, &p.log)
+		}
+		lacks(t, "the log", p.log.String(), `"msg":"panic"`)
+	})
 }
 
 // stop ends the command as a signal does, and returns its status.
@@ -226,20 +234,33 @@ type service struct {
 	*process
 
 	url, key string
+	client   *http.Client // nil for the default one
 }
 
 // allowLocal are flags of a server for tests: receivers on this machine, and any number of requests.
 var allowLocal = []string{"--webhook-allow", "127.0.0.0/8", "--quota", "0"}
 
-// serve starts a server and waits until it serves.
-func (s *shell) serve(t testing.TB, flags ...string) *service {
-	t.Helper()
+// serveLine returns the command line of a server for tests.
+func serveLine(flags []string) []string {
 	line := slices.Concat([]string{"serve", "--log-format", "json"}, allowLocal, flags)
 	if !slices.Contains(line, "--addr") {
 		line = append(line, "--addr", "127.0.0.1:0")
 	}
-	p := s.background(t, line...)
-	match := p.log.wait(p.ctx, `"msg":"serving","addr":"([^"]+)"`)
+	return line
+}
+
+// serve starts a server and waits until it serves.
+func (s *shell) serve(t testing.TB, flags ...string) *service {
+	t.Helper()
+	return s.await(t, s.background(t, serveLine(flags)...))
+}
+
+const servingPattern = `"msg":"serving","addr":"([^"]+)"`
+
+// await waits until a server serves.
+func (s *shell) await(t testing.TB, p *process) *service {
+	t.Helper()
+	match := p.log.wait(p.ctx, servingPattern)
 	if match == nil {
 		t.Fatalf("the server ended with status %d\n%s", p.status, p.log.String())
 	}
@@ -247,40 +268,63 @@ func (s *shell) serve(t testing.TB, flags ...string) *service {
 	return &service{shell: s, process: p, url: "http://" + match[1], key: key}
 }
 
-// call makes a request that must return the status, and returns the body.
-func (s *service) call(t testing.TB, status int, method, path string, body any) string {
-	t.Helper()
-	var content io.Reader
-	header := http.Header{"Authorization": {"Bearer " + s.key}}
-	switch b := body.(type) {
-	case nil:
-	case []byte: // a file
-		content = bytes.NewReader(b)
-		header.Set("Content-Type", "application/octet-stream")
-		header.Set("Content-Disposition", `attachment; filename="plan.pdf"`)
-	default:
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
+// An answer is a complete response of the API.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// ask makes a request with further header fields, as "Name: value", and reads the whole response.
+func (s *service) ask(ctx context.Context, method, path string, body any, header ...string) (a answer, err error) {
+	content, isFile := body.([]byte)
+	if body != nil && !isFile {
+		if content, err = json.Marshal(body); err != nil {
+			return a, err
 		}
-		content = bytes.NewReader(text)
-		header.Set("Content-Type", "application/json")
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, content)
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(content))
 	if err != nil {
-		t.Fatal(err)
+		return a, err
 	}
-	req.Header = header
-	resp, err := http.DefaultClient.Do(req)
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	if isFile {
+		req.Header.Set("Content-Type", "application/octet-stream")
+		req.Header.Set("Content-Disposition", `attachment; filename="plan.pdf"`)
+	} else if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, field := range header {
+		name, value, _ := strings.Cut(field, ": ")
+		req.Header.Set(name, value)
+	}
+	resp, err := cmp.Or(s.client, http.DefaultClient).Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return a, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != status {
-		t.Fatalf("%s %s: status %d, want %d: %s (%v)", method, path, resp.StatusCode, status, text, err)
+	return answer{resp.StatusCode, resp.Header, string(text)}, err
+}
+
+// get reads a page, whatever its status.
+func (s *service) get(t testing.TB, path string, header ...string) answer {
+	t.Helper()
+	a, err := s.ask(t.Context(), http.MethodGet, path, nil, header...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return string(text)
+	return a
+}
+
+// call makes a request that must return the status, and returns the body.
+func (s *service) call(t testing.TB, status int, method, path string, body any) string {
+	t.Helper()
+	a, err := s.ask(t.Context(), method, path, body)
+	if err != nil || a.status != status {
+		t.Fatalf("%s %s: status %d, want %d: %s (%v)", method, path, a.status, status, a.body, err)
+	}
+	return a.body
 }
 
 // made creates something and returns its UUID.

@@ -61,7 +61,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if c.LogFormat == "json" {
 		logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	}
-	logger.InfoContext(ctx, "starting", slog.Any("build", thisBuild()))
+	logger.InfoContext(ctx, "starting", slog.String("build", build()))
 	if g.Env.get("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -92,7 +92,6 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	source, err := c.certificates(g, logger)
 	if err != nil {
 		return err
@@ -122,7 +121,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	defer forget()
 	c.announce(ctx, g, logger, on)
-	err = n.run(ctx, on.bounded(c.MaxConnections))
+	err = n.run(ctx, on)
 	logger.InfoContext(ctx, "stopped")
 	return err
 }
@@ -153,10 +152,10 @@ func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, 
 // announce logs that the server serves, and what operators should know about its settings.
 func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger, on listeners) {
 	if len(c.WebhookAllow) > 0 {
-		logger.InfoContext(ctx, "webhooks may use addresses that aren't public", slog.String("ranges", c.WebhookAllow.String()))
+		logger.InfoContext(ctx, "webhooks may use addresses that aren't public", slog.Any("ranges", c.WebhookAllow))
 	}
 	if len(c.TrustedProxy) > 0 {
-		logger.InfoContext(ctx, "trusting X-Forwarded-For of proxies", slog.String("ranges", c.TrustedProxy.String()))
+		logger.InfoContext(ctx, "trusting X-Forwarded-For of proxies", slog.Any("ranges", c.TrustedProxy))
 		if !c.encrypted() && strings.HasPrefix(c.BaseURL, "http://") {
 			logger.WarnContext(ctx, "browsers send cookies unencrypted; if the proxy speaks HTTPS, --base-url must begin with https://")
 		}

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -72,33 +72,24 @@ func TestServeMistakes(t *testing.T) {
 // The flags for quotas and rates reach the API. By default a key may make 1000 requests an hour.
 func TestServeLimits(t *testing.T) {
 	t.Parallel()
-	sh := newShell(t)
-	get := func(flags ...string) (header http.Header, key string, last int) {
+	sh, key := newShell(t), ""
+	third := func(flags ...string) answer {
 		s := sh.serve(t, flags...)
 		defer s.stop()
-		if key = s.key; key == "" {
-			key = strings.TrimSpace(s.do(t, "keys", "create", "--name", "k", "--permissions", "all"))
-		}
-		for range 3 {
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/me", nil)
-			req.Header.Set("Authorization", "Bearer "+key)
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = resp.Body.Close()
-			header, last = resp.Header, resp.StatusCode
-		}
-		return header, key, last
+		key = cmp.Or(s.key, key)
+		s.key = key
+		s.get(t, "/v1/me")
+		s.get(t, "/v1/me")
+		return s.get(t, "/v1/me")
 	}
-	if header, _, _ := get("--quota", "1000"); header.Get("RateLimit-Policy") != `"key";q=1000;w=3600` || header.Get("X-RateLimit-Remaining") != "997" {
-		t.Errorf("by default: %v", header)
+	if a := third("--quota", "1000"); a.header.Get("RateLimit-Policy") != `"key";q=1000;w=3600` || a.header.Get("X-RateLimit-Remaining") != "997" {
+		t.Errorf("by default: %v", a)
 	}
-	if header, _, last := get("--quota", "2", "--quota-window", "438000h", "--quota-per-account"); header.Get("RateLimit-Policy") != `"account";q=2;w=1576800000` || last != 429 {
-		t.Errorf("--quota 2: %d, %v", last, header)
+	if a := third("--quota", "2", "--quota-window", "438000h", "--quota-per-account"); a.header.Get("RateLimit-Policy") != `"account";q=2;w=1576800000` || a.status != 429 {
+		t.Errorf("--quota 2: %v", a)
 	}
-	if header, _, last := get("--rate", "0.001"); last != 429 || header.Get("Retry-After") == "" {
-		t.Errorf("--rate: %d, %v", last, header)
+	if a := third("--rate", "0.001"); a.status != 429 || a.header.Get("Retry-After") == "" {
+		t.Errorf("--rate: %v", a)
 	}
 }
 
@@ -106,19 +97,91 @@ func TestServeLimits(t *testing.T) {
 func TestServeTellsClientsApart(t *testing.T) {
 	t.Parallel()
 	s := newShell(t).serve(t, "--trusted-proxy", "127.0.0.0/8")
-	guess := func(from string) int {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/me", nil)
-		req.Header = http.Header{"Authorization": {"Bearer guessed"}, "X-Forwarded-For": {from}}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
-	}
+	s.key = "guessed"
+	guess := func(from string) int { return s.get(t, "/v1/me", "X-Forwarded-For: "+from).status }
 	until(t, "the one that guesses is limited", func() bool { return guess("192.0.2.1") == http.StatusTooManyRequests })
 	if status := guess("192.0.2.2"); status != http.StatusUnauthorized {
 		t.Errorf("the other client gets %d", status)
+	}
+}
+
+// Beyond --max-connections, clients wait until another one disconnects.
+func TestMaxConnections(t *testing.T) {
+	t.Parallel()
+	first := newShell(t).serve(t, "--max-connections", "1")
+	transport := new(http.Transport)
+	first.client = &http.Client{Transport: transport}
+	first.campaign(t) // its connection stays open
+	second := &service{url: first.url, key: first.key, client: &http.Client{Transport: new(http.Transport)}}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := second.ask(t.Context(), http.MethodGet, "/v1/me", nil)
+		waiting <- err
+	}()
+	for range 50 {
+		first.campaign(t)
+		if len(waiting) > 0 {
+			t.Fatal("a second connection was served")
+		}
+	}
+	transport.CloseIdleConnections()
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+}
+
+// A pipe is a listener with connections in memory, which follow the clock of testing/synctest.
+type pipe struct{ conns chan net.Conn }
+
+func (p pipe) Accept() (net.Conn, error) {
+	if conn, ok := <-p.conns; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (pipe) Close() error   { return nil }
+func (pipe) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Clients that send or read nothing are disconnected in time.
+func TestStalledClientsAreDisconnected(t *testing.T) {
+	t.Parallel()
+	for request, limit := range map[string]time.Duration{
+		"GET / HTTP/1.1\r\nHost": readHeaderTimeout,
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nbody": readTimeout,
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                           writeTimeout, // nobody reads the response
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan struct{})
+			server := (&node{logger: slog.New(slog.DiscardHandler)}).server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = w.Write(make([]byte, 1<<20))
+			}))
+			closed := make(chan struct{})
+			server.ConnState = func(_ net.Conn, state http.ConnState) {
+				if state == http.StateClosed {
+					close(closed)
+				}
+			}
+			client, conn := net.Pipe()
+			p := pipe{make(chan net.Conn, 1)}
+			p.conns <- conn
+			go func() { _ = server.Serve(p) }()
+			began := time.Now()
+			_, _ = io.WriteString(client, request)
+			if limit != writeTimeout {
+				go func() { _, _ = io.Copy(io.Discard, client) }()
+			}
+			select {
+			case <-closed:
+			case <-ended: // the handler gave up
+			}
+			if took := time.Since(began); took != limit {
+				t.Errorf("%q: %v, want %v", request, took, limit)
+			}
+			_ = client.Close()
+			close(p.conns)
+		})
 	}
 }
 
@@ -186,9 +249,8 @@ func TestServeChecksWebhookAddresses(t *testing.T) {
 	t.Parallel()
 	sh := newShell(t)
 	p := sh.background(t, "serve", "--addr", "127.0.0.1:0", "--log-format", "json", "--webhook-retries", "10ms", "--webhook-allow", "10.0.0.0/8,192.168.0.0/16")
-	addr := p.log.wait(p.ctx, `"msg":"serving","addr":"([^"]+)"`)
-	contains(t, "the log", p.log.String(), `"ranges":"10.0.0.0/8, 192.168.0.0/16"`)
-	s := &service{shell: sh, process: p, url: "http://" + addr[1], key: regexp.MustCompile(`formsvc_\w{49}`).FindString(p.out.String())}
+	s := sh.await(t, p)
+	contains(t, "the log", p.log.String(), `"ranges":["10.0.0.0/8","192.168.0.0/16"]`)
 	hook := func(url string) any { return map[string]any{"url": url, "events": []string{"response.created"}} }
 	s.made(t, "/v1/webhooks", hook("http://10.1.2.3/"))
 	contains(t, "the refusal", s.call(t, http.StatusUnprocessableEntity, http.MethodPost, "/v1/webhooks", hook("http://127.0.0.1:8080/")), `"pointer":"/url"`)
@@ -205,12 +267,17 @@ func TestServeChecksWebhookAddresses(t *testing.T) {
 	}
 }
 
+// metrics reads the metrics of a server.
+func (s *service) metrics(t testing.TB) string {
+	t.Helper()
+	return fetchedBy(t, http.DefaultClient, "http://"+s.log.wait(s.ctx, `"metricsAddr":"([^"]+)"`)[1]+"/metrics")
+}
+
 // The metrics have the right values, follow Prometheus's conventions, and have no secrets or client data in their labels.
 func TestServeMetrics(t *testing.T) {
 	t.Parallel()
 	for name, sh := range map[string]*shell{"sqlite": newShell(t), "postgres": onPostgres(t)} {
 		s := sh.serve(t, "--metrics-addr", "127.0.0.1:0", "--webhook-retries", "10ms,1h")
-		at := regexp.MustCompile(`"metricsAddr":"([^"]+)"`).FindStringSubmatch(s.log.String())[1]
 		good, bad := receive(t), receive(t)
 		bad.AnswerAlways(webhooktest.Reply{Status: 500})
 		s.hook(t, good.URL()+"/path-token", "response.created")
@@ -225,7 +292,7 @@ func TestServeMetrics(t *testing.T) {
 		arrived(t, bad, 6)
 		whole, text := "", ""
 		until(t, "the attempts and the backlog are shown", func() bool {
-			whole = fetchedBy(t, http.DefaultClient, "http://"+at+"/metrics")
+			whole = s.metrics(t)
 			text = strings.Join(regexp.MustCompile(`(?m)^formsvc_.*\n`).FindAllString("\n"+whole, -1), "")
 			return strings.Contains(text, "formsvc_webhook_attempts_total{class=\"status\"} 6\n") &&
 				strings.Contains(text, "\nformsvc_webhook_attempts_total{class=\"delivered\"} 3\n") &&
@@ -327,44 +394,4 @@ func fetchedBy(t testing.TB, browser *http.Client, url string) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
-}
-
-// With a certificate, the API is served over TLS only, and links and health checks use HTTPS.
-func TestServeTLS(t *testing.T) {
-	t.Parallel()
-	other := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
-	defer other.Close()
-	pair := other.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	if err := errors.Join(err, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
-		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	s := newShell(t).serve(t, "--tls-cert", certFile, "--tls-key", keyFile, "--redirect-addr", "127.0.0.1:0")
-	addr := strings.TrimPrefix(s.url, "http://")
-	contains(t, "the first start", s.out.String(), "https://"+addr+"/v1/campaigns")
-	client := other.Client() // trusts the certificate
-	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "example.com"
-	contains(t, "the page", fetchedBy(t, client, "https://"+addr+"/healthz"), "ok")
-	if resp, err := http.Get(s.url + "/healthz"); err == nil {
-		_ = resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			t.Error("plain HTTP is served")
-		}
-	}
-	if r := s.pipe(t, "", "health", "--addr", addr, "--tls-cert", certFile); r.status != 0 {
-		t.Errorf("health: %+v", r)
-	}
-	contains(t, "settings-link", s.do(t, "settings-link"), "https://"+addr+"/settings/")
-	redirects := s.log.wait(s.ctx, `"redirectAddr":"([^"]+)"`)[1]
-	resp, err := http.DefaultTransport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+redirects+"/docs?x=1", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	if got := resp.Header.Get("Location"); got != "https://"+addr+"/docs?x=1" {
-		t.Errorf("redirected to %q", got)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/keyring"
@@ -182,22 +183,15 @@ type need struct {
 
 // with runs a management command on the data of the flags. A server may be running on it.
 func (g *global) with(ctx context.Context, n need, do func(svc *formsvc.Service) error) (err error) {
-	if !n.create {
+	_, _, err = g.blobURL() // an invalid flag is the first error
+	if err == nil && !n.create {
 		err = g.existing(ctx)
 	}
-	if n.files {
-		err = errors.Join(err, g.existingFiles())
+	if err == nil && n.files {
+		n.Blobs, err = g.existingFiles()
 	}
 	if err != nil {
 		return err
-	}
-	if n.files {
-		b, openErr := g.openBlobs()
-		if openErr != nil {
-			return openErr
-		}
-		defer func() { err = errors.Join(err, b.Close()) }()
-		n.Blobs = b
 	}
 	s, err := g.open(ctx, n.secrets)
 	if err != nil {
@@ -212,15 +206,15 @@ func (g *global) with(ctx context.Context, n need, do func(svc *formsvc.Service)
 	return g.explainBlobs(do(svc.As(actor())))
 }
 
-// existingFiles rejects a directory of files that no server has created. The default one beside an existing database may
-// be missing.
-func (g *global) existingFiles() error {
+// existingFiles opens the blob store of the flags, but rejects a directory that no server has created. The default one beside an
+// existing database may be missing.
+func (g *global) existingFiles() (blobstore.Store, error) {
 	dir, s3, err := g.blobURL()
-	if err != nil || s3 != nil || g.DB == "" && g.Blobs == "" {
-		return err
+	if err == nil && s3 == nil && g.DB+g.Blobs != "" {
+		_, err = os.Stat(dir)
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if !errors.Is(err, fs.ErrNotExist) {
+		return g.openBlobs()
 	}
-	return fmt.Errorf("there is no directory of uploaded files at %s: set --blobs to another place, or create one with \"formsvc serve\"", absolute(dir))
+	return nil, fmt.Errorf("there is no directory of uploaded files at %s: set --blobs to another place, or create one with \"formsvc serve\"", absolute(dir))
 }

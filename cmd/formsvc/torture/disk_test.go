@@ -354,7 +354,6 @@ func TestPowerLoss(t *testing.T) {
 		d.losePower()
 	}
 	w.check()
-	t.Logf("lost on the way: %d writes, %d changes of names", d.lostWrites, d.lostNames)
 	if d.lostWrites == 0 || d.lostNames == 0 {
 		t.Error("INVALID: nothing was lost that was not flushed")
 	}

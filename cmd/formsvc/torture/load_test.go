@@ -29,11 +29,11 @@ type load struct {
 	ledger    *ledger
 	responses string          // path of the campaign's responses
 	targets   func() []string // addresses of nodes; each request goes to a random one, so that a retry may go to another
+	whole     bool            // no response may break off
 	files     bool            // adds a file to every other response, in place of one in 16, and makes one in 8 files large
 
 	acked   atomic.Int64 // requests with a 2xx
 	limit   *rate.Limiter
-	began   time.Time
 	stopped atomic.Bool
 	workers sync.WaitGroup
 
@@ -44,7 +44,7 @@ type load struct {
 // start starts the clients, which together make so many writes per second until stop.
 func (l *load) start(perSecond float64) {
 	l.limit = rate.NewLimiter(rate.Limit(perSecond), clients)
-	l.began, l.failed = time.Now(), make(map[int]int)
+	l.failed = make(map[int]int)
 	for i := range clients {
 		l.workers.Go(func() {
 			for n := 0; !l.stopped.Load(); n++ {
@@ -54,11 +54,10 @@ func (l *load) start(perSecond float64) {
 	}
 }
 
-// stop lets every client finish its operation, and returns how long the load took. Requests without a response stay unknown.
-func (l *load) stop() time.Duration {
+// stop lets every client finish its operation. Requests without a response stay unknown.
+func (l *load) stop() {
 	l.stopped.Store(true)
 	l.workers.Wait()
-	return time.Since(l.began)
 }
 
 // one creates a response with the marker, and sometimes something about it.
@@ -131,6 +130,8 @@ func (l *load) judge(e *entry, a *answer, err error) {
 	switch {
 	case a.status >= 400 && a.status <= 500 && a.status != http.StatusTooManyRequests && !twin:
 		l.ledger.fault("%s %q was answered with %d: %.300s", e.kind, e.marker, a.status, a.body)
+	case l.whole && err != nil && a.status != 0:
+		l.ledger.fault("the answer to %s %q was cut off: %v", e.kind, e.marker, err)
 	case err == nil && a.status == http.StatusCreated && (a.uuid == "" || !bytes.Contains(a.body, []byte(a.uuid))):
 		l.ledger.fault("%q was answered with %.300s for %s", e.marker, a.body, a.uuid)
 	}

@@ -103,10 +103,11 @@ func (w *world) targets() (list []string) {
 }
 
 // check ends the load, starts the nodes that don't run, waits until all events have arrived, and compares all records. It
-// fails the test for every fault.
-func (w *world) check() {
+// fails the test for every fault. It returns how many requests with an unknown outcome had happened, and how many deliveries were
+// repeated.
+func (w *world) check() (happened, repeated int) {
 	w.t.Helper()
-	took := w.load.stop()
+	w.load.stop()
 	w.startAll()
 	v, s := w.settled()
 	w.command(w.t, "files", "verify")
@@ -123,9 +124,9 @@ func (w *world) check() {
 			v.fault("the database is damaged: %s", result)
 		}
 	}
-	_, repeated := w.receiver.counts()
-	w.t.Logf("%d writes acknowledged in %v, failed %v, of %d with an unknown outcome %d had happened; %d responses, %d records, "+
-		"%d events, %d repeated deliveries; %d faults", w.acked.Load(), took.Round(time.Second), w.failed, v.unclear,
+	_, repeated = w.receiver.counts()
+	w.t.Logf("%d writes acknowledged, failed %v, of %d with an unknown outcome %d had happened; %d responses, %d records, "+
+		"%d events, %d repeated deliveries; %d faults", w.acked.Load(), w.failed, v.unclear,
 		v.happened, len(s.responses), len(s.records), len(s.events), repeated, len(v.faults))
 	if w.acked.Load() == 0 || len(s.events) == 0 {
 		w.t.Error("INVALID: nothing was written, which proves nothing")
@@ -133,6 +134,7 @@ func (w *world) check() {
 	for _, fault := range v.faults[:min(20, len(v.faults))] {
 		w.t.Error(fault)
 	}
+	return v.happened, repeated
 }
 
 // settled compares what is stored with all other records, until every event is in the feed and has arrived, or nothing

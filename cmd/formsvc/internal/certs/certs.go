@@ -44,13 +44,14 @@ const certPoll = 5 * time.Second
 type certFiles struct {
 	cert, key string
 	logger    *slog.Logger
+	poll      time.Duration
 	current   atomic.Pointer[tls.Certificate]
 	tried     [2][]byte // what was last read, even if it was unusable
 }
 
 // Files returns the certificate in two PEM files. It reads them again when they change and on SIGHUP.
 func Files(cert, key string, logger *slog.Logger) (Source, error) {
-	f := &certFiles{cert: cert, key: key, logger: logger}
+	f := &certFiles{cert: cert, key: key, logger: logger, poll: certPoll}
 	if _, err := f.load(); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (f *certFiles) Run(ctx context.Context) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGHUP)
 	defer signal.Stop(asked)
-	tick := time.NewTicker(certPoll)
+	tick := time.NewTicker(f.poll)
 	defer tick.Stop()
 	for {
 		select {

@@ -1,6 +1,6 @@
 //go:build long
 
-package main_test
+package main
 
 import (
 	"context"
@@ -114,17 +114,15 @@ func called[P, R any](d *tab, command cdp.Command[P, R], params P) {
 // do takes steps, each of which waits for its element.
 func (d *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.ctx, 3*patience) // a browser is slow beside other tests
-	defer cancel()
 	for i, step := range steps {
-		err := chromedp.Do(ctx, step)
+		err := chromedp.Do(d.ctx, step)
 		for range 600 {
 			// The page was being replaced; nothing was done yet.
 			if err == nil || !strings.Contains(err.Error(), "Not attached to an active page") && !strings.Contains(err.Error(), "net::ERR_ABORTED") {
 				break
 			}
 			time.Sleep(50 * time.Millisecond)
-			err = chromedp.Do(ctx, step)
+			err = chromedp.Do(d.ctx, step)
 		}
 		if err != nil {
 			d.finish()

@@ -1,10 +1,9 @@
 //go:build long
 
-package main_test
+package main
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/rand"
 	"encoding/csv"
 	"encoding/hex"
@@ -19,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 )
 
 // clusterDir has the example files for several nodes.
@@ -27,71 +28,39 @@ const clusterDir = "../../examples/cluster"
 // clusterNodes is the number of servers in haproxy.cfg.
 const clusterNodes = 3
 
-// A cluster is three nodes on one database and one blob store.
+// A cluster is three nodes on one Postgres database and one bucket.
 type cluster struct {
-	*place
+	*shell
 
-	dsn, key string
-	public   string // where HAProxy listens, if there is one
-	env      []string
-	flags    []string
-	addrs    []string // of the nodes, which keep them over restarts
-	nodes    []*server
+	bucket *s3test.Server
+	public string // where HAProxy listens
+	key    string
+	flags  []string
+	addrs  []string // of the nodes, which keep them over restarts
+	nodes  []*service
 }
 
 // newCluster starts the nodes with the environment of formsvc.env.example, except its addresses.
-func newCluster(t testing.TB, where string, flags ...string) *cluster {
+func newCluster(t testing.TB, flags ...string) *cluster {
 	t.Helper()
-	p, addrs := places()[where](t), freeAddrs(t, clusterNodes+1)
+	addrs := freeAddrs(t, clusterNodes+1)
 	c := &cluster{
-		place: p, dsn: clusterDSN(t), public: addrs[clusterNodes],
-		flags: slices.Concat(allowLoopback, unlimited, p.flags, flags), env: append(exampleEnv(t), p.env...),
-		addrs: addrs[:clusterNodes], nodes: make([]*server, clusterNodes),
+		shell: onPostgres(t), bucket: s3test.Start(t), public: addrs[clusterNodes],
+		addrs: addrs[:clusterNodes], nodes: make([]*service, clusterNodes),
 	}
-	c.env = append(c.env, "FORMSVC_BASE_URL=http://"+c.public)
-	c.key = c.start(t, 0).firstKey(t)
-	for i := 1; i < clusterNodes; i++ {
+	c.flags = append(flags, "--blobs", c.bucket.URL())
+	c.env = append(exampleEnv(t), "AWS_ACCESS_KEY_ID="+c.bucket.AccessKey, "AWS_SECRET_ACCESS_KEY="+c.bucket.SecretKey, "FORMSVC_BASE_URL=http://"+c.public)
+	for i := range c.nodes {
 		c.start(t, i)
 	}
+	c.key = c.nodes[0].key
 	return c
 }
 
-// clusterDSN creates an empty Postgres database.
-func clusterDSN(t testing.TB) string {
-	t.Helper()
-	dbs := databases()
-	return dbs[slices.IndexFunc(dbs, func(d database) bool { return d.name == "postgres" })].dsn(t)
-}
-
 // start starts a node and waits until it serves.
-func (c *cluster) start(t testing.TB, i int) *server {
+func (c *cluster) start(t testing.TB, i int) {
 	t.Helper()
-	c.nodes[i] = execute(t, c.dsn, c.env, append(slices.Clone(c.flags), "--addr", c.addrs[i])...).started(t)
-	return c.nodes[i]
-}
-
-// client returns a client of one node.
-func (c *cluster) client(t testing.TB, i int) *client {
-	t.Helper()
-	return newClient(t, c.nodes[i].url, c.key)
-}
-
-// manage runs a management command with the environment of the nodes.
-func (c *cluster) manage(t testing.TB, args ...string) string {
-	t.Helper()
-	r := invocation{args: on(t, c.dsn, args), env: c.env}.run(t)
-	if r.status != 0 {
-		t.Fatalf("formsvc %s: status %d\n%s", strings.Join(args, " "), r.status, r.err)
-	}
-	return r.out
-}
-
-// hook creates a webhook and returns its UUID.
-func (c *cluster) hook(t testing.TB, url, events string) string {
-	t.Helper()
-	args := append([]string{"webhooks", "create", "--url", url, "--events", events, "--secret", secret, "--json"}, allowLoopback...)
-	uuid, _ := object(t, []byte(c.manage(t, args...)))["uuid"].(string)
-	return uuid
+	c.nodes[i] = c.spawn(t, append(slices.Clone(c.flags), "--addr", c.addrs[i])...)
 }
 
 // exampleEnv returns the variables of formsvc.env.example without addresses, and with a generated key.
@@ -150,11 +119,10 @@ func freeAddrs(t testing.TB, n int) []string {
 
 // A balancer is HAProxy with the configuration of the examples.
 type balancer struct {
-	url    string
-	socket string // of its commands
-	log    *output
-	addrs  []string      // of the nodes, in their order
-	done   chan struct{} // closed when it has ended
+	*service
+
+	socket string   // of its commands
+	addrs  []string // of the nodes, in their order
 }
 
 // serversOfExample are the names and addresses of the nodes in haproxy.cfg.
@@ -165,34 +133,21 @@ var serversOfExample = []struct{ name, addr string }{
 // balance starts HAProxy in front of the nodes and waits until it sends requests to each.
 func (c *cluster) balance(t testing.TB) *balancer {
 	t.Helper()
-	path := lookFor(t, "haproxy", "/usr/sbin/haproxy")
-	log, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &balancer{socket: filepath.Join(t.TempDir(), "s"), log: new(output), addrs: c.addrs, done: make(chan struct{})}
-	b.url = "http://" + c.public
+	b := &balancer{service: &service{shell: c.shell, url: "http://" + c.public, key: c.key}, socket: filepath.Join(t.TempDir(), "s"), addrs: c.addrs}
 	config := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(config, b.config(t, c.public, log.LocalAddr().String()), 0o600); err != nil {
+	if err := os.WriteFile(config, b.config(t, c.public), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var said output
-	cmd := exec.Command(path, "-db", "-f", config)
+	var said transcript
+	cmd := exec.Command(lookFor(t, "haproxy", "/usr/sbin/haproxy"), "-db", "-f", config)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		defer close(b.done)
-		_ = cmd.Wait()
-	}()
-	go b.collect(log)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		<-b.done
-		_ = log.Close()
-		if t.Failed() {
-			t.Logf("haproxy said:\n%s\nand logged:\n%s", said.String(), tail(b.log.String(), 40))
+		if _ = cmd.Wait(); t.Failed() {
+			t.Logf("haproxy said:\n%s", said.String()[max(0, len(said.String())-10_000):])
 		}
 	})
 	for i := range b.addrs {
@@ -202,13 +157,13 @@ func (c *cluster) balance(t testing.TB) *balancer {
 }
 
 // config returns haproxy.cfg with other addresses, and without the settings that need root unless the test runs as root.
-func (b *balancer) config(t testing.TB, public, log string) []byte {
+func (b *balancer) config(t testing.TB, public string) []byte {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(clusterDir, "haproxy.cfg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	replace := map[string]string{"bind :80\n": "bind " + public + "\n", "log /dev/log": "log " + log, "/run/haproxy/admin.sock": b.socket}
+	replace := map[string]string{"bind :80\n": "bind " + public + "\n", "log /dev/log": "log stdout format raw", "/run/haproxy/admin.sock": b.socket}
 	for i, s := range serversOfExample {
 		replace["server "+s.name+" "+s.addr+"\n"] = "server " + s.name + " " + b.addrs[i] + "\n"
 	}
@@ -223,18 +178,6 @@ func (b *balancer) config(t testing.TB, public, log string) []byte {
 		text = strings.ReplaceAll(text, old, fresh)
 	}
 	return []byte(text)
-}
-
-// collect reads the log until the connection is closed.
-func (b *balancer) collect(log net.PacketConn) {
-	line := make([]byte, 64<<10)
-	for {
-		n, _, err := log.ReadFrom(line)
-		if err != nil {
-			return
-		}
-		_, _ = b.log.Write(append(bytes.TrimSpace(line[:n]), '\n'))
-	}
 }
 
 // stats returns HAProxy's statistics of a backend: by server name, the values by column. It is nil while HAProxy starts.
@@ -277,12 +220,7 @@ func (b *balancer) status(t testing.TB, backend string, node int) string {
 // up waits until HAProxy's checks have found a node ready.
 func (b *balancer) up(t testing.TB, node int) {
 	t.Helper()
-	eventually(t, "haproxy takes node "+serversOfExample[node].name+" for ready", func() bool {
-		select {
-		case <-b.done:
-			t.Fatal("haproxy ended")
-		default:
-		}
+	until(t, "haproxy takes a node for ready", func() bool {
 		s := b.stats(t, "ready")[serversOfExample[node].name]
 		return s["status"] == "UP" && s["check_status"] == "L7OK"
 	})
@@ -292,11 +230,9 @@ func (b *balancer) up(t testing.TB, node int) {
 func (b *balancer) total(t testing.TB, column string) (sum int) {
 	t.Helper()
 	for name, values := range b.stats(t, "ready") {
-		if name == "BACKEND" {
-			continue
+		if n, err := strconv.Atoi(values[column]); err == nil && name != "BACKEND" {
+			sum += n
 		}
-		n, _ := strconv.Atoi(values[column])
-		sum += n
 	}
 	return sum
 }

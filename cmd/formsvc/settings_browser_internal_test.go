@@ -1,6 +1,6 @@
 //go:build long
 
-package main_test
+package main
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -18,46 +17,31 @@ import (
 // The pages of the account settings work in a browser that can reach only the server, with hostile texts on every page.
 func TestSettingsInBrowser(t *testing.T) {
 	t.Parallel()
-	browser := launchBrowser(t)
-	for _, db := range databases() {
-		t.Run(db.name, func(t *testing.T) {
-			dsn := db.dsn(t)
-			s := start(t, dsn, allowLoopback...)
-			p := &person{tab: browser.open(t, s.url, "/settings/", "light", 0), server: s, dsn: dsn}
-			p.signsIn()
-			key := p.generatesKey()
-			c := newClient(t, s.url, key)
-			campaign := c.hostileTexts(t)
-			response := "/campaigns/" + campaign + "/responses/" + c.list(t, campaign)[0].UUID
-			hooked := hook(t, dsn, receiver(t).URL()+"/?<script>alert(1)</script>", "all")
-			manage(t, dsn, "webhooks", "test", hooked)
-			deliveries := decoded[delivery](t, manage(t, dsn, "webhooks", "deliveries", hooked, "--json"))
-			p.lookAtAll(t, browser, []string{
-				"/", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/campaigns/" + campaign, response,
-				"/webhooks/" + hooked, "/webhooks/" + hooked + "/edit", "/deliveries/" + deliveries[0].UUID,
-			})
-			p.opens("/keys", "API keys")
-			p.clicks("summary", "Revoke Website")
-			p.clicks("button", "Revoke key")
-			p.says("Key revoked.")
-			c.want(t, http.StatusUnauthorized, http.MethodGet, "/v1/me", nil, nil)
-			p.signsOut()
-			p.finish()
-		})
-	}
+	browser, s := launchBrowser(t), newShell(t).serve(t)
+	p := &person{tab: browser.open(t, s.url, "/settings/", "light", 0), service: s}
+	p.signsIn()
+	one := *s
+	one.key = p.generatesKey()
+	campaign, response := one.hostileTexts(t)
+	hooked := s.hook(t, receive(t).URL()+"/?<script>alert(1)</script>", "all")
+	delivery := s.record(t, "webhooks", "test", hooked)["uuid"].(string)
+	p.lookAtAll(t, browser, []string{
+		"/", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/campaigns/" + campaign, "/campaigns/" + campaign + "/responses/" + response,
+		"/webhooks/" + hooked, "/webhooks/" + hooked + "/edit", "/deliveries/" + delivery,
+	})
+	p.opens("/keys", "API keys")
+	p.clicks("summary", "Revoke Website")
+	p.clicks("button", "Revoke key")
+	p.says("Key revoked.")
+	one.call(t, http.StatusUnauthorized, http.MethodGet, "/v1/me", nil)
+	p.signsOut()
+	p.finish()
 }
 
 // A person uses the pages.
 type person struct {
 	*tab
-	server *server
-	dsn    string
-}
-
-// link returns a link for the account.
-func (p *person) link() string {
-	p.t.Helper()
-	return strings.TrimSpace(manage(p.t, p.dsn, "settings-link", "--base-url", p.server.url))
+	*service
 }
 
 // sees waits until the page has the heading.
@@ -69,17 +53,10 @@ func (p *person) sees(heading string) {
 // until waits until an expression is true, also across page loads.
 func (p *person) until(expression string) {
 	p.t.Helper()
-	deadline := time.Now().Add(3 * patience)
-	for {
+	until(p.t, "never so: "+expression, func() bool {
 		v, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](expression))
-		if err == nil && v {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("never so: %s (%v); the page: %s", expression, err, p.eval(`document.body.innerText`))
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return err == nil && v
+	})
 }
 
 // clicks clicks on the element with the text.
@@ -110,7 +87,7 @@ func (p *person) opens(path, heading string) {
 func (p *person) signsIn() {
 	p.t.Helper()
 	p.sees("Sign in")
-	p.do(chromedp.Navigate(p.link()))
+	p.do(chromedp.Navigate(strings.TrimSpace(p.shell.do(p.t, "settings-link"))))
 	p.clicks("button", "Sign in")
 	p.sees("Overview")
 	p.forgetConsole() // the previous page returned 401, which the browser logs
@@ -131,7 +108,6 @@ func (p *person) generatesKey() (value string) {
 		p.t.Fatal(err)
 	}
 	p.says("Copy the key now")
-	newClient(p.t, p.server.url, value).want(p.t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
 	gone := fmt.Sprintf(`!document.documentElement.outerHTML.includes(%q)`, value)
 	p.do(chromedp.Reload()) // resends the form
 	p.sees("Already done")
@@ -146,21 +122,17 @@ func (p *person) generatesKey() (value string) {
 
 // hostileTexts creates records whose texts would run if a page didn't escape them, and returns the campaign with one
 // response.
-func (c *client) hostileTexts(t *testing.T) string {
+func (s *service) hostileTexts(t *testing.T) (campaign, response string) {
 	t.Helper()
-	var campaign string
 	for _, text := range hostileTexts() {
-		campaign = c.campaign(t, text)
+		campaign = s.made(t, "/v1/campaigns", map[string]string{"title": text})
 	}
-	body := map[string]any{
-		"user":      map[string]string{"email": "ada@example.com", "firstName": hostileTexts()[0], "lastName": hostileTexts()[1]},
-		"responses": map[string]any{},
-	}
+	answers := make(map[string]any)
 	for _, text := range hostileTexts() {
-		body["responses"].(map[string]any)[text] = map[string]any{"value": []string{text}}
+		answers[text] = map[string]any{"value": []string{text}}
 	}
-	c.want(t, http.StatusCreated, http.MethodPost, "/v1/campaigns/"+campaign+"/responses", body, nil)
-	return campaign
+	user := map[string]string{"email": "ada@example.com", "firstName": hostileTexts()[0], "lastName": hostileTexts()[1]}
+	return campaign, s.made(t, responses(campaign), map[string]any{"user": user, "responses": answers})
 }
 
 func hostileTexts() []string {
@@ -183,7 +155,7 @@ func (p *person) lookAtAll(t *testing.T, browser lonelyBrowser, paths []string) 
 		width  int64
 	}{{"light", 0}, {"dark", 0}, {"light", 360}} {
 		t.Run(fmt.Sprintf("%s-%d", look.scheme, look.width), func(t *testing.T) {
-			q := &person{tab: browser.open(t, p.origin, "/settings/", look.scheme, look.width), server: p.server, dsn: p.dsn}
+			q := &person{tab: browser.open(t, p.origin, "/settings/", look.scheme, look.width), service: p.service}
 			for _, path := range paths {
 				q.do(chromedp.Navigate(p.origin + "/settings" + path))
 				q.until(`document.readyState === "complete"`)

@@ -1,38 +1,33 @@
 //go:build long
 
-package main_test
+package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
-
-	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
 // The commands on the documentation page work as shown, apart from the user's own values.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	lookFor(t, "curl")
-	dsn := databases()[0].dsn(t)
-	s := start(t, dsn)
-	r := webhooktest.NewReceiver(t, []string{"of no use here"}, nil)
+	s, r := newShell(t).serve(t), receive(t)
 	shown := commands(t, s.url)
 
-	key := strings.TrimSpace(manage(t, dsn, strings.Fields(shown["make-key"])[1:]...))
-	var me struct {
-		Permissions []string `json:"permissions"`
-	}
-	newClient(t, s.url, key).want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, &me)
-	if got := strings.Join(me.Permissions, ","); !strings.HasSuffix(shown["make-key"], " "+got) {
+	one := *s
+	one.key = strings.TrimSpace(s.do(t, strings.Fields(shown["make-key"])[1:]...))
+	me := objects(t, one.call(t, http.StatusOK, http.MethodGet, "/v1/me", nil))[0]
+	if got := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(me["permissions"]), "[]")), ","); !strings.HasSuffix(shown["make-key"], " "+got) {
 		t.Errorf("the key may do %s", got)
 	}
 
-	key = s.firstKey(t)
 	curl := func(id, campaign, status string) map[string]any {
 		t.Helper()
 		line, ok := strings.CutPrefix(shown[id], "curl ")
@@ -41,13 +36,13 @@ func TestDocsCommands(t *testing.T) {
 		}
 		line = strings.ReplaceAll(line, "https://forms.example.com/hooks", r.URL())
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", `curl -sS -w '\n%{http_code}' `+line)
-		cmd.Env = environment("FORMSVC_KEY="+key, "CAMPAIGN="+campaign)
+		cmd.Env = append(os.Environ(), "FORMSVC_KEY="+s.key, "CAMPAIGN="+campaign)
 		out, err := cmd.CombinedOutput()
 		body, code, _ := strings.Cut(string(out), "\n")
 		if err != nil || code != status {
 			t.Fatalf("%s: %v: %s, want %s", id, err, out, status)
 		}
-		return object(t, []byte(body))
+		return objects(t, body)[0]
 	}
 	campaign, _ := curl("curl-campaign", "", "201")["uuid"].(string)
 	created := curl("curl-response", campaign, "201")
@@ -67,12 +62,7 @@ func TestDocsCommands(t *testing.T) {
 // commands returns the texts of the elements with identifiers on the server's page, with its address as scripts insert it.
 func commands(t *testing.T, origin string) map[string]string {
 	t.Helper()
-	answer, err := http.Get(origin + "/docs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	page, err := html.Parse(answer.Body)
+	page, err := html.Parse(strings.NewReader(fetchedBy(t, http.DefaultClient, origin+"/docs")))
 	if err != nil {
 		t.Fatal(err)
 	}
