@@ -81,7 +81,6 @@ type FieldError struct {
 // repeats the names of fields, but never a value. It is [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
-	given  int // how many of them were found before the rules were checked, see [Service.Refusing]
 }
 
 // Error names every invalid field.
@@ -104,32 +103,11 @@ func (e *ValidationError) Is(target error) bool { return target == ErrInvalid }
 // maxFaults limits the faults that are reported for an input.
 const maxFaults = 1_000
 
-// add notes one more invalid field, unless that only follows from a given fault.
+// add notes one more invalid field.
 func (e *ValidationError) add(pointer, code, format string, args ...any) {
-	if len(e.Fields) >= maxFaults {
-		return
+	if len(e.Fields) < maxFaults {
+		e.Fields = append(e.Fields, FieldError{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
 	}
-	for i := range e.given {
-		if e.Fields[i].implies(pointer, code) {
-			return
-		}
-	}
-	e.Fields = append(e.Fields, FieldError{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
-}
-
-// implies reports whether a fault only follows from f: it concerns the same field or a field within
-// it, or something is missing because a part of it could not be read.
-func (f *FieldError) implies(pointer, code string) bool {
-	within := func(inner, outer string) bool {
-		return len(inner) > len(outer) && inner[:len(outer)] == outer && inner[len(outer)] == '/'
-	}
-	switch f.Code {
-	case "invalid_type", "required", "too_many":
-		if within(pointer, f.Pointer) {
-			return true
-		}
-	}
-	return pointer == f.Pointer || code == "required" && within(f.Pointer, pointer)
 }
 
 // err returns e, or nil when nothing was noted.

@@ -176,7 +176,7 @@ func (s Responses) campaignFor(
 	ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput,
 ) (*Campaign, error) {
 	decide := func(c *Campaign) error {
-		v := ValidationError{Fields: v.Fields[:len(v.Fields):len(v.Fields)], given: v.given}
+		v := ValidationError{Fields: slices.Clip(v.Fields)}
 		if in.User.Email == "" && !c.EmailOptional {
 			v.require("/user/email")
 		}

@@ -211,20 +211,18 @@ func (s *Service) With(store Store) *Service {
 	})
 }
 
-// Refusing returns a view of the Service for an input that already has these faults, such as fields
-// that can't be decoded. Its methods that create, change or replace a campaign, a response, a
-// comment, a signature or a webhook change nothing. They fail with a *[ValidationError] that has
-// these faults first, followed by those that the rules find, without faults that only follow from
-// the given ones. If the rules can't be checked, they fail with another error, such as
-// [ErrNotFound]. Other methods work as usual.
+// Refusing returns a view of the Service for an input that already breaks rules, such as one without
+// a field that its encoding requires. Its methods that create, change or replace a campaign, a
+// response, a comment, a signature or a webhook change nothing. They fail with a *[ValidationError]
+// that has these faults first, followed by those that the rules find. If the rules can't be checked,
+// they fail with another error, such as [ErrNotFound]. Other methods work as usual.
 func (s *Service) Refusing(faults []FieldError) *Service {
 	return s.view(func(c *core) { c.refused = faults })
 }
 
 // faults returns the faults that were found in an input before the rules are checked.
 func (c *core) faults() ValidationError {
-	n := len(c.refused)
-	return ValidationError{Fields: c.refused[:n:n], given: n}
+	return ValidationError{Fields: slices.Clip(c.refused)}
 }
 
 // view returns a copy of s to which change has been applied.

@@ -153,7 +153,7 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 			return Change{}, ErrStale
 		}
 		// Only here the values to keep are known.
-		v := ValidationError{Fields: slices.Clip(v.Fields), given: v.given}
+		v := ValidationError{Fields: slices.Clip(v.Fields)}
 		headers := v.headersOf(in.Headers, hook.Headers, !sameOrigin(hook.URL, next.URL))
 		if err := v.err(); err != nil {
 			return Change{}, err

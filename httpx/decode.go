@@ -24,18 +24,18 @@ const noNUL = "must not contain the NUL character"
 // A decoder decodes the body of a call, one JSON object, into the structs of the decode_ files. A body that doesn't fit is
 // refused at its first place with 400; all rules that one breaks are found later, by the service.
 type decoder struct {
-	raw     []byte
-	source  bytes.Buffer
-	json    jsontext.Decoder
-	noted   faults // broken rules that the service doesn't see; it lists them with all others, see [Handler.service]
-	hasUser bool   // whether a new response has a user, see withoutUser
+	raw    []byte
+	source bytes.Buffer
+	json   jsontext.Decoder
+	noted  faults // broken rules that the service doesn't see; it lists them with all others, see [Handler.service]
+	nobody string // the pointer of a person that is missing, see withoutPerson; "" for none
 }
 
 // reset clears the body and everything read from it.
 func (d *decoder) reset() {
 	d.raw = d.raw[:0]
 	d.source = bytes.Buffer{}
-	d.noted, d.hasUser = nil, false
+	d.noted, d.nobody = nil, ""
 	if cap(d.raw) > keep {
 		// The decoder's buffers grow with the body, so drop them.
 		d.raw, d.json = nil, jsontext.Decoder{}

@@ -79,7 +79,10 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 	if !body.Responses.there {
 		d.noted.add("/responses", "required", "is required")
 	}
-	d.hasUser, in.User = body.User.there, body.User.value.user()
+	in.User = body.User.value.user()
+	if !body.User.there {
+		d.nobody = "/user"
+	}
 	list := d.answers(&body.Responses.value)
 	in.Answers = make([]formsvc.Answer, len(list))
 	for i := range list {
@@ -88,12 +91,12 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 	return in, nil
 }
 
-// withoutUser lets the error about a missing address name the whole user, if that is missing.
-func (d *decoder) withoutUser(err error) error {
-	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && !d.hasUser {
+// withoutPerson lets the error about a missing address name the whole person, if that is missing.
+func (d *decoder) withoutPerson(err error) error {
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && d.nobody != "" {
 		for i := range invalid.Fields {
-			if f := &invalid.Fields[i]; f.Pointer == "/user/email" && f.Code == "required" {
-				f.Pointer = "/user"
+			if f := &invalid.Fields[i]; f.Pointer == d.nobody+"/email" && f.Code == "required" {
+				f.Pointer = d.nobody
 			}
 		}
 	}
@@ -155,17 +158,10 @@ func (d *decoder) answers(a *answersBody) []formsvc.AnswerPatch {
 // commentInput decodes a comment. The author isn't part of the input.
 func (d *decoder) commentInput() (formsvc.CommentInput, error) {
 	var body struct {
-		Body member[text] `json:"body"`
+		Body text `json:"body"`
 	}
 	err := d.decode(&body)
-	switch {
-	case err != nil:
-	case body.Body.null:
-		err = unfit("/body", "invalid_type", "must be a string")
-	case !body.Body.there:
-		d.noted.add("/body", "required", "is required")
-	}
-	return formsvc.CommentInput{Body: string(body.Body.value)}, err
+	return formsvc.CommentInput{Body: string(body.Body)}, err
 }
 
 // signatureInput decodes a signature.
@@ -182,7 +178,7 @@ func (d *decoder) signatureInput() (formsvc.SignatureInput, error) {
 	case body.Signer.null:
 		err = unfit("/signer", "invalid_type", "must be an object")
 	case !body.Signer.there:
-		d.noted.add("/signer", "required", "is required")
+		d.nobody = "/signer"
 	}
 	return formsvc.SignatureInput{
 		Signer: body.Signer.value.user(), FileID: formsvc.ID(body.FileID), Provider: string(body.Provider), SignedAt: body.SignedAt.Time,

@@ -36,7 +36,7 @@ func (h *Handler) createResponse(c *call) error {
 	in, err := c.body.responseInput()
 	create := func(svc *formsvc.Service) (formsvc.Response, error) {
 		r, err := svc.Responses.Create(c.ctx(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
-		return r, c.body.withoutUser(err)
+		return r, c.body.withoutPerson(err)
 	}
 	if err != nil {
 		return err

@@ -32,7 +32,8 @@ func (h *Handler) createSignature(c *call) error {
 		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Signature, error) {
-		return svc.Signatures.Create(c.ctx(), c.responseKey(), in)
+		sig, err := svc.Signatures.Create(c.ctx(), c.responseKey(), in)
+		return sig, c.body.withoutPerson(err)
 	}, func(sig *formsvc.Signature, b []byte) reply {
 		return reply{status: http.StatusCreated, body: sig.AppendJSON(b), about: sig.ResponseID}
 	})
