@@ -101,16 +101,19 @@ type Campaigns struct{ s *core }
 // [Options].MaxCampaigns campaigns.
 func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
 	defer wrap(&err, "create campaign")
-	in, err = in.checked(c.s.faults())
-	if err != nil {
-		return Campaign{}, err
-	}
-	now := c.s.now()
-	campaign := Campaign{
-		ID: c.s.NewID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
-	}
-	err = c.s.store.CreateCampaign(ctx, campaign, Change{Idempotency: c.s.record(&campaign), Limit: c.s.maxCampaigns})
-	return campaign, limited(err, "campaigns", c.s.maxCampaigns)
+	return once(ctx, c.s, account, func() (Campaign, error) {
+		in, err := in.checked(c.s.faults())
+		if err != nil {
+			return Campaign{}, err
+		}
+		now := c.s.now()
+		campaign := Campaign{
+			ID: c.s.NewID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
+		}
+		change := Change{Idempotency: record(c.s, account, "", &campaign), Limit: c.s.maxCampaigns}
+		err = c.s.store.CreateCampaign(ctx, campaign, change)
+		return campaign, limited(err, "campaigns", c.s.maxCampaigns)
+	})
 }
 
 // Replace sets every field of in; zero values reset fields to their defaults. It fails with

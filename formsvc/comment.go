@@ -44,16 +44,17 @@ type Comments struct{ s *core }
 // [ErrNotFound] for an unknown response.
 func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (_ Comment, err error) {
 	defer wrap(&err, "create comment")
-	if err := in.check(s.s.faults()); err != nil {
-		return Comment{}, err
-	}
-	now := s.s.now()
-	c := Comment{
-		ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
-		Body: in.Body, Author: in.Author, CreatedAt: now,
-	}
-	err = s.s.store.CreateComment(ctx, c, Change{Idempotency: s.s.record(&c)})
-	return c, err
+	return once(ctx, s.s, key.AccountID, func() (Comment, error) {
+		if err := in.check(s.s.faults()); err != nil {
+			return Comment{}, err
+		}
+		now := s.s.now()
+		c := Comment{
+			ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
+			Body: in.Body, Author: in.Author, CreatedAt: now,
+		}
+		return c, s.s.store.CreateComment(ctx, c, Change{Idempotency: record(s.s, key.AccountID, key.ID, &c)})
+	})
 }
 
 func (in *CommentInput) check(v ValidationError) error {

@@ -133,20 +133,22 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err e
 // with [ErrConflict] while an attempt is under way.
 func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
 	defer wrap(&err, "redeliver")
-	now := d.s.now()
-	delivery, err := d.s.store.Redeliver(ctx, key, now, func(delivery *Delivery) (Change, error) {
+	return once(ctx, d.s, key.AccountID, func() (Delivery, error) {
+		now := d.s.now()
+		delivery, err := d.s.store.Redeliver(ctx, key, now, func(delivery *Delivery) (Change, error) {
+			delivery.forgetLost(now)
+			details := map[string]string{"delivery": string(delivery.ID)}
+			return Change{
+				Audit:       d.s.audit(key.AccountID, AuditWebhookRedelivered, delivery.WebhookID, details),
+				Idempotency: record(d.s, key.AccountID, "", delivery),
+			}, nil
+		})
+		if err != nil {
+			return Delivery{}, err
+		}
 		delivery.forgetLost(now)
-		details := map[string]string{"delivery": string(delivery.ID)}
-		return Change{
-			Audit:       d.s.audit(key.AccountID, AuditWebhookRedelivered, delivery.WebhookID, details),
-			Idempotency: d.s.record(delivery),
-		}, nil
+		return delivery, nil
 	})
-	if err != nil {
-		return Delivery{}, err
-	}
-	delivery.forgetLost(now)
-	return delivery, nil
 }
 
 // How RedeliverFailed proceeds.
@@ -167,7 +169,11 @@ const (
 // deliveries in the last write of the other stay failed.
 func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
 	defer wrap(&err, "redeliver")
-	if err := d.s.repeated(ctx); err != nil {
+	return once(ctx, d.s, key.AccountID, func() (int, error) { return d.redeliverFailed(ctx, key, since) })
+}
+
+func (d Deliveries) redeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (int, error) {
+	if err := d.s.repeated(ctx, key.AccountID); err != nil {
 		return 0, err
 	}
 	if _, err := d.s.store.Webhook(ctx, key); err != nil {
@@ -186,7 +192,7 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 			details := map[string]string{"since": since.UTC().Format(time.RFC3339), "deliveries": strconv.Itoa(total + n)}
 			return Change{
 				Audit:       d.s.audit(key.AccountID, AuditWebhookRedelivered, key.ID, details),
-				Idempotency: d.s.record(new(total + n)),
+				Idempotency: record(d.s, key.AccountID, "", new(total+n)),
 			}, nil
 		})
 		total += n

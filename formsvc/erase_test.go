@@ -160,23 +160,23 @@ func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 	}
 }
 
-// The reply to a call about a signature loses its body, even if the event was pruned before.
+// The result of a call about a signature is erased, even if the event was pruned before.
 func TestEraseRepliesWithoutTheirEvents(t *testing.T) {
 	w := newWorld(t, func(o *formsvc.Options) { o.Retention = new(time.Hour) })
 	c := w.campaign()
 	r := w.submitted(&c)
-	svc := w.svc.Once(&formsvc.Once{AccountID: w.account, Key: "k", Reply: func(any) formsvc.Reply {
-		return formsvc.Reply{Status: 201, ResponseID: r.ID, Body: []byte(eve)}
-	}})
-	must(svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: eve}}))
+	svc, _ := w.once("k")
+	sign := func() (formsvc.Signature, error) {
+		return svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: eve}})
+	}
+	must(sign())
 	w.clock.add(2 * time.Hour)
 	must(w.svc.Prune(w.ctx))
 	if receipt, err := w.svc.Erasure.Person(w.ctx, w.account, eve); err != nil || receipt.Signatures != 1 || receipt.Events != 0 {
 		t.Errorf("%+v, %v", receipt, err)
 	}
-	if reply, err := w.svc.Recall(w.ctx, w.account, "k"); err != nil || len(reply.Body) != 0 {
-		t.Errorf("the reply is %q, %v", reply.Body, err)
-	}
+	_, err := sign()
+	wantError(t, err, formsvc.ErrErased)
 }
 
 // Every atomic write is small, however much there is to erase.

@@ -33,13 +33,15 @@ var (
 	// ErrQuota means that the key, user or account has used up its requests in this window of time;
 	// the error is a *[QuotaError].
 	ErrQuota = errors.New("quota exceeded")
-	// ErrRepeated means that a call with the same idempotency key was made before; [Service.Recall]
-	// returns its reply.
+	// ErrRepeated means that an idempotency key has a record already. Only stores return it: the service then returns
+	// the result of the earlier call ([Service.Once]).
 	ErrRepeated = errors.New("repeated")
 	// ErrInFlight means that a call with the same idempotency key is under way.
 	ErrInFlight = errors.New("a call with the same key is under way")
 	// ErrMismatch means that an idempotency key was used for a different call.
 	ErrMismatch = errors.New("the key was used for something else")
+	// ErrErased means that the result of an earlier call with the idempotency key was erased.
+	ErrErased = errors.New("the result was erased")
 	// ErrTooLarge means that a file exceeds the size limit; the error is a *[FileSizeError].
 	ErrTooLarge = errors.New("too large")
 	// ErrDigest means that the content of a file doesn't have the expected hash.

@@ -186,7 +186,6 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	f := formsvc.File{}
 	for _, err := range []error{
 		failure(w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("")})),
-		failure(w.svc.Files.Examine(w.ctx, formsvc.FileInput{Content: strings.NewReader("")})),
 		failure(w.svc.Files.Get(w.ctx, fileKey(&f))), failure(w.svc.Files.Open(w.ctx, &f, 0, -1)),
 		failure(w.svc.Files.List(w.ctx, formsvc.FileQuery{})), failure(w.svc.Files.Sweep(w.ctx, nil)), failure(w.svc.Files.Verify(w.ctx, nil)),
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -69,24 +70,10 @@ func (g *guestbook) hook(url string, events ...formsvc.EventType) {
 	}
 }
 
-// once returns the service for an idempotent call.
-func (g *guestbook) once(key string, response formsvc.ID) *formsvc.Service {
-	return g.svc.Once(&formsvc.Once{AccountID: g.account, Key: key, Reply: func(result any) formsvc.Reply {
-		reply := formsvc.Reply{Status: 201, ResponseID: response}
-		switch v := result.(type) {
-		case *formsvc.Response:
-			reply.ResponseID, reply.Body = v.ID, v.AppendJSON(nil)
-		case *formsvc.Signature:
-			reply.Body = v.AppendJSON(nil)
-		}
-		return reply
-	}})
-}
-
 func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
 	g.tb.Helper()
 	key := fmt.Sprintf("r%d", g.store.count("CreateResponse"))
-	return must(g.once(key, "").Responses.Create(g.ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: email}}))
+	return must(g.svc.Once(&formsvc.Idempotency{Key: key}).Responses.Create(g.ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: email}}))
 }
 
 // attach adds a file, a comment and a signature of another person.
@@ -106,7 +93,7 @@ func (g *guestbook) attach(r *formsvc.Response) {
 
 func (g *guestbook) sign(r *formsvc.Response, email string) {
 	g.tb.Helper()
-	svc := g.once("signed by "+email[:3], r.ID)
+	svc := g.svc.Once(&formsvc.Idempotency{Key: "signed-by-" + email[:3]})
 	must(svc.Signatures.Create(g.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: email}}))
 }
 
@@ -148,9 +135,9 @@ func (g *guestbook) traces(svc *formsvc.Service) string {
 			}
 		}
 	}
-	for _, key := range []string{"r1", "r2", "r3", "r4", "r5", "signed by Eve", "signed by bob"} {
-		reply, err := svc.Recall(g.ctx, g.account, key)
-		list(string(reply.Body), err)
+	for _, key := range []string{"r1", "r2", "r3", "r4", "r5", "signed-by-Eve", "signed-by-bob"} {
+		record, err := g.store.Recall(g.ctx, g.account, key, time.Time{})
+		list(string(record.Result), err)
 	}
 	trail, err := svc.Audits.List(g.ctx, formsvc.AuditQuery{AccountID: g.account})
 	list(trail, err)
@@ -170,8 +157,8 @@ func (g *guestbook) gone() {
 			g.tb.Errorf("a response of another person: %v", err)
 		}
 	}
-	if reply, err := svc.Recall(g.ctx, g.account, "signed by bob"); err != nil || reply.Status != 201 {
-		g.tb.Errorf("the answer to another call is %+v, %v", reply, err)
+	if record, err := g.store.Recall(g.ctx, g.account, "signed-by-bob", time.Time{}); err != nil || len(record.Result) == 0 {
+		g.tb.Errorf("the result of another call is %+v, %v", record, err)
 	}
 }
 

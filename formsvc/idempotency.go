@@ -7,52 +7,53 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An IdempotencyRecord is the stored reply to an idempotent call. It commits together with what the
-// call did.
+// An Idempotency makes one call idempotent; see [Service.Once].
+type Idempotency struct {
+	// Key is chosen by the client: 1 to [MaxIdempotencyKey] characters of printable ASCII without spaces. It belongs
+	// to the account of the call.
+	Key string
+	// Request is a hash of what the client asks for. Another one under the same key fails with [ErrMismatch].
+	// [Files.Upload] adds the content of the file to it.
+	Request [sha256.Size]byte
+	// Repeated is set by the call if it returned the result of an earlier one.
+	Repeated bool
+}
+
+// Once returns the same Service for one idempotent call of one method that creates something, tests or
+// rotates a webhook, or redelivers. If a call with the key succeeded in the last [IdempotencyTTL], the
+// method changes nothing and returns that call's result, without secrets, which are shown only once. This
+// holds even if both calls run at once or on different nodes: a result commits together with what the call
+// did. Such a method also fails with
+//   - [ErrInFlight] while another call with the key runs in this process,
+//   - [ErrMismatch] if the earlier call had another Request,
+//   - a *[RefusedError] if the earlier call was refused ([Service.Refuse]),
+//   - [ErrErased] if the result was erased with the data of a person.
+func (s *Service) Once(o *Idempotency) *Service { return s.view(func(c *core) { c.once = o }) }
+
+// An IdempotencyRecord keeps the outcome of an idempotent call. It commits together with what the call did.
 type IdempotencyRecord struct {
 	AccountID ID
-	Key       string // chosen by the client: 1 to MaxIdempotencyKey characters of printable ASCII
-	Reply
-	CreatedAt time.Time
-}
-
-// A Reply is what a repeated call returns to the client. It must not contain secrets that are shown
-// only once.
-type Reply struct {
-	Request    [sha256.Size]byte // hash of the request; another request under the same key fails with [ErrMismatch]
-	Status     int               // HTTP status
-	ETag       string            // "" for none
-	Location   string            // "" for none
-	Body       []byte
-	ResponseID ID // the body is erased with this response; "" for none
-}
-
-// A Once makes one call idempotent; see [Service.Once].
-type Once struct {
-	AccountID ID
 	Key       string
-	// Reply returns the reply to store for the call's result. result is a pointer to what the
-	// method returns apart from its error; for [Webhooks.Create] it is a *[Subscription]. Reply
-	// runs inside the atomic write, perhaps more than once and on another goroutine, so it must not
-	// call the service.
-	Reply func(result any) Reply
+	Request   [sha256.Size]byte
+	Refused   bool   // whether the call was refused, and changed nothing
+	Result    []byte // what the call returned, as JSON; or the refusal; empty once it was erased
+	// ResponseID is the response whose erasure empties the result; "" for none.
+	ResponseID ID
+	CreatedAt  time.Time
 }
 
-// Once returns the same Service for one idempotent call of one method that changes something. The
-// call commits together with the reply that o.Reply returns for its result. If the key has a record
-// already, the call fails with [ErrRepeated] and changes nothing, even if both calls run at once or
-// on different nodes. A call that fails otherwise is not stored; see [Service.Remember].
-func (s *Service) Once(o *Once) *Service { return s.view(func(c *core) { c.once = o }) }
-
-// record returns the idempotency record for a result, or nil.
-func (c *core) record(result any) *IdempotencyRecord {
-	if c.once == nil {
-		return nil
-	}
-	return &IdempotencyRecord{AccountID: c.once.AccountID, Key: c.once.Key, Reply: c.once.Reply(result), CreatedAt: c.now()}
+// A RefusedError is the refusal of an earlier call with the same idempotency key.
+type RefusedError struct {
+	Refusal []byte // as [Service.Refuse] got it
 }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return "an earlier call with the key was refused" }
 
 // CheckIdempotencyKey returns a *[ValidationError] if key isn't valid.
 func CheckIdempotencyKey(key string) error {
@@ -63,32 +64,108 @@ func CheckIdempotencyKey(key string) error {
 		fmt.Sprintf("must have 1 to %d characters of printable ASCII without spaces", MaxIdempotencyKey))
 }
 
-// Remember stores the reply to a call that changed nothing, such as one that was refused. It fails
-// with [ErrRepeated] if the key is taken.
-func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) (err error) {
-	defer wrap(&err, "remember")
-	record := IdempotencyRecord{AccountID: account, Key: key, Reply: a, CreatedAt: s.core.now()}
-	return s.core.store.Note(ctx, Change{Idempotency: &record})
-}
-
-// Recall returns the reply to an earlier call with that key, or [ErrNotFound] if there was none in
-// the last [IdempotencyTTL].
-func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, err error) {
-	defer wrap(&err, "recall")
-	record, err := s.core.store.Recall(ctx, account, key, s.core.now().Add(-IdempotencyTTL))
-	if err != nil {
-		return Reply{}, err
+// Refuse keeps a refusal, which a later call with the key gets as *[RefusedError]. Call it for refusals that depend on
+// nothing but the request. If the key has an outcome already, it fails as a method of [Service.Once] does, or with
+// [ErrInFlight] if that outcome is a result: then a call that ran at the same time succeeded.
+func (s *Service) Refuse(ctx context.Context, account ID, o *Idempotency, refusal []byte) (err error) {
+	defer wrap(&err, "refuse")
+	for range settlings {
+		err = s.core.store.Note(ctx, Change{Idempotency: &IdempotencyRecord{
+			AccountID: account, Key: o.Key, Request: o.Request, Refused: true, Result: refusal, CreatedAt: s.core.now(),
+		}})
+		if !errors.Is(err, ErrRepeated) {
+			return err
+		}
+		_, err = s.core.outcome(ctx, account, o)
+		if err == nil {
+			return ErrInFlight
+		}
+		if !errors.Is(err, ErrNotFound) {
+			return err
+		}
 	}
-	return record.Reply, nil
+	return errUnsettled
 }
 
-// repeated returns [ErrRepeated] if the call has a reply already. Methods with more than one atomic
-// write call it; in others the write itself fails.
-func (c *core) repeated(ctx context.Context) error {
+// settlings is how often a call is tried if the outcome that it repeats has expired: twice is enough, unless clocks
+// differ.
+const settlings = 3
+
+var errUnsettled = fmt.Errorf("a record of the key comes and goes: %w", ErrUnavailable)
+
+// once runs a call once. If do fails, an earlier call with the key may have succeeded before it became impossible, so
+// its result is what counts.
+func once[T any](ctx context.Context, c *core, account ID, do func() (T, error)) (result T, err error) {
+	if c.once == nil {
+		return do()
+	}
+	end, err := c.begin(account)
+	if err != nil {
+		return result, err
+	}
+	defer end()
+	for range settlings {
+		if result, err = do(); !settles(ctx, err) {
+			return result, err
+		}
+		record, failed := c.outcome(ctx, account, c.once)
+		switch {
+		case failed == nil:
+			return resultOf[T](c.once, record)
+		case !errors.Is(failed, ErrNotFound):
+			return result, failed
+		case !errors.Is(err, ErrRepeated):
+			return result, err
+		}
+	}
+	return result, errUnsettled
+}
+
+// begin notes that a call with the key runs in this process, until end is called.
+func (c *core) begin(account ID) (end func(), err error) {
+	if err := CheckIdempotencyKey(c.once.Key); err != nil {
+		return nil, err
+	}
+	k := inFlightKey{account, c.once.Key}
+	if _, taken := c.inFlight.LoadOrStore(k, nil); taken {
+		return nil, ErrInFlight
+	}
+	return func() { c.inFlight.Delete(k) }, nil
+}
+
+type inFlightKey struct {
+	account ID
+	key     string
+}
+
+// settles reports whether a call that failed so could be settled by the outcome of an earlier one.
+func settles(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrNoSpace)
+}
+
+// outcome returns the record of an earlier call that succeeded, or [ErrNotFound] if there was no call with the key.
+func (c *core) outcome(ctx context.Context, account ID, o *Idempotency) (*IdempotencyRecord, error) {
+	record, err := c.store.Recall(ctx, account, o.Key, c.now().Add(-IdempotencyTTL))
+	switch {
+	case err != nil:
+		return nil, err
+	case record.Request != o.Request:
+		return nil, ErrMismatch
+	case len(record.Result) == 0:
+		return nil, ErrErased
+	case record.Refused:
+		return nil, &RefusedError{Refusal: record.Result}
+	}
+	return &record, nil
+}
+
+// repeated returns [ErrRepeated] if the key has a record. Methods with more than one atomic write call it first; in
+// others the write itself fails.
+func (c *core) repeated(ctx context.Context, account ID) error {
 	if c.once == nil {
 		return nil
 	}
-	_, err := c.store.Recall(ctx, c.once.AccountID, c.once.Key, c.now().Add(-IdempotencyTTL))
+	_, err := c.store.Recall(ctx, account, c.once.Key, c.now().Add(-IdempotencyTTL))
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil
@@ -98,18 +175,50 @@ func (c *core) repeated(ctx context.Context) error {
 	return ErrRepeated
 }
 
-// Begin notes that a call with that key is under way in this process, until end is called. It fails
-// with [ErrInFlight] if one is under way already. It doesn't know calls on other nodes: if two run
-// at once, one commits and the other fails with [ErrRepeated].
-func (s *Service) Begin(account ID, key string) (end func(), err error) {
-	k := inFlightKey{account, key}
-	if _, taken := s.core.inFlight.LoadOrStore(k, nil); taken {
-		return nil, ErrInFlight
+// record returns the record of a call's result, which must have no secrets, or nil. of is the response that the result
+// is about, or "".
+func record[T any](c *core, account, of ID, result *T) *IdempotencyRecord {
+	if c.once == nil {
+		return nil
 	}
-	return func() { s.core.inFlight.Delete(k) }, nil
+	text, err := json.Marshal(result, resultFormat)
+	if err != nil {
+		panic(err) // results are plain data
+	}
+	return &IdempotencyRecord{
+		AccountID: account, Key: c.once.Key, Request: c.once.Request, Result: text, ResponseID: of, CreatedAt: c.now(),
+	}
 }
 
-type inFlightKey struct {
-	account ID
-	key     string
+// resultOf returns the result in a record.
+func resultOf[T any](o *Idempotency, record *IdempotencyRecord) (result T, err error) {
+	if err := json.Unmarshal(record.Result, &result, resultFormat); err != nil {
+		return result, err
+	}
+	o.Repeated = true
+	return result, nil
 }
+
+// resultFormat is how records keep results: by the names of Go's fields, since they live for a day.
+//
+//nolint:gochecknoglobals // immutable
+var resultFormat = json.JoinOptions(
+	json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true), jsontext.AllowInvalidUTF8(true),
+	json.WithMarshalers(json.JoinMarshalers(
+		json.MarshalToFunc(func(to *jsontext.Encoder, a Answers) error { return to.WriteValue(jsontext.Value(a.JSON())) }),
+		json.MarshalToFunc(func(to *jsontext.Encoder, d time.Duration) error { return to.WriteToken(jsontext.Int(int64(d))) }),
+	)),
+	json.WithUnmarshalers(json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(func(from *jsontext.Decoder, a *Answers) error {
+			text, err := from.ReadValue()
+			*a = StoredAnswers(string(text))
+			return err
+		}),
+		json.UnmarshalFromFunc(func(from *jsontext.Decoder, d *time.Duration) error {
+			var n int64
+			err := json.UnmarshalDecode(from, &n)
+			*d = time.Duration(n)
+			return err
+		}),
+	)),
+)

@@ -1,8 +1,9 @@
 package formsvc_test
 
 import (
+	"crypto/sha256"
 	"errors"
-	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -23,26 +24,41 @@ func TestCheckIdempotencyKey(t *testing.T) {
 	}
 }
 
-// once returns the service for one idempotent call, and the list that gets its results.
-func (w *world) once(key string) (svc *formsvc.Service, results *[]any) {
-	results = new([]any)
-	return w.svc.Once(&formsvc.Once{AccountID: w.account, Key: key, Reply: func(result any) formsvc.Reply {
-		*results = append(*results, reflect.ValueOf(result).Elem().Interface())
-		return formsvc.Reply{Status: 200, Body: fmt.Append(nil, "the answer to ", key)}
-	}}), results
+// once returns the service for one idempotent call.
+func (w *world) once(key string) (*formsvc.Service, *formsvc.Idempotency) {
+	o := &formsvc.Idempotency{Key: key, Request: sha256.Sum256([]byte(key))}
+	return w.svc.Once(o), o
 }
 
-// Every method that an endpoint calls with a key does its work once, and stores a reply for its
-// result.
+// refusal returns what was stored as the refusal of calls with the key, or "".
+func (w *world) refusal(key string, request [sha256.Size]byte) string {
+	err := w.svc.Refuse(w.ctx, w.account, &formsvc.Idempotency{Key: key, Request: request}, []byte("another"))
+	if earlier, ok := errors.AsType[*formsvc.RefusedError](err); ok {
+		return string(earlier.Refusal)
+	}
+	return ""
+}
+
+// Every method that an endpoint calls with a key does its work once, and returns the same result
+// again, without secrets.
 func TestOnce(t *testing.T) {
 	w := newFileWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
 	test := must(w.svc.Webhooks.Test(w.ctx, hookKey(&hook)))
-	subscribe := func(svc *formsvc.Service, url string) (formsvc.Subscription, error) {
-		hook, created, err := svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: url, Events: created()})
-		return formsvc.Subscription{Webhook: hook, Created: created}, err
+	type subscription struct {
+		formsvc.Webhook
+		created bool
+	}
+	subscribe := func(svc *formsvc.Service, url string) (any, error) {
+		hook, created, err := svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
+			URL: url, Events: created(), Headers: []formsvc.HeaderInput{{Name: "Token", Value: "secret"}},
+		})
+		if err == nil && hook.Secret != "" {
+			hook.Secret, hook.Headers = "", []formsvc.Header{{Name: "Token"}}
+		}
+		return subscription{hook, created}, err
 	}
 	for name, call := range map[string]func(svc *formsvc.Service) (any, error){
 		"campaign": func(svc *formsvc.Service) (any, error) {
@@ -60,10 +76,20 @@ func TestOnce(t *testing.T) {
 		"signature": func(svc *formsvc.Service) (any, error) {
 			return svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: r.User})
 		},
-		"webhook":      func(svc *formsvc.Service) (any, error) { return subscribe(svc, "https://example.com/new") },
-		"same webhook": func(svc *formsvc.Service) (any, error) { return subscribe(svc, hook.URL) },
+		"webhook": func(svc *formsvc.Service) (any, error) { return subscribe(svc, "https://example.com/new") },
+		"same-webhook": func(svc *formsvc.Service) (any, error) {
+			same, created, err := svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: hook.URL, Events: created()})
+			same.Secret = ""
+			return subscription{same, created}, err
+		},
 		"rotation": func(svc *formsvc.Service) (any, error) {
-			return svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{})
+			hook, err := svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Grace: time.Hour})
+			hook.Secret, hook.Previous = "", ""
+			return hook, err
+		},
+		"key": func(svc *formsvc.Service) (any, error) {
+			key, _, err := svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "x", Permissions: formsvc.AllPermissions()})
+			return key, err
 		},
 		"test":       func(svc *formsvc.Service) (any, error) { return svc.Webhooks.Test(w.ctx, hookKey(&hook)) },
 		"redelivery": func(svc *formsvc.Service) (any, error) { return svc.Deliveries.Redeliver(w.ctx, deliveryKey(&test)) },
@@ -71,18 +97,19 @@ func TestOnce(t *testing.T) {
 			return svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), w.clock.Now())
 		},
 	} {
-		svc, results := w.once(name)
-		got, err := call(svc)
-		if err != nil || len(*results) != 1 || !reflect.DeepEqual((*results)[0], got) {
-			t.Errorf("%s: %v, %+v, want what it remembered, %+v", name, err, got, *results)
+		svc, o := w.once(name)
+		first, err := call(svc)
+		if err != nil || o.Repeated {
+			t.Errorf("%s: %+v, %v, repeated %t", name, first, err, o.Repeated)
 		}
+		again, err := call(svc)
+		if err != nil || !o.Repeated || !reflect.DeepEqual(again, first) {
+			t.Errorf("%s: %v, repeated %t\n got %+v\nwant %+v", name, err, o.Repeated, again, first)
+		}
+		o.Request[0]++
 		_, err = call(svc)
-		wantError(t, err, formsvc.ErrRepeated)
-		known, err := w.svc.Recall(w.ctx, w.account, name)
-		if err != nil || string(known.Body) != "the answer to "+name {
-			t.Errorf("%s: %s, %v", name, known.Body, err)
-		}
-		if _, err := call(w.svc); err != nil {
+		wantError(t, err, formsvc.ErrMismatch)
+		if _, err := call(w.svc); err != nil && name != "webhook" { // its header could be guessed
 			t.Errorf("%s without a key: %v", name, err)
 		}
 	}
@@ -96,50 +123,84 @@ func deliveryKey(d *formsvc.Delivery) formsvc.DeliveryKey {
 	return formsvc.DeliveryKey{AccountID: d.AccountID, ID: d.ID}
 }
 
-// A failed call isn't stored, and neither is a call whose transaction was rolled back.
+// A call that failed isn't stored, unless it is refused for good.
 func TestOnceFails(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
-	svc, _ := w.once("k")
+	svc, o := w.once("k")
 	_, err := svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
 	wantError(t, err, formsvc.ErrInvalid)
 	_, err = svc.Responses.Create(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: w.account}, formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
 	wantError(t, err, formsvc.ErrNotFound)
-	_, err = w.svc.Recall(w.ctx, w.account, "k")
+	_, err = w.store.Recall(w.ctx, w.account, "k", time.Time{})
 	wantError(t, err, formsvc.ErrNotFound)
-	wantError(t, w.svc.Remember(w.ctx, w.account, "k", formsvc.Reply{Status: 404}), nil)
-	wantError(t, w.svc.Remember(w.ctx, w.account, "k", formsvc.Reply{Status: 409}), formsvc.ErrRepeated)
+	wantError(t, w.svc.Refuse(w.ctx, w.account, o, []byte("no")), nil)
+	if got := w.refusal("k", o.Request); got != "no" {
+		t.Errorf("got %q", got)
+	}
 	_, err = svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
-	wantError(t, err, formsvc.ErrRepeated)
-	known, err := w.svc.Recall(w.ctx, w.account, "k")
-	if err != nil || known.Status != 404 {
-		t.Errorf("%+v, %v", known, err)
+	if earlier, ok := errors.AsType[*formsvc.RefusedError](err); !ok || string(earlier.Refusal) != "no" {
+		t.Errorf("got %v", err)
 	}
+	o.Request[0]++
+	wantError(t, w.svc.Refuse(w.ctx, w.account, o, []byte("no")), formsvc.ErrMismatch)
+
+	svc, o = w.once("l")
+	must(svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"}))
+	wantError(t, w.svc.Refuse(w.ctx, w.account, o, []byte("no")), formsvc.ErrInFlight)
+
+	svc, _ = w.once("not valid")
+	_, err = svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
+	wantError(t, err, formsvc.ErrInvalid)
 }
 
-func TestBegin(t *testing.T) {
-	w := newWorld(t)
-	end := must(w.svc.Begin(w.account, "k"))
-	for _, svc := range []*formsvc.Service{w.svc, w.svc.As("somebody"), w.svc.With(w.store)} {
-		_, err := svc.Begin(w.account, "k")
-		wantError(t, err, formsvc.ErrInFlight)
-	}
-	wantError(t, failure(w.svc.Begin(w.account, "l")), nil)
-	wantError(t, failure(w.svc.Begin("another", "k")), nil)
-	end()
-	must(w.svc.Begin(w.account, "k"))
-}
-
-// Examine checks a file as Upload does and stores nothing.
-func TestExamineStoresNothing(t *testing.T) {
+// While a call runs, others with its key fail, in every view of the service.
+func TestOnceInFlight(t *testing.T) {
 	w := newFileWorld(t)
-	in := func() formsvc.FileInput {
-		return formsvc.FileInput{Name: "../a.txt", ContentType: "Text/Plain", Module: "m", Content: strings.NewReader("content")}
+	c := w.campaign()
+	r := w.submitted(&c)
+	svc, _ := w.once("k")
+	beside := func() error {
+		for _, other := range []*formsvc.Service{svc, svc.As("somebody"), svc.With(w.store)} {
+			_, err := other.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
+			wantError(t, err, formsvc.ErrInFlight)
+		}
+		other, _ := w.once("l")
+		must(other.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"}))
+		return io.EOF
 	}
-	want := must(w.upload(in()))
-	got, err := w.svc.Files.Examine(w.ctx, in())
-	want.ID, want.AccountID, want.CampaignID, want.ResponseID, want.CreatedAt = "", "", "", "", time.Time{}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+	must(svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: readerFunc(func([]byte) (int, error) { return 0, beside() })}))
+	_, err := svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
+	wantError(t, err, formsvc.ErrMismatch)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A repeated upload is compared by its file, and stored nowhere.
+func TestUploadOnce(t *testing.T) {
+	w := newFileWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	svc, o := w.once("k")
+	upload := func(name, content string) (formsvc.File, error) {
+		return svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{
+			Name: name, ContentType: "Text/Plain", Module: "m", Content: strings.NewReader(content),
+		})
+	}
+	first := must(upload("../a.txt", "content"))
+	again, err := upload("../a.txt", "content")
+	if err != nil || !o.Repeated || !reflect.DeepEqual(again, first) {
+		t.Errorf("%v, repeated %t\n got %+v\nwant %+v", err, o.Repeated, again, first)
+	}
+	for _, other := range [][2]string{{"b.txt", "content"}, {"../a.txt", "other"}} {
+		_, err := upload(other[0], other[1])
+		wantError(t, err, formsvc.ErrMismatch)
+	}
+	_, err = svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("content"), Module: "a\x00"})
+	wantError(t, err, formsvc.ErrInvalid)
+	if n := len(w.shelf.keys(t)); n != 1 {
+		t.Errorf("%d blobs", n)
 	}
 }

@@ -155,15 +155,23 @@ type KeyInput struct {
 // *[LimitError] if the account has [Options].MaxKeys keys that are neither revoked nor expired.
 func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, _ string, err error) {
 	defer wrap(&err, "create key")
-	key, value, err := k.s.makeKey(account, in)
-	if err != nil {
-		return Key{}, "", err
-	}
-	change := Change{Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Idempotency: k.s.record(&key), Limit: k.s.maxKeys}
-	if err := k.s.store.CreateKey(ctx, key, change); err != nil {
-		return Key{}, "", limited(err, "keys", k.s.maxKeys)
-	}
-	return key, value, nil
+	value := ""
+	key, err := once(ctx, k.s, account, func() (Key, error) {
+		key, secret, err := k.s.makeKey(account, in)
+		if err != nil {
+			return Key{}, err
+		}
+		change := Change{
+			Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Limit: k.s.maxKeys,
+			Idempotency: record(k.s, account, "", &key),
+		}
+		if err := k.s.store.CreateKey(ctx, key, change); err != nil {
+			return Key{}, limited(err, "keys", k.s.maxKeys)
+		}
+		value = secret
+		return key, nil
+	})
+	return key, value, err
 }
 
 func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {

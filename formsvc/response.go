@@ -130,6 +130,10 @@ const retries = 8
 // a few times.
 func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
 	defer wrap(&err, "create response")
+	return once(ctx, s.s, key.AccountID, func() (Response, error) { return s.create(ctx, key, in) })
+}
+
+func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
 	v := s.s.faults()
 	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
@@ -149,7 +153,7 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 		}
 		change := Change{
 			Events:      []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{trace: trace})},
-			Idempotency: s.s.record(&r),
+			Idempotency: record(s.s, key.AccountID, r.ID, &r),
 		}
 		err = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {

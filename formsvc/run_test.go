@@ -15,7 +15,7 @@ import (
 
 func (w *world) remember(key string) {
 	w.tb.Helper()
-	wantError(w.tb, w.svc.Remember(w.ctx, w.account, key, formsvc.Reply{Status: 200}), nil)
+	wantError(w.tb, w.svc.Refuse(w.ctx, w.account, &formsvc.Idempotency{Key: key}, []byte("no")), nil)
 }
 
 // remembered reports whether the store has the reply of a key.

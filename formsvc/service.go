@@ -112,7 +112,7 @@ type core struct {
 	newReference func(time.Time) string
 	retention    time.Duration
 	quota        *quotaCounter
-	once         *Once                                      // nil unless the call is idempotent
+	once         *Idempotency                               // nil unless the call is idempotent
 	actor        string                                     // named in the audit trail
 	refused      []FieldError                               // faults of the input, see Refusing
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value

@@ -65,8 +65,12 @@ type Signatures struct{ s *core }
 //
 // It fails with a *[ValidationError], with the code unknown_file if the file doesn't belong to this
 // response, and with [ErrNotFound] for an unknown response.
-func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (sig Signature, err error) {
+func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (_ Signature, err error) {
 	defer wrap(&err, "create signature")
+	return once(ctx, s.s, key.AccountID, func() (Signature, error) { return s.create(ctx, key, in) })
+}
+
+func (s Signatures) create(ctx context.Context, key ResponseKey, in SignatureInput) (sig Signature, err error) {
 	now := s.s.now()
 	sum, err := s.s.checkSignature(ctx, key, &in, now)
 	if err != nil {
@@ -96,7 +100,7 @@ func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInp
 		extra := eventExtra{member: "signature", json: sig.AppendJSON(nil), trace: trace}
 		return Change{
 			Events:      []Event{s.s.newEvent(webhook.SignatureCompleted, &c, r, s.s.now(), extra)},
-			Idempotency: s.s.record(sig),
+			Idempotency: record(s.s, key.AccountID, key.ID, sig),
 		}, nil
 	})
 	if err == nil {

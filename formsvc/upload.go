@@ -31,6 +31,52 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ Fil
 	if err != nil {
 		return File{}, err
 	}
+	if s.s.once != nil {
+		return s.uploadOnce(ctx, key, content)
+	}
+	return s.upload(ctx, key, content)
+}
+
+// uploadOnce uploads a file unless an earlier call with the key did. What is asked is known once the content was
+// received: Request of the record is a hash of the caller's Request and the file. A repeated upload is received, compared,
+// and stored nowhere.
+func (s Files) uploadOnce(ctx context.Context, key ResponseKey, content *intake) (File, error) {
+	end, err := s.s.begin(key.AccountID)
+	if err != nil {
+		return File{}, err
+	}
+	defer end()
+	err = s.s.repeated(ctx, key.AccountID)
+	switch {
+	case err == nil:
+		var f File
+		if f, err = s.upload(ctx, key, content); !errors.Is(err, ErrRepeated) {
+			return f, err
+		}
+	case errors.Is(err, ErrRepeated):
+		if _, err := io.Copy(io.Discard, content); err != nil {
+			return File{}, err
+		}
+	default:
+		return File{}, err
+	}
+	kept, err := s.s.outcome(ctx, key.AccountID, s.s.once.with(content.file()))
+	if errors.Is(err, ErrNotFound) { // it has expired in the meantime
+		err = errUnsettled
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return resultOf[File](s.s.once, kept)
+}
+
+// with returns the idempotency of an upload of f.
+func (o *Idempotency) with(f File) *Idempotency {
+	request := fmt.Appendf(nil, "%x %x %q %q %q", o.Request, f.SHA256, f.Name, f.ContentType, f.Module)
+	return &Idempotency{Key: o.Key, Request: sha256.Sum256(request)}
+}
+
+func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (File, error) {
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
 	if err != nil {
 		return File{}, err
@@ -54,7 +100,7 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ Fil
 		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
 		return Change{
 			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
-			Idempotency: s.s.record(&f),
+			Idempotency: s.record(&f),
 		}, nil
 	})
 	if err != nil {
@@ -68,19 +114,13 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ Fil
 	return f, nil
 }
 
-// Examine reads and checks the content of a new file as [Files.Upload] does, but stores nothing. It
-// sets only Name, ContentType, Module, Size, SHA256 and Blocks of the result. Use it to find out
-// whether an upload repeats an earlier one.
-func (s Files) Examine(ctx context.Context, in FileInput) (_ File, err error) {
-	defer wrap(&err, "examine file")
-	content, err := s.intake(&in)
-	if err != nil {
-		return File{}, err
+// record returns the record of an upload, or nil.
+func (s Files) record(f *File) *IdempotencyRecord {
+	r := record(s.s, f.AccountID, f.ResponseID, f)
+	if r != nil {
+		r.Request = s.s.once.with(*f).Request
 	}
-	if _, err := io.Copy(io.Discard, content); err != nil {
-		return File{}, err
-	}
-	return content.file(), ctx.Err()
+	return r
 }
 
 // discard removes the blob of a file that was not created. It asks the store first, which may have

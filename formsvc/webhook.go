@@ -67,12 +67,6 @@ type HeaderInput struct {
 	Keep        bool
 }
 
-// A Subscription is what [Webhooks.Create] returns, for [Once.Reply].
-type Subscription struct {
-	Webhook Webhook
-	Created bool // false if it existed already
-}
-
 // Webhooks creates and manages webhooks. It is safe for concurrent use.
 type Webhooks struct{ s *core }
 
@@ -86,13 +80,25 @@ type Webhooks struct{ s *core }
 // *[LimitError] at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {
 	defer wrap(&err, "create webhook")
+	s, err := once(ctx, w.s, account, func() (subscription, error) { return w.create(ctx, account, in) })
+	return s.Webhook, s.Created, err
+}
+
+// A subscription is what Create returns.
+type subscription struct {
+	Webhook Webhook
+	Created bool
+}
+
+func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subscription, error) {
+	var none subscription
 	hook, v, err := w.make(ctx, account, in)
 	if err == nil {
 		hook.Headers = v.headersOf(in.Headers, nil, false)
 		err = v.err()
 	}
 	if err != nil {
-		return Webhook{}, false, err
+		return none, err
 	}
 	if hook.Secret == "" {
 		hook.Secret = newSecret()
@@ -103,16 +109,25 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ We
 		if !created && !in.mayBe(stored, hook.Headers) {
 			return Change{}, &WebhookExistsError{ID: stored.ID}
 		}
-		change := Change{Idempotency: w.s.record(&Subscription{Webhook: w.current(*stored), Created: created})}
+		change := Change{Idempotency: record(w.s, account, "", &subscription{w.current(*stored).public(), created})}
 		if created {
 			change.Audit = w.audit(stored, AuditWebhookCreated)
 		}
 		return change, nil
 	})
 	if err != nil {
-		return Webhook{}, false, limited(err, "webhooks", MaxWebhooks)
+		return none, limited(err, "webhooks", MaxWebhooks)
 	}
-	return w.current(stored), created, nil
+	return subscription{w.current(stored), created}, nil
+}
+
+// public returns the webhook without its secrets.
+func (w Webhook) public() Webhook {
+	w.Secret, w.Previous, w.Headers = "", "", slices.Clone(w.Headers)
+	for i := range w.Headers {
+		w.Headers[i].Value = ""
+	}
+	return w
 }
 
 // mayBe reports whether Create may return the stored webhook for this input, whose headers are given
@@ -287,6 +302,10 @@ type Rotation struct {
 // oldest of the three. It fails with [ErrNotFound] and *[ValidationError].
 func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Webhook, err error) {
 	defer wrap(&err, "rotate")
+	return once(ctx, w.s, key.AccountID, func() (Webhook, error) { return w.rotate(ctx, key, r) })
+}
+
+func (w Webhooks) rotate(ctx context.Context, key WebhookKey, r Rotation) (Webhook, error) {
 	v := w.s.faults()
 	checkSecret(&v, r.Secret)
 	if r.Grace < 0 || r.Grace > MaxGrace {
@@ -305,7 +324,7 @@ func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Web
 		}
 		hook.Secret = r.Secret
 		change := w.changed(hook, AuditWebhookRotated)
-		change.Idempotency = w.s.record(new(w.current(*hook)))
+		change.Idempotency = record(w.s, key.AccountID, "", new(w.current(*hook).public()))
 		return change, nil
 	})
 	return w.current(hook), err
@@ -331,18 +350,19 @@ func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool
 // and even if the webhook is disabled. It fails with [ErrNotFound].
 func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err error) {
 	defer wrap(&err, "test webhook")
-	hook, err := w.s.store.Webhook(ctx, key)
-	if err != nil {
-		return Delivery{}, err
-	}
-	event, err := w.s.testEvent(ctx, &hook)
-	if err != nil {
-		return Delivery{}, err
-	}
-	delivery, err := w.s.store.CreateTest(ctx, key, event, func(d *Delivery) (Change, error) {
-		return Change{Audit: w.audit(&hook, AuditWebhookTested), Idempotency: w.s.record(d)}, nil
+	return once(ctx, w.s, key.AccountID, func() (Delivery, error) {
+		hook, err := w.s.store.Webhook(ctx, key)
+		if err != nil {
+			return Delivery{}, err
+		}
+		event, err := w.s.testEvent(ctx, &hook)
+		if err != nil {
+			return Delivery{}, err
+		}
+		return w.s.store.CreateTest(ctx, key, event, func(d *Delivery) (Change, error) {
+			return Change{Audit: w.audit(&hook, AuditWebhookTested), Idempotency: record(w.s, key.AccountID, "", d)}, nil
+		})
 	})
-	return delivery, err
 }
 
 // Get returns a webhook, or [ErrNotFound].

@@ -148,7 +148,7 @@ func (c *call) reserve(n int) error {
 		return nil
 	}
 	bodies, account := c.h.bodies, string(c.who.AccountID)
-	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.once.settled {
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.idem.Repeated {
 		bodies.force(account, more)
 	} else if !bodies.take(account, more) {
 		return c.h.overloaded(c, errBodies)

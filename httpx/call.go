@@ -23,19 +23,20 @@ type call struct {
 	ids       [maxIDs]formsvc.ID // the identifiers in the path, in order
 	requestID string
 	body      decoder
-	once      onceState
-	quota     formsvc.QuotaState // set once the request was counted
-	out       []byte             // the body of the reply
-	values    []string           // backing array for header values; not reused
-	sent      bool               // whether a part of the reply is out
-	tenant    string             // whose share of the slots it takes
-	gate      *gate              // where it has or had a slot
-	place     *line              // the tenant's line while it has one
-	weight    int64              // bytes reserved for its body and its reply
-	replies   int64              // those for its reply
-	limit     time.Duration      // of its work; 0: none
-	work      context.Context    // see ctx
-	stop      func()             // ends work
+	idem      formsvc.Idempotency // without a Key: none
+	whole     bool                // whether idem knows the whole request
+	quota     formsvc.QuotaState  // set once the request was counted
+	out       []byte              // the body of the reply
+	values    []string            // backing array for header values; not reused
+	sent      bool                // whether a part of the reply is out
+	tenant    string              // whose share of the slots it takes
+	gate      *gate               // where it has or had a slot
+	place     *line               // the tenant's line while it has one
+	weight    int64               // bytes reserved for its body and its reply
+	replies   int64               // those for its reply
+	limit     time.Duration       // of its work; 0: none
+	work      context.Context     // see ctx
+	stop      func()              // ends work
 }
 
 // keep is the limit of buffers that are kept for the next call. A list longer than spillAt is sent in parts, each of
@@ -57,7 +58,7 @@ func (c *call) reset() {
 	c.h, c.w, c.r, c.route, c.who, c.gate, c.tenant = nil, nil, nil, nil, nil, nil, ""
 	c.quota = formsvc.QuotaState{}
 	c.ids = [maxIDs]formsvc.ID{}
-	c.requestID, c.values, c.sent, c.once = "", nil, false, onceState{}
+	c.requestID, c.values, c.sent, c.idem, c.whole = "", nil, false, formsvc.Idempotency{}, false
 	c.body.reset()
 	c.out = c.out[:0]
 	if cap(c.out) > keep {

@@ -34,14 +34,14 @@ func (h *Handler) createCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
-		return svc.Campaigns.Create(c.ctx(), c.who.AccountID, in)
-	}, func(campaign *formsvc.Campaign, b []byte) reply {
-		return reply{
-			status: http.StatusCreated, etag: campaignTag(campaign.Version, campaign.ResponseCount),
-			location: h.location(c, campaign.ID), body: appendCampaign(b, campaign),
-		}
-	})
+	campaign, err := h.service(c).Campaigns.Create(c.ctx(), c.who.AccountID, in)
+	if err != nil {
+		return err
+	}
+	c.setHeader("Etag", campaignTag(campaign.Version, campaign.ResponseCount))
+	c.setHeader("Location", h.location(c, campaign.ID))
+	c.out = appendCampaign(c.out, &campaign)
+	return c.sendDone(http.StatusCreated)
 }
 
 func (h *Handler) getCampaign(c *call) error {

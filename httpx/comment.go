@@ -41,9 +41,10 @@ func (h *Handler) createComment(c *call) error {
 		return err
 	}
 	in.Author = author(c.who)
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Comment, error) {
-		return svc.Comments.Create(c.ctx(), c.responseKey(), in)
-	}, func(comment *formsvc.Comment, b []byte) reply {
-		return reply{status: http.StatusCreated, body: comment.AppendJSON(b), about: comment.ResponseID}
-	})
+	comment, err := h.service(c).Comments.Create(c.ctx(), c.responseKey(), in)
+	if err != nil {
+		return err
+	}
+	c.out = comment.AppendJSON(c.out)
+	return c.sendDone(http.StatusCreated)
 }

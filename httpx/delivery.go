@@ -36,13 +36,18 @@ func (h *Handler) getDelivery(c *call) error {
 	if err != nil {
 		return err
 	}
-	a := deliveryReply(http.StatusOK, &d, c.out)
-	c.setHeader("Etag", a.etag)
-	if c.hasTag(a.etag) {
+	if c.hasTag(c.putDelivery(&d)) {
 		return c.sendNotModified()
 	}
-	c.out = a.body
-	return c.send(a.status, revalidate)
+	return c.send(http.StatusOK, revalidate)
+}
+
+// putDelivery makes a delivery the body of the reply, and returns its ETag.
+func (c *call) putDelivery(d *formsvc.Delivery) (tag string) {
+	c.out = appendDelivery(c.out, d, wholeAnswer)
+	tag = contentTag(c.out)
+	c.setHeader("Etag", tag)
+	return tag
 }
 
 // redeliver sends one delivery again.
@@ -53,22 +58,18 @@ func (h *Handler) redeliver(c *call) error {
 	if err := c.body.nothing(); err != nil {
 		return err
 	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
-		d, err := svc.Deliveries.Redeliver(c.ctx(), c.deliveryKey())
-		if errors.Is(err, formsvc.ErrConflict) {
-			err = &problem{
-				status: http.StatusConflict, code: "delivery_in_progress", passing: true, cause: err,
-				detail: "An attempt is in progress. Wait for its result, then retry.",
-			}
+	d, err := h.service(c).Deliveries.Redeliver(c.ctx(), c.deliveryKey())
+	if errors.Is(err, formsvc.ErrConflict) {
+		return &problem{
+			status: http.StatusConflict, code: "delivery_in_progress", passing: true, cause: err,
+			detail: "An attempt is in progress. Wait for its result, then retry.",
 		}
-		return d, err
-	}, func(d *formsvc.Delivery, b []byte) reply { return deliveryReply(http.StatusOK, d, b) })
-}
-
-// deliveryReply returns the reply with a delivery.
-func deliveryReply(status int, d *formsvc.Delivery, b []byte) reply {
-	b = appendDelivery(b, d, wholeAnswer)
-	return reply{status: status, etag: contentTag(b), body: b}
+	}
+	if err != nil {
+		return err
+	}
+	c.putDelivery(&d)
+	return c.sendDone(http.StatusOK)
 }
 
 // redeliverFailed sends again all deliveries of a webhook that failed permanently since the given time.
@@ -80,10 +81,10 @@ func (h *Handler) redeliverFailed(c *call) error {
 	if err != nil {
 		return err
 	}
-	return once(h, c, func(svc *formsvc.Service) (int, error) {
-		return svc.Deliveries.RedeliverFailed(c.ctx(), c.webhookKey(), since)
-	}, func(n *int, b []byte) reply {
-		b = strconv.AppendInt(append(b, `{"redelivered":`...), int64(*n), 10)
-		return reply{status: http.StatusOK, body: append(b, '}')}
-	})
+	n, err := h.service(c).Deliveries.RedeliverFailed(c.ctx(), c.webhookKey(), since)
+	if err != nil {
+		return err
+	}
+	c.out = append(strconv.AppendInt(append(c.out, `{"redelivered":`...), int64(n), 10), '}')
+	return c.sendDone(http.StatusOK)
 }

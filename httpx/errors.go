@@ -116,6 +116,18 @@ var kinds = [...]kind{
 		"The status can't be changed to that one.",
 	},
 	{
+		formsvc.ErrInFlight, http.StatusConflict, "idempotency_in_flight",
+		"A request with this Idempotency-Key is in progress. Wait for its reply, then retry.",
+	},
+	{
+		formsvc.ErrMismatch, http.StatusUnprocessableEntity, "idempotency_mismatch",
+		"This Idempotency-Key was used for another request. Send a new one with every new request.",
+	},
+	{
+		formsvc.ErrErased, http.StatusGone, "erased",
+		"The result of this call was erased. To create something new, send another Idempotency-Key.",
+	},
+	{
 		formsvc.ErrConflict, http.StatusConflict, "conflict",
 		"Another record has that value, and it must be unique.",
 	},
@@ -152,7 +164,7 @@ func problemOf(ctx context.Context, err error) *problem {
 		if !errors.Is(err, k.err) {
 			continue
 		}
-		p := &problem{status: k.status, code: k.code, detail: k.detail, cause: err}
+		p := &problem{status: k.status, code: k.code, detail: k.detail, passing: k.err == formsvc.ErrInFlight, cause: err}
 		if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 			p.fields = v.Fields
 			if tooLarge := func(f formsvc.FieldError) bool { return f.Code == "too_large" }; slices.ContainsFunc(v.Fields, tooLarge) {

@@ -16,13 +16,14 @@ import (
 // A faultyStore fails or panics on demand. With err set, reads and writes of one response or webhook fail, and reads of the store's identity.
 type faultyStore struct {
 	formsvc.Store
-	err   error
-	panic any
-	calls atomic.Int64           // of KeyByHash
-	ask   atomic.Pointer[func()] // called once, before a call of KeyByHash
-	hold  atomic.Pointer[func()] // called once, before a call of Response
-	pages func() error           // called before Responses
-	watch func(context.Context) error
+	err    error
+	panic  any
+	calls  atomic.Int64           // of KeyByHash
+	ask    atomic.Pointer[func()] // called once, before a call of KeyByHash
+	hold   atomic.Pointer[func()] // called once, before a call of Response
+	pages  func() error           // called before Responses
+	create func()                 // called once, before CreateCampaign
+	watch  func(context.Context) error
 
 	mu    sync.Mutex
 	asked []formsvc.ID // the accounts of calls of Response
@@ -74,6 +75,14 @@ func (s *faultyStore) Response(ctx context.Context, key formsvc.ResponseKey) (r 
 		return r, err
 	}
 	return try(s, func() (formsvc.Response, error) { return s.Store.Response(ctx, key) })
+}
+
+func (s *faultyStore) CreateCampaign(ctx context.Context, c formsvc.Campaign, change formsvc.Change) error {
+	if create := s.create; create != nil {
+		s.create = nil
+		create()
+	}
+	return s.Store.CreateCampaign(ctx, c, change)
 }
 
 func (s *faultyStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (page formsvc.Page[formsvc.Response], err error) {

@@ -78,8 +78,8 @@ func TestReplaysHaveNoSecret(t *testing.T) {
 	for key, first := range map[string]*answer{"made": made, "rotated": rotated, "given": given} {
 		secret := first.text("secret")
 		record, err := w.store.Recall(t.Context(), w.mine.account.ID, key, w.now)
-		if err != nil || len(record.Body) == 0 || strings.Contains(string(record.Body), secret) {
-			t.Errorf("%s: %s, %v", key, record.Body, err)
+		if err != nil || len(record.Result) == 0 || strings.Contains(string(record.Result), secret) {
+			t.Errorf("%s: %s, %v", key, record.Result, err)
 		}
 	}
 }

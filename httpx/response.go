@@ -34,19 +34,17 @@ func (h *Handler) createResponse(c *call) error {
 		return err
 	}
 	in, err := c.body.responseInput()
-	create := func(svc *formsvc.Service) (formsvc.Response, error) {
-		r, err := svc.Responses.Create(c.ctx(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
-		return r, c.body.withoutPerson(err)
-	}
 	if err != nil {
 		return err
 	}
-	return once(h, c, create, func(r *formsvc.Response, b []byte) reply {
-		return reply{
-			status: http.StatusCreated, etag: responseTag(r.Version), location: h.location(c, r.ID),
-			body: r.AppendJSON(b), about: r.ID,
-		}
-	})
+	r, err := h.service(c).Responses.Create(c.ctx(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
+	if err != nil {
+		return c.body.withoutPerson(err)
+	}
+	c.setHeader("Etag", responseTag(r.Version))
+	c.setHeader("Location", h.location(c, r.ID))
+	c.out = r.AppendJSON(c.out)
+	return c.sendDone(http.StatusCreated)
 }
 
 func (h *Handler) getResponse(c *call) error {

@@ -31,10 +31,10 @@ func (h *Handler) createSignature(c *call) error {
 	if err != nil {
 		return err
 	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Signature, error) {
-		sig, err := svc.Signatures.Create(c.ctx(), c.responseKey(), in)
-		return sig, c.body.withoutPerson(err)
-	}, func(sig *formsvc.Signature, b []byte) reply {
-		return reply{status: http.StatusCreated, body: sig.AppendJSON(b), about: sig.ResponseID}
-	})
+	sig, err := h.service(c).Signatures.Create(c.ctx(), c.responseKey(), in)
+	if err != nil {
+		return c.body.withoutPerson(err)
+	}
+	c.out = sig.AppendJSON(c.out)
+	return c.sendDone(http.StatusCreated)
 }

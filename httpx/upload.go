@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -18,71 +17,29 @@ import (
 // uploadFile adds a file to a response. It looks up the record before it reads the body, which [formsvc.Files.Upload]
 // reads.
 //
-// An idempotent retry is compared by the file and not by the body, since multipart boundaries differ between attempts;
-// so the request is known only once it was received. A refused upload changes nothing, and the refusal isn't stored.
+// An idempotent retry is compared by the file and not by the body, since multipart boundaries differ between attempts.
+// A refused upload changes nothing, and the refusal isn't stored.
 func (h *Handler) uploadFile(c *call) error {
 	c.pause()
 	c.limit = 0 // it takes as long as the client sends
+	c.idem.Request = sha256.Sum256([]byte(c.r.Method + " " + c.path()))
 	src := h.newSource(c)
-	if err := h.uploadOnce(c, src); err != nil {
+	f, err := h.upload(c, src)
+	if err == nil {
+		src.finish()
+		c.setHeader("Etag", fileTag(&f))
+		c.setHeader("Location", h.address(c, files+"/"+string(f.ID)))
+		c.out = f.AppendJSON(c.out)
+		err = c.sendDone(http.StatusCreated)
+	}
+	if err != nil {
 		return src.fail(c.r.Context(), err)
 	}
 	return nil
 }
 
-func (h *Handler) uploadOnce(c *call, src *source) error {
-	if c.once.key != "" {
-		known, err := h.svc.Recall(c.r.Context(), c.who.AccountID, c.once.key)
-		if err == nil {
-			return h.uploadAgain(c, src, &known)
-		}
-		if !errors.Is(err, formsvc.ErrNotFound) {
-			return err
-		}
-	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.File, error) {
-		if src.err != nil { // the body is unusable
-			return formsvc.File{}, errUnsettled
-		}
-		defer src.finish()
-		return h.upload(c, src, func(in formsvc.FileInput) (formsvc.File, error) {
-			return svc.Files.Upload(c.r.Context(), c.responseKey(), in)
-		})
-	}, func(f *formsvc.File, b []byte) reply {
-		return reply{
-			status: http.StatusCreated, etag: fileTag(f), location: h.address(c, files+"/"+string(f.ID)),
-			body: f.AppendJSON(b), about: f.ResponseID, sum: c.uploadSum(f),
-		}
-	})
-}
-
-// uploadAgain receives an upload whose key has a stored reply. It stores nothing, and replays the reply if the file is
-// the same.
-func (h *Handler) uploadAgain(c *call, src *source, known *formsvc.Reply) error {
-	f, err := h.upload(c, src, func(in formsvc.FileInput) (formsvc.File, error) {
-		return h.svc.Files.Examine(c.r.Context(), in)
-	})
-	if err != nil {
-		return err
-	}
-	src.finish()
-	c.once.sum = c.uploadSum(&f)
-	return h.sendAgain(c, known)
-}
-
-// uploadSum returns the hash of everything that identifies an upload, if it has a key.
-func (c *call) uploadSum(f *formsvc.File) (sum [sha256.Size]byte) {
-	if c.once.key == "" {
-		return sum
-	}
-	return sha256.Sum256(fmt.Appendf(nil, "%s %s\n%x %q %q %q",
-		c.r.Method, c.path(), f.SHA256, f.Name, f.ContentType, f.Module))
-}
-
-// upload reads the metadata of a file from the request and has take receive the bytes.
-func (h *Handler) upload(
-	c *call, src *source, take func(formsvc.FileInput) (formsvc.File, error),
-) (formsvc.File, error) {
+// upload reads the metadata of a file from the request and stores the file.
+func (h *Handler) upload(c *call, src *source) (formsvc.File, error) {
 	in, err := h.fileInput(c, src)
 	if err != nil {
 		return formsvc.File{}, err
@@ -92,7 +49,7 @@ func (h *Handler) upload(
 		return formsvc.File{}, err
 	}
 	defer done()
-	f, err := take(in)
+	f, err := h.service(c).Files.Upload(c.r.Context(), c.responseKey(), in)
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && src.raw {
 		return f, invalidQuery(invalid)
 	}

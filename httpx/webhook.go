@@ -54,30 +54,33 @@ func (h *Handler) createWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Subscription, error) {
-		hook, created, err := svc.Webhooks.Create(c.ctx(), c.who.AccountID, in)
-		if exists, ok := errors.AsType[*formsvc.WebhookExistsError](err); ok {
-			err = &problem{
-				status: http.StatusConflict, code: "webhook_exists", cause: err,
-				detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid, but another secret or other " +
-					"headers, or ones that could be guessed. Change that one, or leave secret and headers out.",
-			}
+	hook, created, err := h.service(c).Webhooks.Create(c.ctx(), c.who.AccountID, in)
+	if exists, ok := errors.AsType[*formsvc.WebhookExistsError](err); ok {
+		return &problem{
+			status: http.StatusConflict, code: "webhook_exists", cause: err,
+			detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid, but another secret or other " +
+				"headers, or ones that could be guessed. Change that one, or leave secret and headers out.",
 		}
-		return formsvc.Subscription{Webhook: hook, Created: created}, err
-	}, func(s *formsvc.Subscription, b []byte) reply {
-		a := webhookReply(http.StatusOK, &s.Webhook, b)
-		a.body = appendWarnings(a.body, in.Secret)
-		a.location = h.location(c, s.Webhook.ID)
-		if s.Created {
-			a.status, a.secret = http.StatusCreated, s.Webhook.Secret
-		}
-		return a
-	})
+	}
+	if err != nil {
+		return err
+	}
+	c.setHeader("Location", h.location(c, hook.ID))
+	if !created {
+		return c.sendSecret(http.StatusOK, &hook, in.Secret, "")
+	}
+	return c.sendSecret(http.StatusCreated, &hook, in.Secret, hook.Secret)
 }
 
-// webhookReply returns the reply with a webhook, without its secret.
-func webhookReply(status int, hook *formsvc.Webhook, b []byte) reply {
-	return reply{status: status, etag: webhookTag(hook), body: appendWebhook(b, hook)}
+// sendSecret sends a webhook with its secret, which is "" in the reply to a repeated request. given is the secret in the request.
+func (c *call) sendSecret(status int, hook *formsvc.Webhook, given, secret string) error {
+	c.setHeader("Etag", webhookTag(hook))
+	c.out = appendWarnings(appendWebhook(c.out, hook), given)
+	if secret != "" {
+		c.out = append(c.out[:len(c.out)-1], `,"secret":`...)
+		c.out = append(appendString(c.out, secret), '}')
+	}
+	return c.sendDone(status)
 }
 
 func (h *Handler) getWebhook(c *call) error {
@@ -140,13 +143,13 @@ func (h *Handler) testWebhook(c *call) error {
 	if err := c.body.nothing(); err != nil {
 		return err
 	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
-		return svc.Webhooks.Test(c.ctx(), c.webhookKey())
-	}, func(d *formsvc.Delivery, b []byte) reply {
-		a := deliveryReply(http.StatusCreated, d, b)
-		a.location = h.address(c, deliveries) + "/" + string(d.ID)
-		return a
-	})
+	d, err := h.service(c).Webhooks.Test(c.ctx(), c.webhookKey())
+	if err != nil {
+		return err
+	}
+	c.putDelivery(&d)
+	c.setHeader("Location", h.address(c, deliveries)+"/"+string(d.ID))
+	return c.sendDone(http.StatusCreated)
 }
 
 // rotateWebhook gives a webhook a new secret.
@@ -161,14 +164,11 @@ func (h *Handler) rotateWebhook(c *call) error {
 	if err := c.noCondition(); err != nil {
 		return err
 	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Webhook, error) {
-		return svc.Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)
-	}, func(hook *formsvc.Webhook, b []byte) reply {
-		a := webhookReply(http.StatusOK, hook, b)
-		a.body = appendWarnings(a.body, rotation.Secret)
-		a.secret = hook.Secret
-		return a
-	})
+	hook, err := h.service(c).Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)
+	if err != nil {
+		return err
+	}
+	return c.sendSecret(http.StatusOK, &hook, rotation.Secret, hook.Secret)
 }
 
 // sendWebhook sends the webhook, or 304 if the client has it. secret is the one in the request.

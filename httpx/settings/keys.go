@@ -124,6 +124,9 @@ func (v *visit) createKey() error {
 	if err != nil {
 		return err
 	}
+	if v.idem.Repeated {
+		return errShown
+	}
 	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, Value: value, APIURL: v.apiURL(), Path: firstCall(&key)})
 }
 

@@ -248,7 +248,7 @@ func (v *visit) comment() error {
 	if v.invalid(err, firstSegment) {
 		return v.showResponse(http.StatusUnprocessableEntity)
 	}
-	if err != nil && !errors.Is(err, formsvc.ErrRepeated) {
+	if err != nil {
 		return err
 	}
 	return v.redirect(v.responsePath(), url.Values{"note": {"commented"}})

@@ -31,6 +31,8 @@ type visit struct {
 	principal formsvc.Principal
 	// session is the value of the cookie, "" if the host application has the sessions.
 	session string
+	// idem is that of the form, once it is submitted ([visit.once]).
+	idem formsvc.Idempotency
 	// wrong has the errors of the form, by the name of the field.
 	wrong map[string]string
 }
@@ -108,9 +110,13 @@ func (v *visit) once() *formsvc.Service {
 	// Forms of one page share the field "once", but each must take effect.
 	form := sha256.Sum256([]byte(v.r.URL.Path + " " + v.r.PostForm.Get("once")))
 	key := "settings-" + base64.RawURLEncoding.EncodeToString(form[:])
-	return v.svc.Once(&formsvc.Once{AccountID: v.account(), Key: key, Reply: func(any) formsvc.Reply {
-		return formsvc.Reply{Request: form, Status: http.StatusSeeOther}
-	}})
+	v.idem = formsvc.Idempotency{Key: key, Request: form}
+	return v.svc.Once(&v.idem)
+}
+
+// errShown is the refusal of a form that was submitted again, after its result was shown.
+var errShown = &refusal{
+	http.StatusConflict, "Already done", "The form was submitted twice, and took effect once. A key or secret that was shown once can't be shown again.",
 }
 
 func newOnce() string {
@@ -168,7 +174,7 @@ var kinds = []struct {
 	title, detail string
 }{
 	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
-	{formsvc.ErrRepeated, http.StatusConflict, "Already done", "The form was submitted twice, and took effect once. A key or secret that was shown once can't be shown again."},
+	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
 	{formsvc.ErrStale, http.StatusConflict, "Someone else changed this", "Go back, reload the page, and make your change again."},
 	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Contact the operator of this server."},
 	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "This may or may not have been saved", "The connection to the database broke. Check before you try again."},

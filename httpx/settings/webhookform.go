@@ -154,6 +154,9 @@ func (v *visit) createWebhook() error {
 	if !created { // there is such a webhook: its secret was shown already
 		return v.redirect("/webhooks/"+string(hook.ID), nil)
 	}
+	if v.idem.Repeated {
+		return errShown
+	}
 	return v.showSecret("Webhook added", hook, true)
 }
 

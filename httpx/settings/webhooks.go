@@ -179,6 +179,9 @@ func (v *visit) rotateWebhook() error {
 	if err != nil {
 		return err
 	}
+	if v.idem.Repeated {
+		return errShown
+	}
 	return v.showSecret("New secret", hook, false)
 }
 

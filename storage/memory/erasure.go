@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -55,9 +54,9 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 			continue
 		}
 		if replies[r.ResponseID] {
-			r.Status, r.ETag, r.Location, r.Body = http.StatusGone, "", "", nil
+			r.Result = nil
 		}
-		if q.Refusals && r.ResponseID == "" && r.Status >= http.StatusBadRequest {
+		if q.Refusals && r.ResponseID == "" && r.Refused {
 			delete(s.records, key)
 		}
 	}

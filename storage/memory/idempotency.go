@@ -36,11 +36,11 @@ func (s *Store) Recall(ctx context.Context, account formsvc.ID, key string, sinc
 }
 
 func checkRecord(r *formsvc.IdempotencyRecord) error {
-	return formsvc.CheckText(string(r.AccountID), r.Key, r.ETag, r.Location, string(r.ResponseID))
+	return formsvc.CheckText(string(r.AccountID), r.Key, string(r.ResponseID))
 }
 
 func copyRecord(record *formsvc.IdempotencyRecord) formsvc.IdempotencyRecord {
 	r := *record
-	r.Body, r.CreatedAt = bytes.Clone(r.Body), kept(r.CreatedAt)
+	r.Result, r.CreatedAt = bytes.Clone(r.Result), kept(r.CreatedAt)
 	return r
 }

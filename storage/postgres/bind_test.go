@@ -81,7 +81,7 @@ func (f *feed) doEverything(tx storage.Tx) {
 	_, err = svc.Comments.Create(ctx, key, formsvc.CommentInput{Body: odd, Author: "host"})
 	must(err)
 	must(f.move(svc, key, "completed"))
-	must(svc.Remember(ctx, f.account, "again", formsvc.Reply{Status: 201, Body: []byte("\x00\xff{}")}))
+	must(svc.Refuse(ctx, f.account, &formsvc.Idempotency{Key: "again"}, []byte("\x00\xff{}")))
 	gone := f.key(f.add(svc))
 	must(svc.Responses.Delete(ctx, gone, 0))
 	read := func(svc *formsvc.Service) []any {
@@ -99,14 +99,13 @@ func (f *feed) doEverything(tx storage.Tx) {
 		must(err)
 		hooks, err := svc.Webhooks.List(ctx, f.account)
 		must(err)
-		reply, err := svc.Recall(ctx, f.account, "again")
-		must(err)
+		earlier, _ := errors.AsType[*formsvc.RefusedError](svc.Refuse(ctx, f.account, &formsvc.Idempotency{Key: "again"}, []byte("{}")))
 		campaign, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: f.account, ID: f.campaign})
 		must(err)
-		if r.User.FirstName != odd || len(about) != 6 || len(files.Items) != 1 || !bytes.Equal(reply.Body, []byte("\x00\xff{}")) {
-			f.Errorf("read %+v, %d events, %d files, %q", r, len(about), len(files.Items), reply.Body)
+		if r.User.FirstName != odd || len(about) != 6 || len(files.Items) != 1 || earlier == nil || !bytes.Equal(earlier.Refusal, []byte("\x00\xff{}")) {
+			f.Errorf("read %+v, %d events, %d files, %q", r, len(about), len(files.Items), earlier)
 		}
-		return []any{r, list, files, signatures, comments, about, hooks, reply, campaign}
+		return []any{r, list, files, signatures, comments, about, hooks, earlier, campaign}
 	}
 	inside := read(svc)
 	must(tx.Commit())

@@ -66,16 +66,14 @@ const createKeyedResponses = `
 WITH input AS (
   SELECT * FROM unnest($9::text[]::uuid[], $10::text[]::uuid[], $11::text[]::uuid[], $12::bigint[], $13::text[],
     $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::bigint[], $21::bigint[],
-    $22::bigint[], $23::text[], $25::bytea[], $26::bytea[], $27::bigint[], $28::text[], $29::text[], $30::bytea[],
-    $31::text[]::uuid[], $32::bigint[])
+    $22::bigint[], $23::text[], $25::bytea[], $26::bytea[], $27::boolean[], $28::bytea[], $29::text[]::uuid[], $30::bigint[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
-    answers, version, created_at, updated_at, completed_at, events, record, request, record_status, etag, location, body, about,
-    recorded_at)
+    answers, version, created_at, updated_at, completed_at, events, record, request, refused, result, about, recorded_at)
   -- A subquery for each row, which NOT EXISTS would not be: it would read the whole table.
   WHERE (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = i.record) IS NULL
 ), ` + insertResponses + `, remembered AS (
-  INSERT INTO formsvc_idempotency (id, account_id, request, status, etag, location, body, response_id, created_at)
-  SELECT i.record, i.account_id, i.request, i.record_status, i.etag, i.location, i.body, i.about, i.recorded_at
+  INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at)
+  SELECT i.record, i.account_id, i.request, i.refused, i.result, i.about, i.recorded_at
   FROM input AS i JOIN inserted AS r ON r.id = i.id WHERE i.record IS NOT NULL
 )` + selectInserted
 

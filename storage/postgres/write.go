@@ -168,21 +168,20 @@ func (b *backend) creationArgs(group []*bunstore.Unit) []any {
 func recordArgs(group []*bunstore.Unit) []any {
 	n := len(group)
 	var (
-		ids, requests, bodies = make([][]byte, n), make([][]byte, n), make([][]byte, n)
-		statuses, created     = make([]int64, n), make([]int64, n)
-		etags, locations      = texts(n), texts(n)
-		about                 = make([]*string, n)
+		ids, requests, results = make([][]byte, n), make([][]byte, n), make([][]byte, n)
+		refused, created       = make([]bool, n), make([]int64, n)
+		about                  = make([]*string, n)
 	)
 	for i, u := range group {
 		r := u.Creation.Change.Idempotency
 		if r == nil {
 			continue
 		}
-		ids[i], requests[i], bodies[i] = bunstore.RecordHash(r.AccountID, r.Key), r.Request[:], append([]byte{}, r.Body...)
-		statuses[i], created[i], etags[i], locations[i] = int64(r.Status), r.CreatedAt.UnixMicro(), r.ETag, r.Location
+		ids[i], requests[i], results[i] = bunstore.RecordHash(r.AccountID, r.Key), r.Request[:], append([]byte{}, r.Result...)
+		refused[i], created[i] = r.Refused, r.CreatedAt.UnixMicro()
 		if r.ResponseID != "" {
 			about[i] = (*string)(&r.ResponseID)
 		}
 	}
-	return []any{ids, requests, statuses, etags, locations, bodies, about, created}
+	return []any{ids, requests, refused, results, about, created}
 }

@@ -415,8 +415,8 @@ func (m *model) change(r formsvc.ResponseKey) formsvc.Change {
 	}
 	if m.chance("idempotent", 4) {
 		record := m.newRecord(r.AccountID, oneOf(m, "key", recordKeys()...))
-		record.Status, record.Body = oneOf(m, "status", 201, 422), []byte(`{"e":"`+oneOf(m, "email", addresses()...)+`"}`)
-		if record.ResponseID = r.ID; record.Status != 201 {
+		record.Refused, record.Result = oneOf(m, "refused", false, true), []byte(`{"e":"`+oneOf(m, "email", addresses()...)+`"}`)
+		if record.ResponseID = r.ID; record.Refused {
 			record.ResponseID = ""
 		}
 		c.Idempotency = &record

@@ -134,10 +134,7 @@ func (m *maker) newRecord(account formsvc.ID, key string) formsvc.IdempotencyRec
 	id, at := m.next()
 	return formsvc.IdempotencyRecord{
 		AccountID: account, Key: key, CreatedAt: at,
-		Reply: formsvc.Reply{
-			Request: keyHash(id), Status: 201, ETag: `"` + string(id) + `"`, Location: "/v1/" + string(id),
-			Body: []byte("{\"of\":\"\x00\xff" + string(id) + "\"}"), ResponseID: id,
-		},
+		Request: keyHash(id), Result: []byte("{\"of\":\"\x00\xff" + string(id) + "\"}"), ResponseID: id,
 	}
 }
 

@@ -120,7 +120,7 @@ func newWorld(t testing.TB, dsn string) *world {
 		must(t, err)
 		_, _, err = svc.Sessions.NewLink(ctx, w.account)
 		must(t, err)
-		must(t, svc.Remember(ctx, w.account, "once", formsvc.Reply{Status: 201, Body: []byte("\x00\xff" + nasty)}))
+		must(t, svc.Refuse(ctx, w.account, &formsvc.Idempotency{Key: "once"}, []byte("\x00\xff"+nasty)))
 	})
 	w.respond(t, dsn, 12)
 	return w
@@ -202,9 +202,9 @@ func TestCopy(t *testing.T) {
 			if _, err := svc.Keys.Authenticate(t.Context(), w.key); err != nil {
 				t.Errorf("the key: %v", err)
 			}
-			reply, err := svc.Recall(t.Context(), w.account, "once")
-			if err != nil || !bytes.Equal(reply.Body, []byte("\x00\xff"+nasty)) {
-				t.Errorf("the reply is %q, %v", reply.Body, err)
+			err := svc.Refuse(t.Context(), w.account, &formsvc.Idempotency{Key: "once"}, []byte("again"))
+			if earlier, ok := errors.AsType[*formsvc.RefusedError](err); !ok || !bytes.Equal(earlier.Refusal, []byte("\x00\xff"+nasty)) {
+				t.Errorf("the refusal is %+v", err)
 			}
 			for status, want := range map[string]int{"completed": 5, "pending": 10} {
 				q := formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign}

@@ -3,7 +3,6 @@ package bunstore
 import (
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -248,7 +247,7 @@ func (r *erasure) deliveries(ctx context.Context, events []string) error {
 func (r *erasure) replies(ctx context.Context, q *formsvc.EraseQuery) error {
 	for some := range slices.Chunk(append(r.gone, sortedIDs(q.RepliesOf)...), eraseBatch) {
 		_, err := r.build.NewUpdate().Conn(r.c).TableExpr("formsvc_idempotency").
-			Set("status = ?, etag = '', location = '', body = ?", http.StatusGone, []byte{}).
+			Set("result = ?", []byte{}).
 			Where("response_id IN (?) AND account_id = ?", bun.List(some), r.account).Exec(ctx)
 		if err != nil {
 			return err
@@ -258,7 +257,7 @@ func (r *erasure) replies(ctx context.Context, q *formsvc.EraseQuery) error {
 		return nil
 	}
 	// The database uses the index on refusals only if the text of the query has the index's condition.
-	return r.remove(ctx, new(int), "formsvc_idempotency", "account_id = ? AND status >= 400 AND response_id IS NULL", r.account)
+	return r.remove(ctx, new(int), "formsvc_idempotency", "account_id = ? AND refused AND response_id IS NULL", r.account)
 }
 
 // remove removes the rows that match a condition, and adds their number to n.

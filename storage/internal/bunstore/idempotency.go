@@ -31,7 +31,7 @@ func Keyed(group []*Unit) bool {
 }
 
 func checkRecord(r *formsvc.IdempotencyRecord) error {
-	err := errors.Join(checkIDs(r.AccountID), formsvc.CheckText(r.Key, r.ETag, r.Location))
+	err := errors.Join(checkIDs(r.AccountID), formsvc.CheckText(r.Key))
 	if r.ResponseID != "" {
 		err = errors.Join(err, checkIDs(r.ResponseID))
 	}
@@ -40,18 +40,17 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 
 // InsertRecord adds a record unless the key is taken. Its arguments are those of
 // RecordArgs.
-const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, status, etag, location, body, response_id, " +
-	"created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at) " +
+	"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 // RecordArgs returns the columns of a record.
 func RecordArgs(r *formsvc.IdempotencyRecord) []any {
-	body := r.Body
-	if body == nil {
-		body = []byte{}
+	result := r.Result
+	if result == nil {
+		result = []byte{}
 	}
 	return []any{
-		RecordHash(r.AccountID, r.Key), string(r.AccountID), r.Request[:], r.Status, r.ETag, r.Location, body,
-		nullable(r.ResponseID), micros(r.CreatedAt),
+		RecordHash(r.AccountID, r.Key), string(r.AccountID), r.Request[:], r.Refused, result, nullable(r.ResponseID), micros(r.CreatedAt),
 	}
 }
 
@@ -67,7 +66,7 @@ func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.Idempotenc
 }
 
 const (
-	selectRecord = "SELECT request, status, etag, location, body, response_id, created_at FROM formsvc_idempotency WHERE id = ?"
+	selectRecord = "SELECT request, refused, result, response_id, created_at FROM formsvc_idempotency WHERE id = ?"
 	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = ? AND created_at < ?"
 )
 
@@ -87,7 +86,7 @@ func (s *Store) Recall(
 		created  int64
 	)
 	row := s.read.QueryRowContext(ctx, s.rebind(selectRecord), hash)
-	if err := row.Scan(&request, &r.Status, &r.ETag, &r.Location, &r.Body, &response, &created); err != nil {
+	if err := row.Scan(&request, &r.Refused, &r.Result, &response, &created); err != nil {
 		return none, s.notFound(err)
 	}
 	copy(r.Request[:], request)

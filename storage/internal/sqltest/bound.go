@@ -245,6 +245,6 @@ func (d Database) besideTx(t *testing.T, name string, end func() error, call fun
 
 func (s *scene) record(key string) *formsvc.IdempotencyRecord {
 	return &formsvc.IdempotencyRecord{
-		AccountID: s.account, Key: key, CreatedAt: s.now, Reply: formsvc.Reply{Status: 201, Body: []byte("{}"), Request: sha256.Sum256(nil)},
+		AccountID: s.account, Key: key, CreatedAt: s.now, Result: []byte("{}"), Request: sha256.Sum256(nil),
 	}
 }

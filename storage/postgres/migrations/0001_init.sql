@@ -224,17 +224,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     8, (get_byte(sha256(uuid_send(event) || uuid_send(webhook)), 8) & 63) | 128), 'hex')::uuid
 $$;
 
--- Answers to calls that may be repeated, by a hash of account and key.
+-- Outcomes of calls that may be repeated, by a hash of account and key.
 CREATE TABLE formsvc_idempotency (
   id          bytea PRIMARY KEY,
   account_id  uuid NOT NULL,
   request     bytea NOT NULL,
-  status      bigint NOT NULL,
-  etag        text NOT NULL,
-  location    text NOT NULL,
+  refused     boolean NOT NULL,
   response_id uuid,
   created_at  bigint NOT NULL,
-  body        bytea NOT NULL
+  result      bytea NOT NULL
 );
 CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
 CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;
@@ -366,5 +364,5 @@ CREATE TABLE formsvc_identity (
 );
 
 -- Stored refusals may name a person in the text of an error, so an erasure looks through
--- those of an account. A reply to a change is in no index more.
-CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE status >= 400;
+-- those of an account. A result is in no index more.
+CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE refused;

@@ -198,18 +198,16 @@ CREATE TABLE formsvc_failing (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX formsvc_failing_untold ON formsvc_failing (first_at) WHERE failures > 0;
 
--- Answers to calls that may be repeated, by a hash of account and key. The body comes
+-- Outcomes of calls that may be repeated, by a hash of account and key. The result comes
 -- last, so that the columns before it can be read without it.
 CREATE TABLE formsvc_idempotency (
   id          BLOB NOT NULL PRIMARY KEY,
   account_id  TEXT NOT NULL,
   request     BLOB NOT NULL,
-  status      INTEGER NOT NULL,
-  etag        TEXT NOT NULL,
-  location    TEXT NOT NULL,
+  refused     INTEGER NOT NULL,
   response_id TEXT,
   created_at  INTEGER NOT NULL,
-  body        BLOB NOT NULL
+  result      BLOB NOT NULL
 ) STRICT;
 CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
 CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;
@@ -327,5 +325,5 @@ CREATE TABLE formsvc_identity (
 ) STRICT;
 
 -- Stored refusals may name a person in the text of an error, so an erasure looks through
--- those of an account. A reply to a change is in no index more.
-CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE status >= 400;
+-- those of an account. A result is in no index more.
+CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE refused;
