@@ -66,25 +66,19 @@ func CheckIdempotencyKey(key string) error {
 
 // Refuse keeps a refusal, which a later call with the key gets as *[RefusedError]. Call it for refusals that depend on
 // nothing but the request. If the key has an outcome already, it fails as a method of [Service.Once] does, or with
-// [ErrInFlight] if that outcome is a result: then a call that ran at the same time succeeded.
+// [ErrInFlight] if that outcome is a result: then a call that ran at the same time succeeded. refusal isn't empty.
 func (s *Service) Refuse(ctx context.Context, account ID, o *Idempotency, refusal []byte) (err error) {
 	defer wrap(&err, "refuse")
-	for range settlings {
-		err = s.core.store.Note(ctx, Change{Idempotency: &IdempotencyRecord{
-			AccountID: account, Key: o.Key, Request: o.Request, Refused: true, Result: refusal, CreatedAt: s.core.now(),
+	c := s.Once(o).core
+	_, err = once(ctx, c, account, func() (jsontext.Value, error) {
+		return nil, c.store.Note(ctx, Change{Idempotency: &IdempotencyRecord{
+			AccountID: account, Key: o.Key, Request: o.Request, Refused: true, Result: refusal, CreatedAt: c.now(),
 		}})
-		if !errors.Is(err, ErrRepeated) {
-			return err
-		}
-		_, err = s.core.outcome(ctx, account, o)
-		if err == nil {
-			return ErrInFlight
-		}
-		if !errors.Is(err, ErrNotFound) {
-			return err
-		}
+	})
+	if o.Repeated {
+		return ErrInFlight
 	}
-	return errUnsettled
+	return err
 }
 
 // settlings is how often a call is tried if the outcome that it repeats has expired: twice is enough, unless clocks

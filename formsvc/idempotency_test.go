@@ -79,7 +79,7 @@ func TestOnce(t *testing.T) {
 		"webhook": func(svc *formsvc.Service) (any, error) { return subscribe(svc, "https://example.com/new") },
 		"same-webhook": func(svc *formsvc.Service) (any, error) {
 			same, created, err := svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: hook.URL, Events: created()})
-			same.Secret = ""
+			same.Secret, same.Previous = "", ""
 			return subscription{same, created}, err
 		},
 		"rotation": func(svc *formsvc.Service) (any, error) {

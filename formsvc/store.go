@@ -258,8 +258,8 @@ type EventStore interface {
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
 }
 
-// A JournalStore keeps the audit trail, which nothing changes or removes, and the replies to calls
-// that may be replayed.
+// A JournalStore keeps the audit trail, which nothing changes or removes, and the outcomes of
+// idempotent calls.
 type JournalStore interface {
 	// Note commits a change by itself. It fails with ErrNotFound if the audit entry's account
 	// doesn't exist, and with ErrConflict if the entry's identifier is taken. It fails with
@@ -349,7 +349,7 @@ type Change struct {
 	Events []Event
 	// Audit says who did it. It is nil for operations that aren't audited.
 	Audit *AuditEntry
-	// Idempotency keeps the reply to the call for an idempotent retry. It is nil unless the caller
+	// Idempotency keeps the result of the call for an idempotent retry. It is nil unless the caller
 	// asked for it ([Service.Once]).
 	Idempotency *IdempotencyRecord
 	// Limit is how many campaigns or usable keys the account may have with the new one. It is 0 for

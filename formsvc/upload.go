@@ -37,7 +37,7 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ Fil
 	return s.upload(ctx, key, content)
 }
 
-// uploadOnce uploads a file unless an earlier call with the key did. What is asked is known once the content was
+// uploadOnce uploads a file unless an earlier call with the key did. The request is known once the content was
 // received: Request of the record is a hash of the caller's Request and the file. A repeated upload is received, compared,
 // and stored nowhere.
 func (s Files) uploadOnce(ctx context.Context, key ResponseKey, content *intake) (File, error) {

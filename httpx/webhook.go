@@ -154,14 +154,14 @@ func (h *Handler) testWebhook(c *call) error {
 
 // rotateWebhook gives a webhook a new secret.
 func (h *Handler) rotateWebhook(c *call) error {
+	if err := c.noCondition(); err != nil {
+		return err
+	}
 	if err := h.readOptionalJSON(c); err != nil {
 		return err
 	}
 	rotation, err := c.body.rotation()
 	if err != nil {
-		return err
-	}
-	if err := c.noCondition(); err != nil {
 		return err
 	}
 	hook, err := h.service(c).Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)

@@ -110,7 +110,7 @@ func (v *visit) once() *formsvc.Service {
 	// Forms of one page share the field "once", but each must take effect.
 	form := sha256.Sum256([]byte(v.r.URL.Path + " " + v.r.PostForm.Get("once")))
 	key := "settings-" + base64.RawURLEncoding.EncodeToString(form[:])
-	v.idem = formsvc.Idempotency{Key: key, Request: form}
+	v.idem = formsvc.Idempotency{Key: key, Request: sha256.Sum256([]byte(v.r.PostForm.Encode()))}
 	return v.svc.Once(&v.idem)
 }
 
@@ -174,6 +174,7 @@ var kinds = []struct {
 	title, detail string
 }{
 	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
+	{formsvc.ErrMismatch, http.StatusConflict, "Already done", "This form took effect before, with something else in it. Reload the page to submit another."},
 	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
 	{formsvc.ErrStale, http.StatusConflict, "Someone else changed this", "Go back, reload the page, and make your change again."},
 	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Contact the operator of this server."},

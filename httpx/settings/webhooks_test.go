@@ -98,7 +98,8 @@ func TestWebhookForm(t *testing.T) {
 	for i := range formsvc.MaxWebhooks - 1 {
 		w.hook("https://example.com/" + strings.Repeat("x", i+1))
 	}
-	w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/51"}}).is(409).says("50 webhooks")
+	w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/51"}}).is(409).says("something else in it")
+	w.submit(w.get("/webhooks/new"), "/webhooks", url.Values{"url": {"https://example.com/51"}}).is(409).says("50 webhooks")
 	w.get("/webhooks").is(200).says("50 of 50")
 }
 
