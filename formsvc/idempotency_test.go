@@ -106,6 +106,10 @@ func TestOnce(t *testing.T) {
 		if err != nil || !o.Repeated || !reflect.DeepEqual(again, first) {
 			t.Errorf("%s: %v, repeated %t\n got %+v\nwant %+v", name, err, o.Repeated, again, first)
 		}
+		record, err := w.store.Recall(w.ctx, w.account, name, time.Time{})
+		if err != nil || strings.Contains(string(record.Result), "whsec_") {
+			t.Errorf("%s: stored %s, %v", name, record.Result, err)
+		}
 		o.Request[0]++
 		_, err = call(svc)
 		wantError(t, err, formsvc.ErrMismatch)
