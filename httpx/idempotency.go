@@ -115,8 +115,7 @@ func (p *problem) lasting() bool {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, statusClientGone:
 		return false
 	}
-	return p.status < http.StatusInternalServerError && !p.passing &&
-		!errors.Is(p.cause, formsvc.ErrMismatch) && !errors.Is(p.cause, formsvc.ErrErased)
+	return p.status < http.StatusInternalServerError && !p.passing
 }
 
 // statusIn returns the status in a problem document of ours.

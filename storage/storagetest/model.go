@@ -416,7 +416,7 @@ func (m *model) change(r formsvc.ResponseKey) formsvc.Change {
 	if m.chance("idempotent", 4) {
 		record := m.newRecord(r.AccountID, oneOf(m, "key", recordKeys()...))
 		record.Refused, record.Result = oneOf(m, "refused", false, true), []byte(`{"e":"`+oneOf(m, "email", addresses()...)+`"}`)
-		if record.ResponseID = r.ID; record.Refused {
+		if record.ResponseID = r.ID; record.Refused || m.chance("about no response", 3) {
 			record.ResponseID = ""
 		}
 		c.Idempotency = &record
