@@ -24,7 +24,7 @@ import (
 // A transaction that sees an older state (REPEATABLE READ) gets an older position, too.
 // If the response has been written since, the server rolls the transaction back. That is
 // why every transaction that raises events about a response writes its row; see
-// touchResponse.
+// touchedResponse in bunstore.
 //
 // After a crash the server continues after every position on disk: if a transaction saw
 // another one as ended, that end is in the log before its own.
@@ -89,4 +89,53 @@ func (s *Store) Restored(ctx context.Context) error {
 		return fmt.Errorf("postgres: restored: %w", s.backend.Classify(err))
 	}
 	return nil
+}
+
+// settled is the oldest running transaction. No event can still appear before it in the
+// feed.
+const settled = `(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
+
+const (
+	look = `
+SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM `
+
+	lookOfAccount    = look + `formsvc_events AS e WHERE e.account_id = $4::text::uuid AND (e.xact, e.seq) `
+	lookAtEarly      = lookOfAccount + `> ($1::bigint, $2::bigint) ORDER BY e.xact, e.seq LIMIT $3`
+	lookAtEvents     = lookOfAccount + `> ($1::bigint, $2::bigint) AND e.xact < ` + settled + ` ORDER BY e.xact, e.seq LIMIT $3`
+	lookBackAtEvents = lookOfAccount + `< ($1::bigint, $2::bigint) ORDER BY e.xact DESC, e.seq DESC LIMIT $3`
+
+	// These find the next events of each account by the only index of the feed, and keep the
+	// first of them all. An index over all accounts would add cost to every new response.
+	lookAtAllEvents = lookAtAll + ` AND i.xact < ` + settled + inOrder
+	lookAtAllEarly  = lookAtAll + inOrder
+	lookAtAll       = look + `(
+  SELECT n.* FROM formsvc_accounts AS a CROSS JOIN LATERAL (
+    SELECT i.account_id, i.xact, i.seq FROM formsvc_events AS i
+    WHERE i.account_id = a.id AND (i.xact, i.seq) > ($1::bigint, $2::bigint)`
+	inOrder = `
+    ORDER BY i.xact, i.seq LIMIT $3
+  ) AS n ORDER BY n.xact, n.seq LIMIT $3
+) AS n CROSS JOIN LATERAL (
+  SELECT * FROM formsvc_events AS m WHERE m.account_id = n.account_id AND m.xact = n.xact AND m.seq = n.seq LIMIT 1
+) AS e ORDER BY e.xact, e.seq`
+)
+
+// LookAtEvents implements bunstore.Backend.
+func (*backend) LookAtEvents(ctx context.Context, c bun.IConn, l *bunstore.Look) ([]bunstore.Glimpse, error) {
+	args := []any{l.From.Commit, l.From.Row, l.Limit}
+	if l.Account != "" {
+		args = append(args, l.Account)
+	}
+	statement := lookAtEvents
+	switch {
+	case l.Account == "" && l.Early:
+		statement = lookAtAllEarly
+	case l.Account == "":
+		statement = lookAtAllEvents
+	case l.Back:
+		statement = lookBackAtEvents
+	case l.Early:
+		statement = lookAtEarly
+	}
+	return bunstore.List(ctx, c, bunstore.ScanGlimpse, statement, args...)
 }

@@ -146,7 +146,6 @@ SELECT md5('event ' || n)::uuid, md5('account')::uuid, md5('')::uuid, md5('')::u
 	p.exec("CREATE FUNCTION deliveries() RETURNS text[] LANGUAGE sql AS $$ SELECT array_agg(md5(e || ' 0 1') " +
 		"ORDER BY e) FROM generate_series(1, 30) AS e $$")
 
-	var b *backend
 	p.prepare("Ready", ready, "500000")
 	p.prepare("Claim", claimDue, "endpoints(), array_fill(4, ARRAY[30]), array_fill(false, ARRAY[30]), 500000, 900000")
 	p.prepare("Claim with the late ones first", claimDue,
@@ -156,7 +155,6 @@ SELECT md5('event ' || n)::uuid, md5('account')::uuid, md5('')::uuid, md5('')::u
   array_fill(2, ARRAY[30]), array_fill(1, ARRAY[30]), array_fill(0::bigint, ARRAY[30]), array_fill(5::bigint, ARRAY[30]),
   array_fill(5::bigint, ARRAY[30]), array_fill(5::bigint, ARRAY[30]), array_fill(500, ARRAY[30]), array_fill(''::text, ARRAY[30]),
   array_fill(''::bytea, ARRAY[30])`)
-	p.prepare("Failures", b.Statements().LeaseNotices, "900, 800, 10")
 	return p
 }
 

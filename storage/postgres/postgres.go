@@ -202,11 +202,11 @@ func (s *Store) assemble(db *bun.DB, o *Options, queue bun.IConn) {
 	}
 	s.notifier = newNotifier(s)
 	s.records = bunstore.New(bunstore.Config{
-		Backend: s.backend, Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
+		Backend: s.backend, Dialect: s.backend.dialect(), Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
 		Queued: s.notifier.tell,
 		// Postgres has as many writers as connections, and flushes its log once for several of
 		// them.
-		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout,
+		Transactions: s.tx, GroupLimit: o.GroupLimit, UnitTimeout: o.UnitTimeout,
 	})
 	s.Store, s.Queue, s.Database = s.records, s.records, s.records
 }

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +138,7 @@ func (s *Store) UpdateAccount(
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row accountRow
 		q := s.build.NewSelect().Conn(c).Model(&row).Where("id = ?", string(id))
-		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
 			return err
 		}
 		account = row.account()
@@ -202,7 +204,7 @@ func (s *Store) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key
 	}
 	q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", string(key.AccountID))
 	var account string
-	if err := s.notFound(s.locked(q).Scan(ctx, &account)); err != nil {
+	if err := s.notFound(s.locked(q, "").Scan(ctx, &account)); err != nil {
 		return err
 	}
 	n, err := s.build.NewSelect().Conn(c).Model((*keyRow)(nil)).Where("account_id = ?", account).Where("revoked_at = ?", Never).
@@ -237,7 +239,7 @@ func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.T
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row keyRow
 		q := s.build.NewSelect().Conn(c).Model(&row).Where("account_id = ? AND id = ?", string(account), string(id))
-		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil || row.RevokedAt != Never {
+		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil || row.RevokedAt != Never {
 			return err
 		}
 		row.RevokedAt = micros(at)
@@ -260,35 +262,41 @@ func changedOne(result sql.Result, err error) error {
 	return nil
 }
 
-// UseKeys implements formsvc.KeyStore. It passes all uses to one statement as an array of
-// arrays, because a statement for each use would cost more than the update itself.
+// A keyUse is when a key was last used. The types are those of the columns it is compared to.
+type keyUse struct {
+	ID        string `bun:"type:uuid"`
+	AccountID string `bun:"type:uuid"`
+	UsedAt    int64  `bun:"type:bigint"`
+}
+
+// UseKeys implements formsvc.KeyStore. A statement for each use would cost more than the
+// update itself. Keys are locked in the order of their identifiers, so that nodes that
+// write at the same time don't deadlock.
 func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	latest := make(map[[2]formsvc.ID]int64, len(uses))
+	latest := make(map[[2]formsvc.ID]keyUse, len(uses))
 	for _, use := range uses {
 		if checkIDs(use.AccountID, use.ID) != nil {
 			continue // there is no such key
 		}
-		key := [2]formsvc.ID{use.AccountID, use.ID}
-		if at, ok := latest[key]; !ok || at < micros(use.At) {
-			latest[key] = micros(use.At)
+		key, at := [2]formsvc.ID{use.AccountID, use.ID}, micros(use.At)
+		if before, ok := latest[key]; !ok || before.UsedAt < at {
+			latest[key] = keyUse{ID: string(use.ID), AccountID: string(use.AccountID), UsedAt: at}
 		}
 	}
 	if len(latest) == 0 {
 		return nil
 	}
-	text := []byte{'['}
-	for key, at := range latest {
-		if len(text) > 1 {
-			text = append(text, ',')
-		}
-		text = fmt.Appendf(text, `["%s","%s",%d]`, key[0], key[1], at)
-	}
-	text = append(text, ']')
+	rows := slices.Collect(maps.Values(latest))
 	return s.single(ctx, func(ctx context.Context, c bun.IConn) error {
-		_, err := c.ExecContext(ctx, s.statements.UseKeys, string(text))
+		held := s.locked(s.build.NewSelect().TableExpr("u").Join("CROSS JOIN formsvc_keys AS k").
+			ColumnExpr("k.id, u.used_at").Where("k.id = u.id AND k.account_id = u.account_id AND k.used_at < u.used_at").
+			Order("k.id"), " OF k")
+		_, err := s.build.NewUpdate().Conn(c).With("u", s.build.NewValues(&rows)).With("held", held).
+			TableExpr("formsvc_keys AS k").TableExpr("held").Set("used_at = held.used_at").
+			Where("k.id = held.id AND k.used_at < held.used_at").Exec(ctx)
 		return err
 	})
 }

@@ -152,7 +152,7 @@ func (s *Store) UpdateCampaign(
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row campaignRow
 		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", string(key.AccountID), string(key.ID))
-		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
 			return err
 		}
 		var err error

@@ -60,7 +60,7 @@ func newCommitter(c *Config) *committer {
 
 // commit returns when u has run. If ctx ends before u is under way, nothing is written.
 func (k *committer) commit(ctx context.Context, u *Unit) (err error) {
-	if k.ManyWriters && u.Creation == nil {
+	if k.Dialect.ManyWriters && u.Creation == nil {
 		err = k.groups.alone(ctx, func() { k.run(ctx, []*Unit{u}) })
 	} else {
 		err = k.groups.do(ctx, u)
@@ -109,7 +109,7 @@ func fail(group []*Unit, err error) {
 // try commits a whole group. After an error of errCommit the outcome is unknown; after
 // any other error nothing was written.
 func (k *committer) try(ctx context.Context, group []*Unit) error {
-	if k.ManyWriters && (group[0].Creation != nil || group[0].Single) {
+	if k.Dialect.ManyWriters && (group[0].Creation != nil || group[0].Single) {
 		c := k.Queue
 		if group[0].Creation != nil {
 			c = k.Read

@@ -188,10 +188,7 @@ func (s *Store) Redeliver(
 	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
 		var row deliveryRow
 		q := s.selectDelivery(c, &row, key).Where("EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = d.event_id)")
-		if lock := s.backend.ForUpdate(); lock != "" {
-			q = q.For(lock + " OF d")
-		}
-		if err := s.notFound(q.Scan(ctx)); err != nil {
+		if err := s.notFound(s.locked(q, " OF d").Scan(ctx)); err != nil {
 			return false, err
 		}
 		switch {
@@ -277,7 +274,7 @@ func (s *Store) CreateTest(
 		if err := s.checkWebhook(ctx, c, key); err != nil {
 			return false, err
 		}
-		if err := s.backend.InsertEvent(ctx, c, &event); err != nil {
+		if _, err := s.backend.InsertEvents(ctx, c, []formsvc.Event{event}); err != nil {
 			return false, err
 		}
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {

@@ -99,7 +99,7 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) (co
 		}
 		r.out.Responses += removed
 		if removed > 0 {
-			counters = append(counters, func() error { return r.backend.AddCount(ctx, r.c, formsvc.ID(campaign), -removed) })
+			counters = append(counters, func() error { return r.addCount(ctx, r.c, formsvc.ID(campaign), -removed) })
 		}
 	}
 	slices.Sort(r.out.FileIDs)
@@ -118,7 +118,7 @@ func (s *Store) dropResponses(
 	// The account is not part of the query, so that no index on it is chosen.
 	q := s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id", "r.account_id", "r.events").
 		Where("r.campaign_id = ? AND r.id IN (?)", campaign, bun.List(ids)).Order("r.id")
-	if err := s.locked(q).Scan(ctx, &rows); err != nil {
+	if err := s.locked(q, "").Scan(ctx, &rows); err != nil {
 		return nil, nil, nil, err
 	}
 	for _, row := range rows {
@@ -225,7 +225,7 @@ func (r *erasure) deliveries(ctx context.Context, events []string) error {
 		var found []string
 		q := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_deliveries AS d").Column("d.id").
 			Where("d.webhook_id = ? AND d.id IN (?)", hook, bun.List(ids)).Order("d.id")
-		if err := r.locked(q).Scan(ctx, &found); err != nil {
+		if err := r.locked(q, "").Scan(ctx, &found); err != nil {
 			return err
 		}
 		if len(found) == 0 {

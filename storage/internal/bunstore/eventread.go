@@ -3,6 +3,7 @@ package bunstore
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -39,7 +40,7 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 		last: formsvc.EventPosition{Commit: last, Row: last},
 	}
 	// The first step asks for some more than the limit, as a few may be tests.
-	if _, err := s.pickAll(ctx, &p, q.Limit+10, s.statements.LookBackAtEvents, string(q.AccountID)); err != nil {
+	if _, err := s.pickAll(ctx, &p, q.Limit+10, &Look{Account: string(q.AccountID), Back: true}); err != nil {
 		return nil, s.backend.Classify(err)
 	}
 	events, err := s.eventsByID(ctx, q.AccountID, p.ids)
@@ -54,24 +55,48 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return nil, err
 	}
-	account, campaign, response := string(key.AccountID), string(key.CampaignID), string(key.ID)
+	response := string(key.ID)
 	var made string
-	row := s.read.QueryRowContext(ctx, s.rebind(selectMadeWith), campaign, response, account)
+	row := s.read.QueryRowContext(ctx, s.rebind(selectMadeWith), string(key.CampaignID), response, string(key.AccountID))
 	if err := row.Scan(&made); err != nil {
 		return nil, s.notFound(err)
 	}
+	ids := canonical(strings.Split(made, ","))
 	p := picked{limit: limit, maxBytes: formsvc.DefaultEventBytes}
-	_, err := s.pick(ctx, &p, s.statements.LookAtEventsAbout, account, campaign, response, made, max(limit, 0))
-	if err != nil {
-		return nil, s.backend.Classify(err)
+	for _, where := range []string{"e.id IN (?)", "e.about IN (?)"} {
+		list, err := s.glimpses(ctx, key, where, ids)
+		if err != nil {
+			return nil, s.backend.Classify(err)
+		}
+		p.pick(list)
+		ids = []string{response}
 	}
 	events, err := s.eventsByID(ctx, key.AccountID, p.ids)
 	return events, s.backend.Classify(err)
 }
 
+// glimpses looks at the events about a response that match a condition. The condition is all of the
+// query, so that the database chooses its index.
+func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where string, ids []string) (list []Glimpse, err error) {
+	var rows []struct {
+		ID, AccountID, CampaignID, ResponseID string
+		Type                                  int64
+		Size                                  int
+	}
+	err = s.build.NewSelect().Conn(s.read).TableExpr("formsvc_events AS e").
+		Column("e.id", "e.account_id", "e.campaign_id", "e.response_id", "e.type").ColumnExpr("length(e.payload) AS size").
+		Where(where, bun.List(ids)).OrderExpr(s.dialect.FeedOrder).Scan(ctx, &rows)
+	for _, r := range rows {
+		if r.AccountID == string(key.AccountID) && r.CampaignID == string(key.CampaignID) && r.ResponseID == string(key.ID) {
+			list = append(list, Glimpse{ID: r.ID, Campaign: r.CampaignID, Type: r.Type, Size: r.Size})
+		}
+	}
+	return list, err
+}
+
 // eventsByID returns the account's events with those identifiers, those of all accounts if
-// account is "", in the order of the list. Events deleted meanwhile are left out. Neither the account nor the order is part of the query, so that the database
-// doesn't choose an index for them.
+// account is "", in the order of the list. Events deleted meanwhile are left out. Neither the account nor
+// the order is part of the query, so that the database doesn't choose an index for them.
 func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string) ([]formsvc.Event, error) {
 	events := make([]formsvc.Event, 0, len(ids))
 	for some := range slices.Chunk(ids, eventBatch) {

@@ -2,7 +2,7 @@ package bunstore
 
 import (
 	"context"
-	"errors"
+	"database/sql"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -33,14 +33,10 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
-	statement := map[[2]bool]string{
-		{false, false}: s.statements.LookAtEvents, {false, true}: s.statements.LookAtEarlyEvents,
-		{true, false}: s.statements.LookAtAllEvents, {true, true}: s.statements.LookAtAllEarlyEvents,
-	}[[2]bool{q.AllAccounts, q.Early}]
 	q = q.Clamped()
 	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, last: q.After}
 	// The first step asks for one more than the page holds, to learn whether others follow.
-	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), statement, string(q.AccountID))
+	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &Look{Account: string(q.AccountID), Early: q.Early})
 	if err == nil {
 		page.Items, err = s.eventsByID(ctx, q.AccountID, p.ids)
 	}
@@ -71,51 +67,56 @@ type picked struct {
 	full            bool
 }
 
-// pickAll calls pick with a statement that begins at a position, until there is no room or
-// it has looked at feedLook events, the first time at step of them. It reports whether
-// others may follow.
-func (s *Store) pickAll(ctx context.Context, p *picked, step int, statement, account string) (more bool, err error) {
+// pick picks the wanted ones of a list until there is no room.
+func (p *picked) pick(list []Glimpse) {
+	for i := range list {
+		g := &list[i]
+		if p.has(g.Type, g.Campaign) {
+			if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+g.Size > p.maxBytes {
+				p.full = true
+				return
+			}
+			p.ids, p.bytes = append(p.ids, g.ID), p.bytes+g.Size
+		}
+		p.last = g.At
+	}
+}
+
+// A Look asks which events come after a position.
+type Look struct {
+	Account string // "" for all
+	From    formsvc.EventPosition
+	Back    bool // look at events before the position instead, newest first
+	Early   bool // also look at events that others may still precede
+	Limit   int
+}
+
+// A Glimpse is what decides whether to read an event.
+type Glimpse struct {
+	ID, Campaign string
+	At           formsvc.EventPosition
+	Type         int64 // see TypeOf
+	Size         int   // of the payload
+}
+
+// ScanGlimpse reads identifier, both numbers of the position, type, campaign and size.
+func ScanGlimpse(rows *sql.Rows, g *Glimpse) error {
+	return rows.Scan(&g.ID, &g.At.Commit, &g.At.Row, &g.Type, &g.Campaign, &g.Size)
+}
+
+// pickAll looks at events, the first time at step of them, until there is no room or it has
+// looked at feedLook of them. It reports whether others may follow.
+func (s *Store) pickAll(ctx context.Context, p *picked, step int, look *Look) (more bool, err error) {
 	for seen := 0; !p.full && seen < feedLook; step *= 4 {
-		n := min(step, feedLook-seen)
-		got, err := s.pick(ctx, p, statement, account, p.last.Commit, p.last.Row, n)
+		look.From, look.Limit = p.last, min(step, feedLook-seen)
+		list, err := s.backend.LookAtEvents(ctx, s.read, look)
 		if err != nil {
 			return false, err
 		}
-		if seen += got; got < n {
+		p.pick(list)
+		if seen += len(list); len(list) < look.Limit {
 			return p.full, nil
 		}
 	}
 	return true, nil
-}
-
-// pick looks at the events that a statement returns (identifier, position, type, campaign
-// and size of each) and picks the wanted ones until there is no room. It returns how many
-// events the statement returned.
-func (s *Store) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
-	rows, err := s.read.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		n++
-		var (
-			id, campaign string
-			at           formsvc.EventPosition
-			stored       int64
-			size         int
-		)
-		if err := rows.Scan(&id, &at.Commit, &at.Row, &stored, &campaign, &size); err != nil {
-			return 0, err
-		}
-		if p.has(stored, campaign) {
-			if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+size > p.maxBytes {
-				p.full = true
-				return n, nil
-			}
-			p.ids, p.bytes = append(p.ids, id), p.bytes+size
-		}
-		p.last = at
-	}
-	return n, rows.Err()
 }

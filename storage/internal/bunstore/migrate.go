@@ -2,6 +2,7 @@ package bunstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -123,19 +124,7 @@ func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) (
 	return steps, nil
 }
 
-// Strings returns the single column of a query's rows.
-func Strings(ctx context.Context, c bun.IConn, query string, args ...any) (list []string, err error) {
-	rows, err := c.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var one string
-		if err := rows.Scan(&one); err != nil {
-			return nil, err
-		}
-		list = append(list, one)
-	}
-	return list, rows.Err()
+// Strings runs a query that returns one column of text.
+func Strings(ctx context.Context, c bun.IConn, query string, args ...any) ([]string, error) {
+	return List(ctx, c, func(rows *sql.Rows, s *string) error { return rows.Scan(s) }, query, args...)
 }

@@ -3,11 +3,13 @@ package bunstore
 import (
 	"context"
 	"errors"
+	"net/url"
 	"time"
 
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 type noticeRow struct {
@@ -22,6 +24,7 @@ type noticeRow struct {
 	Status     int
 	Error      string
 	At         int64
+	URL        string `bun:",scanonly"`
 }
 
 func (r *noticeRow) notice() formsvc.Notice {
@@ -30,6 +33,23 @@ func (r *noticeRow) notice() formsvc.Notice {
 		DeliveryID: formsvc.ID(r.DeliveryID), AccountID: formsvc.ID(r.AccountID), WebhookID: formsvc.ID(r.WebhookID),
 		EventID: formsvc.ID(r.EventID), Event: t, Attempts: r.Attempts, Status: r.Status, Error: r.Error, At: fromMicros(r.At),
 	}
+}
+
+// failure is notice for the delivery engine.
+func (r *noticeRow) failure() delivery.Failure {
+	t, _ := eventOf(r.EventType)
+	return delivery.Failure{
+		Delivery: r.DeliveryID, Account: r.AccountID, Endpoint: r.WebhookID, EventID: r.EventID, Event: string(t),
+		Attempts: r.Attempts, Status: r.Status, Error: r.Error, At: fromMicros(r.At), Host: hostOf(r.URL),
+	}
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // Notices implements formsvc.EventStore.
@@ -83,10 +103,7 @@ func (s *Store) ClaimDigests(
 			Join("JOIN formsvc_accounts AS a ON a.id = f.account_id").
 			Where("f.failures > 0 AND f.until <= ? AND f.told_at <= ?", micros(now), micros(now.Add(-every))).
 			Order("f.first_at", "f.webhook_id").Limit(int64(limit))
-		if lock := s.backend.ForUpdate(); lock != "" {
-			q = q.For(lock + " OF f SKIP LOCKED")
-		}
-		if err := q.Scan(ctx); err != nil || len(rows) == 0 {
+		if err := s.locked(q, " OF f SKIP LOCKED").Scan(ctx); err != nil || len(rows) == 0 {
 			return err
 		}
 		ids := make([]string, len(rows))

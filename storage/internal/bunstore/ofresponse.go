@@ -57,7 +57,7 @@ func (s *Store) holdResponse(ctx context.Context, c bun.IConn, key formsvc.Respo
 	var id string
 	err := s.locked(s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id").
 		Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",
-			string(key.CampaignID), string(key.ID), string(key.AccountID))).
+			string(key.CampaignID), string(key.ID), string(key.AccountID)), "").
 		Scan(ctx, &id)
 	return s.notFound(err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -44,47 +43,45 @@ func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, 
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	ready, err := s.endpoints(ctx, now)
+	due, err := s.backend.Ready(ctx, s.queue, micros(now))
 	if err != nil {
 		return nil, s.backend.Classify(err)
+	}
+	ready := make([]delivery.Endpoint, len(due))
+	for i := range due {
+		ready[i] = s.endpoint(&due[i], micros(now))
 	}
 	return ready, nil
 }
 
-func (s *Store) endpoints(ctx context.Context, now time.Time) (ready []delivery.Endpoint, err error) {
-	rows, err := s.queue.QueryContext(ctx, s.statements.Ready, micros(now))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var (
-			e     delivery.Endpoint
-			v     secrets
-			until int64
-		)
-		if err := rows.Scan(&e.ID, &e.Account, &e.URL, &v.secret, &v.previous, &until, &v.headers); err != nil {
-			return nil, err
-		}
-		v.webhook = e.ID
-		if until <= micros(now) {
-			v.previous = ""
-		}
-		s.open(&e, &v)
-		ready = append(ready, e)
-	}
-	return ready, rows.Err()
+// A Due is an endpoint with deliveries that are due, with its sealed values.
+type Due struct {
+	ID, Account, URL          string
+	Secret, Previous, Headers string
+	PreviousUntil             int64
 }
 
-// open fills in the sealed values. If one can't be opened, the error becomes the reason
+// ScanDue reads a webhook's identifier, account, url, secret, previous secret with its expiry,
+// and headers.
+func ScanDue(rows *sql.Rows, d *Due) error {
+	return rows.Scan(&d.ID, &d.Account, &d.URL, &d.Secret, &d.Previous, &d.PreviousUntil, &d.Headers)
+}
+
+// endpoint opens the sealed values. If one can't be opened, the error becomes the reason
 // that nothing can be sent.
-func (s *Store) open(e *delivery.Endpoint, v *secrets) {
-	secret, secretErr := s.openSecret(v)
-	previous, previousErr := s.openPrevious(v)
-	headers, headersErr := s.openHeaders(v)
+func (s *Store) endpoint(d *Due, now int64) delivery.Endpoint {
+	v := secrets{webhook: d.ID, secret: d.Secret, previous: d.Previous, headers: d.Headers}
+	if d.PreviousUntil <= now {
+		v.previous = ""
+	}
+	e := delivery.Endpoint{ID: d.ID, Account: d.Account, URL: d.URL}
+	secret, secretErr := s.openSecret(&v)
+	previous, previousErr := s.openPrevious(&v)
+	headers, headersErr := s.openHeaders(&v)
 	if e.Err = errors.Join(secretErr, previousErr, headersErr); e.Err == nil {
 		e.Secret, e.Previous, e.Headers = secret, previous, httpHeaders(headers)
 	}
+	return e
 }
 
 // A Leased is a row that a claim returns.
@@ -95,35 +92,21 @@ type Leased struct {
 	Lease                 int64
 }
 
-// ScanLeased appends the rows of a claim to leased and closes them.
-func ScanLeased(leased []Leased, rows *sql.Rows) (_ []Leased, err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var l Leased
-		if err := rows.Scan(&l.ID, &l.EventID, &l.Endpoint, &l.Event, &l.Kind, &l.Attempts, &l.Size, &l.Lease); err != nil {
-			return nil, err
-		}
-		leased = append(leased, l)
-	}
-	return leased, rows.Err()
+// ScanLeased reads the fields of a Leased, in their order.
+func ScanLeased(rows *sql.Rows, l *Leased) error {
+	return rows.Scan(&l.ID, &l.EventID, &l.Endpoint, &l.Event, &l.Kind, &l.Attempts, &l.Size, &l.Lease)
 }
 
-// ScanPayloads returns rows of identifiers, bodies and traces, about n of them, and
-// closes them.
-func ScanPayloads(rows *sql.Rows, n int) (_ map[string]delivery.Payload, err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	payloads := make(map[string]delivery.Payload, n)
-	for rows.Next() {
-		var (
-			id      string
-			payload delivery.Payload
-		)
-		if err := rows.Scan(&id, &payload.Body, &payload.TraceParent); err != nil {
-			return nil, err
-		}
-		payloads[id] = payload
-	}
-	return payloads, rows.Err()
+// Payloads runs a query that returns identifiers, bodies and traces of events.
+func Payloads(ctx context.Context, c bun.IConn, query string, args ...any) (map[string]delivery.Payload, error) {
+	payloads := make(map[string]delivery.Payload)
+	_, err := List(ctx, c, func(rows *sql.Rows, id *string) error {
+		var payload delivery.Payload
+		err := rows.Scan(id, &payload.Body, &payload.TraceParent)
+		payloads[*id] = payload
+		return err
+	}, query, args...)
+	return payloads, err
 }
 
 // Claim implements delivery.Queue.
@@ -140,7 +123,7 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 	}
 	var leased []Leased
 	err := s.single(ctx, func(ctx context.Context, c bun.IConn) (err error) {
-		leased, err = s.backend.ClaimDue(ctx, c, shares, micros(req.Now), micros(req.Now.Add(req.Lease)))
+		leased, err = s.backend.Claim(ctx, c, shares, micros(req.Now), micros(req.Now.Add(req.Lease)))
 		return err
 	})
 	if err != nil {
@@ -227,7 +210,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 	var accepted []bool
 	err := s.single(ctx, func(ctx context.Context, c bun.IConn) error {
 		accepted = make([]bool, len(outcomes))
-		oks, err := s.backend.FinishDeliveries(ctx, c, done)
+		oks, err := s.backend.Finish(ctx, c, done)
 		for i, ok := range oks {
 			accepted[done[i].index] = ok
 		}
@@ -303,48 +286,28 @@ func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) (
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return nil, err
 	}
-	var failures []delivery.Failure
-	err := s.single(ctx, func(ctx context.Context, c bun.IConn) (err error) {
-		failures = nil
-		rows, err := c.QueryContext(ctx, s.statements.LeaseNotices, micros(until), micros(now), limit)
-		if err != nil {
+	var rows []noticeRow
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		rows = nil
+		q := s.build.NewSelect().Conn(c).Model(&rows).ModelTableExpr("formsvc_notices AS n"+s.indexed("formsvc_notices_open")).
+			ColumnExpr("?TableColumns, coalesce(w.url, '') AS url").
+			Join("LEFT JOIN formsvc_webhooks AS w ON w.id = n.webhook_id").
+			Where("NOT n.noted AND n.due_at <= ?", micros(now)).Order("n.at", "n.delivery_id").Limit(int64(limit))
+		if err := s.locked(q, " OF n SKIP LOCKED").Scan(ctx); err != nil || len(rows) == 0 {
 			return err
 		}
-		defer func() { err = errors.Join(err, rows.Close()) }()
-		for rows.Next() {
-			var (
-				f         delivery.Failure
-				event, at int64
-				address   string
-			)
-			if err := rows.Scan(&f.Delivery, &f.Account, &f.Endpoint, &f.EventID, &event, &f.Attempts, &f.Status, &f.Error,
-				&at, &address); err != nil {
-				return err
-			}
-			t, _ := eventOf(event)
-			f.Event, f.At, f.Host = string(t), fromMicros(at), hostOf(address)
-			failures = append(failures, f)
+		ids := make([]string, len(rows))
+		for i := range rows {
+			ids[i] = rows[i].DeliveryID
 		}
-		return rows.Err()
+		_, err := s.build.NewUpdate().Conn(c).Model((*noticeRow)(nil)).Set("due_at = ?", micros(until)).
+			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(failures, func(a, b delivery.Failure) int {
-		if d := a.At.Compare(b.At); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Delivery, b.Delivery)
-	})
-	return failures, nil
-}
-
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Host
+	return records(rows, (*noticeRow).failure), nil
 }
 
 // Noted implements delivery.Queue.
@@ -357,7 +320,9 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 		return nil
 	}
 	return s.single(ctx, func(ctx context.Context, c bun.IConn) error {
-		return s.backend.NoteNotices(ctx, c, ids)
+		_, err := s.build.NewUpdate().Conn(c).Model((*noticeRow)(nil)).Set("noted = true").
+			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx)
+		return err
 	})
 }
 

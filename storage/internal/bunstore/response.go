@@ -10,14 +10,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// ResponseColumns are the columns of a response except the identifiers that the query
+// responseColumns are the columns of a response except the identifiers that the query
 // selects by, in the order of scanResponse.
-const ResponseColumns = "r.id, r.reference, r.status, r.email, r.first_name, r.last_name, r.answers, r.version, " +
-	"r.created_at, r.updated_at, r.completed_at"
+const responseColumns = "id, reference, status, email, first_name, last_name, answers, version, " +
+	"created_at, updated_at, completed_at"
 
 type scanner interface{ Scan(dest ...any) error }
 
-// scanResponse reads ResponseColumns into r, and the columns after them into more.
+// scanResponse reads responseColumns into r, and the columns after them into more.
 func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 	var (
 		answers                     string
@@ -62,10 +62,12 @@ func (s *Store) CreateResponse(
 }
 
 const (
-	selectResponse = "SELECT " + ResponseColumns + " FROM formsvc_responses AS r" +
+	selectResponse = "SELECT " + responseColumns + " FROM formsvc_responses AS r" +
 		" WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
 	updateResponse = "UPDATE formsvc_responses SET status = ?, email = ?, first_name = ?, last_name = ?, answers = ?, " +
 		"version = ?, updated_at = ?, completed_at = ? WHERE campaign_id = ? AND id = ?"
+	touchResponse = "UPDATE formsvc_responses SET version = version" +
+		" WHERE campaign_id = ? AND id = ? AND account_id = ? RETURNING " + responseColumns
 )
 
 // Response implements formsvc.ResponseStore.
@@ -88,21 +90,19 @@ func (s *Store) response(
 // lockedResponse returns a response and locks it against changes and deletion until the
 // transaction of c ends.
 func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
-	lock := s.backend.ForUpdate()
-	if lock != "" {
-		lock = " FOR " + lock
+	statement := selectResponse
+	if s.dialect.ManyWriters {
+		statement += " FOR UPDATE"
 	}
-	return s.response(ctx, c, key, selectResponse+lock)
+	return s.response(ctx, c, key, statement)
 }
 
 // touchedResponse is lockedResponse for a transaction that raises events about the
-// response and leaves it unchanged. It counts as a change for transactions that see an
-// older state.
+// response and leaves it unchanged. It writes the row, so that a transaction with an older
+// snapshot (REPEATABLE READ on Postgres) can no longer change the response: its events
+// would come before those of this one.
 func (s *Store) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
-	if touch := s.statements.TouchResponse; touch != "" {
-		return s.response(ctx, c, key, touch)
-	}
-	return s.lockedResponse(ctx, c, key)
+	return s.response(ctx, c, key, touchResponse)
 }
 
 // UpdateResponse implements formsvc.ResponseStore.
@@ -158,7 +158,7 @@ func (s *Store) DeleteResponse(
 			return false, err
 		}
 		if wake, err = decided(ctx, s, c, &r, decide); err == nil {
-			err = s.backend.AddCount(ctx, c, key.CampaignID, -1)
+			err = s.addCount(ctx, c, key.CampaignID, -1)
 		}
 		return wake, err
 	})

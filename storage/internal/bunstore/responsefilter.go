@@ -45,7 +45,7 @@ func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Ro
 		}
 		sel = sel.Where("r.id IN ("+union+")", args...)
 	}
-	sel = sel.ColumnExpr(ResponseColumns)
+	sel = sel.ColumnExpr(responseColumns)
 	if q.NoTotal {
 		sel = sel.ColumnExpr("CAST(0 AS BIGINT)")
 	} else {
@@ -61,7 +61,7 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.Sel
 	if f.Reference != "" {
 		return nil, nil
 	}
-	if f.Email != "" && s.statements.FoldedIndex {
+	if f.Email != "" && s.dialect.FoldedIndex {
 		few, err := s.fewMails(ctx, q)
 		if err != nil || !few {
 			return nil, err
@@ -133,7 +133,7 @@ func (s *Store) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool,
 // fewMails reports whether few responses have the email address, in any letter case.
 func (s *Store) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
 	query := "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ? AND " +
-		s.statements.FoldedEmail + " = ? LIMIT CAST(? AS BIGINT)) AS found"
+		s.dialect.FoldedEmail + " = ? LIMIT CAST(? AS BIGINT)) AS found"
 	var n int
 	err := s.read.QueryRowContext(ctx, s.rebind(query), string(q.CampaignID), string(q.AccountID),
 		formsvc.FoldEmail(q.Filter.Email), fewMail).Scan(&n)
@@ -142,7 +142,7 @@ func (s *Store) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, e
 
 // ofPerson is like where, in a form that can use the index of addresses.
 func (s *Store) ofPerson(q *formsvc.ResponseQuery) *bun.SelectQuery {
-	return s.where(q).Where(s.statements.FoldedEmail+" = ?", formsvc.FoldEmail(q.Filter.Email))
+	return s.where(q).Where(s.dialect.FoldedEmail+" = ?", formsvc.FoldEmail(q.Filter.Email))
 }
 
 // walkChanged finds responses created recently, and the few older ones that have changed.
@@ -177,7 +177,7 @@ func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	rest := q.Filter
 	rest.Status = nil
 	switch {
-	case rest.Email != "" && s.statements.FoldedIndex:
+	case rest.Email != "" && s.dialect.FoldedIndex:
 		return s.ofPerson(q).ColumnExpr("count(*)")
 	case !rest.UpdatedAfter.IsZero():
 		made, changed := s.since(q)
@@ -198,8 +198,8 @@ func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 
 // indexed returns the clause after the name of a table that must be read by an index.
 func (s *Store) indexed(index string) string {
-	if index == "" || s.statements.IndexedBy == "" {
+	if index == "" || s.dialect.IndexedBy == "" {
 		return ""
 	}
-	return " " + s.statements.IndexedBy + " " + index
+	return " " + s.dialect.IndexedBy + " " + index
 }

@@ -99,7 +99,7 @@ func pageStatement(p formsvc.PageQuery, noTotal bool) string {
 	if noTotal {
 		total = "CAST(0 AS BIGINT)"
 	}
-	start := "SELECT " + ResponseColumns + ", " + total + " FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
+	start := "SELECT " + responseColumns + ", " + total + " FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
 	if p.Offset > 0 { // the inner query skips rows by reading the index alone
 		return start + " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = ? ORDER BY s.id" + order +
 			limit + " OFFSET CAST(? AS BIGINT)) ORDER BY r.id" + order
@@ -153,7 +153,7 @@ func (s *Store) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 	switch {
 	case f.Email == "":
 	case f.AnyCase:
-		sel = sel.Where(s.statements.FoldedEmail+" = ?", formsvc.FoldEmail(f.Email))
+		sel = sel.Where(s.dialect.FoldedEmail+" = ?", formsvc.FoldEmail(f.Email))
 	default:
 		sel = sel.Where("r.email = ?", f.Email)
 	}

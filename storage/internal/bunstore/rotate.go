@@ -150,7 +150,7 @@ func (s *Store) underPrimary(text string) bool {
 
 // checkRotated fails with errNotRotated if a value is sealed under another key.
 func (s *Store) checkRotated(ctx context.Context, c bun.IConn) error {
-	if s.backend.ForUpdate() != "" {
+	if s.dialect.ManyWriters {
 		// The lock waits for open transactions, perhaps of hosts, that have sealed values.
 		if _, err := c.ExecContext(ctx, "LOCK TABLE formsvc_webhooks IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err

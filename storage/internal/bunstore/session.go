@@ -73,7 +73,7 @@ func (s *Store) RedeemLink(
 	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
 		var used linkRow
 		q := s.build.NewSelect().Conn(c).Model(&used).Where("hash = ?", hash[:])
-		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
 			return false, err
 		}
 		session, change, err := decide(new(used.link()))

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
+
+	"github.com/uptrace/bun"
 )
 
 // preparer is a *sql.DB or a *sql.Conn.
@@ -91,4 +93,23 @@ func (p *Prepared) QueryRowContext(ctx context.Context, query string, args ...an
 		return s.QueryRowContext(ctx, args...)
 	}
 	return p.on.QueryRowContext(ctx, query, args...)
+}
+
+// List returns the rows of a query, each read by scan.
+func List[T any](
+	ctx context.Context, c bun.IConn, scan func(*sql.Rows, *T) error, query string, args ...any,
+) (list []T, err error) {
+	rows, err := c.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var row T
+		if err := scan(rows, &row); err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, rows.Err()
 }

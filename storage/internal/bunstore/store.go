@@ -16,19 +16,19 @@ import (
 // database. Packages sqlite and postgres wrap it. The methods of each role are in the file
 // named after what it stores.
 type Store struct {
-	backend    Backend
-	statements *Statements
-	keys       *keyring.Keyring
-	build      Builder
-	read       bun.IConn
-	queue      bun.IConn
-	commit     func(context.Context, *Unit) error
-	drain      func()
-	rebind     func(string) string
-	queued     func()
-	wake       chan struct{}
-	closed     chan struct{}
-	close      *sync.Once
+	backend Backend
+	dialect Dialect
+	keys    *keyring.Keyring
+	build   Builder
+	read    bun.IConn
+	queue   bun.IConn
+	commit  func(context.Context, *Unit) error
+	drain   func()
+	rebind  func(string) string
+	queued  func()
+	wake    chan struct{}
+	closed  chan struct{}
+	close   *sync.Once
 }
 
 // A Builder makes bun queries; *bun.DB and bun.Tx are builders.
@@ -37,12 +37,14 @@ type Builder interface {
 	NewInsert() *bun.InsertQuery
 	NewUpdate() *bun.UpdateQuery
 	NewDelete() *bun.DeleteQuery
+	NewValues(model any) *bun.ValuesQuery
 	NewRaw(query string, args ...any) *bun.RawQuery
 }
 
 // Config configures a Store.
 type Config struct {
 	Backend Backend
+	Dialect Dialect
 	Build   Builder
 	// Read runs reads.
 	Read bun.IConn
@@ -61,10 +63,6 @@ type Config struct {
 	// Gather is called before a group is assembled, to wait for more units. Nil does
 	// nothing.
 	Gather func()
-	// ManyWriters says that the database has as many writers as connections, and that a
-	// statement outside a transaction is one. Then only creations form groups, each of
-	// which is one statement on Read, and every other unit commits alone.
-	ManyWriters bool
 	// UnitTimeout limits how long a unit may take once it is under way. Defaults to no
 	// limit.
 	UnitTimeout time.Duration
@@ -78,7 +76,7 @@ func New(c Config) *Store {
 		c.Queue = c.Read
 	}
 	s := &Store{
-		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
+		backend: c.Backend, dialect: c.Dialect, keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
 		rebind: c.Rebind, queued: c.Queued,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
@@ -178,12 +176,27 @@ func (s *Store) single(ctx context.Context, do func(ctx context.Context, c bun.I
 	return s.submit(ctx, &Unit{Single: true, Do: func(ctx context.Context, c bun.IConn) (bool, error) { return false, do(ctx, c) }})
 }
 
-// locked makes a query lock the rows that it finds.
-func (s *Store) locked(q *bun.SelectQuery) *bun.SelectQuery {
-	if lock := s.backend.ForUpdate(); lock != "" {
-		return q.For(lock)
+// locked makes a query lock the rows that it finds. more ends the clause that does so.
+func (s *Store) locked(q *bun.SelectQuery, more string) *bun.SelectQuery {
+	if s.dialect.ManyWriters {
+		return q.For("UPDATE" + more)
 	}
 	return q
+}
+
+// addCount adds n to the number of responses of a campaign. One row of the counter may
+// fall below zero; their sum does not.
+func (s *Store) addCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error {
+	row := struct {
+		bun.BaseModel `bun:"table:formsvc_counters,alias:n"`
+
+		CampaignID string
+		Shard      int
+		Responses  int
+	}{CampaignID: string(campaign), Shard: s.dialect.Shard, Responses: n}
+	_, err := s.build.NewInsert().Conn(c).Model(&row).On("CONFLICT (campaign_id, shard) DO UPDATE").
+		Set("responses = n.responses + EXCLUDED.responses").Exec(ctx)
+	return err
 }
 
 func (s *Store) submit(ctx context.Context, u *Unit) error {

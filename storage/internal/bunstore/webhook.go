@@ -105,7 +105,7 @@ func (s *Store) CreateWebhook(
 		// The lock on the account makes concurrent creations wait for each other.
 		q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", row.AccountID)
 		var account string
-		if err := s.notFound(s.locked(q).Scan(ctx, &account)); err != nil {
+		if err := s.notFound(s.locked(q, "").Scan(ctx, &account)); err != nil {
 			return err
 		}
 		var rows []webhookRow
@@ -146,7 +146,7 @@ func (s *Store) UpdateWebhook(
 		var row webhookRow
 		q := s.build.NewSelect().Conn(c).Model(&row).
 			Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID))
-		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
 			return err
 		}
 		changed, change, err := s.decideWebhook(&row, decide)

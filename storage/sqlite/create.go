@@ -19,7 +19,9 @@ type backend struct {
 	finish                                           string // see newFinish
 }
 
-func (*backend) ForUpdate() string { return "" }
+func (*backend) dialect() bunstore.Dialect {
+	return bunstore.Dialect{FeedOrder: "e.seq", IndexedBy: "INDEXED BY", FoldedEmail: "lower(r.email)"} // which folds only ASCII
+}
 
 const (
 	selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = ? AND account_id = ?"
@@ -95,17 +97,11 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 		}
 	}
 	for campaign, n := range counts {
-		if err := b.AddCount(ctx, c, campaign, n); err != nil {
+		if _, err := c.ExecContext(ctx, addCount, string(campaign), n); err != nil {
 			return err
 		}
 	}
 	return w.flush(ctx)
-}
-
-// AddCount implements bunstore.Backend.
-func (*backend) AddCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error {
-	_, err := c.ExecContext(ctx, addCount, string(campaign), n)
-	return err
 }
 
 // errSomeLeftOut fails a group in which a reference or an identifier is taken. Its units
@@ -224,12 +220,6 @@ func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsv
 	return wake, w.flush(ctx)
 }
 
-// InsertEvent implements bunstore.Backend.
-func (b *backend) InsertEvent(ctx context.Context, c bun.IConn, e *formsvc.Event) error {
-	_, err := b.events.insert(ctx, c, appendEvent(nil, e, nil))
-	return err
-}
-
 // appendEvent appends the columns of an event.
 func appendEvent(rows []any, e *formsvc.Event, about any) []any {
 	var trace any
@@ -272,7 +262,7 @@ func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake boo
 			return false, err
 		}
 		for _, l := range listeners {
-			if l.events&bit == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
+			if e.Test || l.events&bit == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
 				continue
 			}
 			w.deliveries = append(w.deliveries, string(l.id), string(formsvc.DeliveryID(e.ID, l.id)), string(e.ID),
