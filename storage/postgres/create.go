@@ -3,7 +3,8 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"encoding/hex"
+	"encoding/json"
 
 	"github.com/uptrace/bun"
 
@@ -11,8 +12,7 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// backend is what is specific to Postgres: whole groups are sent as arrays, one statement
-// each.
+// backend is what is specific to Postgres: a whole group is one statement.
 type backend struct {
 	shard int // the counter row that it updates
 }
@@ -33,15 +33,15 @@ const position = `(SELECT greatest(pg_current_xact_id()::text::bigint, pg_snapsh
 // writeEvents is the part of a statement that writes the events of the CTE ev;
 // writeCreated is that for events of a response created by the same statement.
 const (
-	writeEvents  = insertEvent + `, e.response_id` + fromEvents
-	writeCreated = insertEvent + `, NULL::uuid` + fromEvents
+	writeEvents  = insertEvent + `, e.response_id` + endEvents
+	writeCreated = insertEvent + `, NULL::uuid` + endEvents
 
 	insertEvent = `
 written AS (
   INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload, traceparent, about)
   SELECT e.id, e.account_id, e.campaign_id, e.response_id, ` + position + `, e.type, e.created_at, e.payload,
     nullif(e.traceparent, '')`
-	fromEvents = ` FROM ev AS e
+	endEvents = ` FROM ev AS e
 )`
 )
 
@@ -56,222 +56,179 @@ const listening = `, queued AS (
   RETURNING event_id
 )`
 
-// Identifiers are sent as text and cast to uuid by the server: the driver can't encode
-// our type.
-const eventColumns = `unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::text[]::uuid[], $4::text[]::uuid[],
-    $5::bigint[], $6::bytea[], $7::bigint[], $8::text[])
-    AS e(id, account_id, campaign_id, response_id, type, payload, created_at, traceparent)`
+// Rows are sent as JSON, one argument for each kind: the driver would need an array for every
+// column. Bytes are an array beside them.
+const fromEvents = `ROWS FROM (json_to_recordset($1::text::json) AS (id uuid, account_id uuid, campaign_id uuid, response_id uuid,
+      type bigint, created_at bigint, traceparent text), unnest($2::bytea[]))
+    AS e(id, account_id, campaign_id, response_id, type, created_at, traceparent, payload)`
 
-const insertEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + writeEvents + listening + `
+// An eventRow is an event as fromEvents reads it.
+type eventRow struct {
+	ID          formsvc.ID `json:"id"`
+	AccountID   formsvc.ID `json:"account_id"`
+	CampaignID  formsvc.ID `json:"campaign_id"`
+	ResponseID  formsvc.ID `json:"response_id"`
+	Type        int64      `json:"type"`
+	CreatedAt   int64      `json:"created_at"`
+	TraceParent string     `json:"traceparent,omitempty"`
+}
+
+// events are the arguments of fromEvents.
+type events struct {
+	rows     []eventRow
+	payloads [][]byte
+}
+
+func (l *events) add(list []formsvc.Event) {
+	for i := range list {
+		e := &list[i]
+		l.rows = append(l.rows, eventRow{
+			ID: e.ID, AccountID: e.AccountID, CampaignID: e.CampaignID, ResponseID: e.ResponseID,
+			Type: bunstore.TypeOf(e), CreatedAt: e.CreatedAt.UnixMicro(), TraceParent: e.TraceParent,
+		})
+		l.payloads = append(l.payloads, notNull(e.Payload))
+	}
+}
+
+const insertEvents = `WITH ev AS (SELECT * FROM ` + fromEvents + `), ` + writeEvents + listening + `
 SELECT EXISTS (SELECT FROM queued)`
 
+// InsertEvents implements bunstore.Backend.
+func (*backend) InsertEvents(ctx context.Context, c bun.IConn, list []formsvc.Event) (wake bool, err error) {
+	var l events
+	l.add(list)
+	return wake, c.QueryRowContext(ctx, insertEvents, rowSet(l.rows), l.payloads).Scan(&wake)
+}
+
 // createResponses writes a whole group in one statement, which is a transaction by
-// itself: one round trip. It leaves out a response, with its events, if its campaign has
-// another version or its reference is taken. The result has the identifiers of those
-// written.
+// itself: one round trip. It leaves out a response, with all that belongs to it, if its
+// campaign has another version or its idempotency record exists. If another transaction
+// commits such a record meanwhile, the statement fails. The result has the identifiers of
+// the responses written.
 const createResponses = `
 WITH input AS (
-  SELECT * FROM unnest($9::text[]::uuid[], $10::text[]::uuid[], $11::text[]::uuid[], $12::bigint[], $13::text[],
-    $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::bigint[], $21::bigint[],
-    $22::bigint[], $23::text[])
-  AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
-    answers, version, created_at, updated_at, completed_at, events)
-), ` + insertResponses + selectInserted
-
-// createKeyedResponses is createResponses with idempotency records, NULL for responses
-// without one. It also leaves out responses whose record exists. If another transaction
-// commits such a record meanwhile, the statement fails.
-const createKeyedResponses = `
-WITH input AS (
-  SELECT * FROM unnest($9::text[]::uuid[], $10::text[]::uuid[], $11::text[]::uuid[], $12::bigint[], $13::text[],
-    $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::bigint[], $21::bigint[],
-    $22::bigint[], $23::text[], $25::bytea[], $26::bytea[], $27::boolean[], $28::bytea[], $29::text[]::uuid[], $30::bigint[])
-  AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
-    answers, version, created_at, updated_at, completed_at, events, record, request, refused, result, about, recorded_at)
-  -- A subquery for each row, which NOT EXISTS would not be: it would read the whole table.
-  WHERE (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = i.record) IS NULL
-), ` + insertResponses + `, remembered AS (
-  INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at)
-  SELECT i.record, i.account_id, i.request, i.refused, i.result, i.about, i.recorded_at
-  FROM input AS i JOIN inserted AS r ON r.id = i.id WHERE i.record IS NOT NULL
-)` + selectInserted
-
-// insertResponses is the part of both that writes the rows of the CTE input.
-const insertResponses = `inserted AS (
+  SELECT * FROM json_to_recordset($3::text::json) AS i(id uuid, account_id uuid, campaign_id uuid, campaign_version bigint,
+    reference text, status text, email text, first_name text, last_name text, answers text, version bigint,
+    created_at bigint, updated_at bigint, completed_at bigint, events text)
+), record AS MATERIALIZED (
+  -- A subquery for each row, which a join would not be: it would read the whole table.
+  SELECT r.*, (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = r.id) AS taken
+  FROM ROWS FROM (json_to_recordset($5::text::json) AS (made uuid, id bytea, account_id uuid, request bytea,
+      refused boolean, response_id uuid, created_at bigint), unnest($6::bytea[]))
+    AS r(made, id, account_id, request, refused, response_id, created_at, result)
+), inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
     version, created_at, updated_at, completed_at, events)
   SELECT i.id, i.account_id, i.campaign_id, i.reference, i.status, i.email, i.first_name, i.last_name, i.answers,
     i.version, i.created_at, i.updated_at, i.completed_at, i.events
   FROM input AS i JOIN formsvc_campaigns AS c
     ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version
-  ON CONFLICT DO NOTHING
+  WHERE i.id NOT IN (SELECT r.made FROM record AS r WHERE r.taken IS NOT NULL)
   RETURNING id, campaign_id
+), remembered AS (
+  INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at)
+  SELECT r.id, r.account_id, r.request, r.refused, r.result, r.response_id, r.created_at
+  FROM record AS r WHERE r.made IN (SELECT id FROM inserted)
 ), counted AS (
   INSERT INTO formsvc_counters AS n (campaign_id, shard, responses)
-  SELECT campaign_id, $24::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
+  SELECT campaign_id, $4::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
   ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses
 ), ev AS (
-  SELECT e.* FROM ` + eventColumns + ` WHERE e.response_id IN (SELECT id FROM inserted)
-), ` + writeCreated + listening
+  SELECT e.* FROM ` + fromEvents + ` WHERE e.response_id IN (SELECT id FROM inserted)
+), ` + writeCreated + listening + `
+SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
 
-const selectInserted = ` SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
-
-const selectRecord = "SELECT EXISTS (SELECT FROM formsvc_idempotency WHERE id = $1)"
-
-// selectVersion tells why a response was left out: it returns its campaign's version, if
-// the campaign exists.
-const selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = $1 AND account_id = $2"
-
-// eventArgs returns the columns of events, in the order of eventColumns.
-func eventArgs(events []*formsvc.Event) []any {
-	var (
-		ids, accounts, campaigns, responses = texts(len(events)), texts(len(events)), texts(len(events)), texts(len(events))
-		types, created                      = make([]int64, len(events)), make([]int64, len(events))
-		payloads                            = make([][]byte, len(events))
-		traces                              []string // the server takes missing elements for NULL
-	)
-	for i, e := range events {
-		ids[i], accounts[i], campaigns[i] = string(e.ID), string(e.AccountID), string(e.CampaignID)
-		responses[i], types[i] = string(e.ResponseID), bunstore.TypeOf(e)
-		payloads[i], created[i] = append([]byte{}, e.Payload...), e.CreatedAt.UnixMicro()
-		if e.TraceParent != "" {
-			if traces == nil {
-				traces = texts(len(events))
-			}
-			traces[i] = e.TraceParent
-		}
-	}
-	return []any{ids, accounts, campaigns, responses, types, payloads, created, traces}
+// A responseRow is a response as createResponses reads it.
+type responseRow struct {
+	ID              formsvc.ID `json:"id"`
+	AccountID       formsvc.ID `json:"account_id"`
+	CampaignID      formsvc.ID `json:"campaign_id"`
+	CampaignVersion int64      `json:"campaign_version"`
+	Reference       string     `json:"reference"`
+	Status          string     `json:"status"`
+	Email           string     `json:"email"`
+	FirstName       string     `json:"first_name"`
+	LastName        string     `json:"last_name"`
+	Answers         string     `json:"answers"`
+	Version         int64      `json:"version"`
+	CreatedAt       int64      `json:"created_at"`
+	UpdatedAt       int64      `json:"updated_at"`
+	CompletedAt     int64      `json:"completed_at"`
+	Events          string     `json:"events"`
 }
 
-func texts(n int) []string { return make([]string, n) }
-
-// InsertEvents implements bunstore.Backend.
-func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
-	if len(events) == 0 {
-		return false, nil
-	}
-	list := make([]*formsvc.Event, len(events))
-	for i := range events {
-		list[i] = &events[i]
-	}
-	return wake, c.QueryRowContext(ctx, insertEvents, eventArgs(list)...).Scan(&wake)
+// A recordRow is the idempotency record of a response. ResponseID is null if the record
+// isn't about one.
+type recordRow struct {
+	Made       formsvc.ID  `json:"made"` // the response
+	ID         bytea       `json:"id"`
+	AccountID  formsvc.ID  `json:"account_id"`
+	Request    bytea       `json:"request"`
+	Refused    bool        `json:"refused"`
+	ResponseID *formsvc.ID `json:"response_id"`
+	CreatedAt  int64       `json:"created_at"`
 }
 
 // CreateResponses implements bunstore.Backend. It needs no transaction, because it is one
 // statement.
-func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {
-	inserted, err := b.insertResponses(ctx, c, group)
-	if err != nil || len(inserted) == len(group) {
-		return err
-	}
-	for _, u := range group {
-		if !inserted[string(u.Creation.Response.ID)] {
-			u.Wake = false
-			if u.Err, err = refusal(ctx, c, u.Creation); err != nil {
-				return err
+func (b *backend) CreateResponses(
+	ctx context.Context, c bun.IConn, list []*bunstore.Creation,
+) (written []bool, wake bool, err error) {
+	var (
+		made    events
+		rows    = make([]responseRow, len(list))
+		records []recordRow
+		results [][]byte
+	)
+	for i, n := range list {
+		r := &n.Response
+		rows[i] = responseRow{
+			ID: r.ID, AccountID: r.AccountID, CampaignID: r.CampaignID, CampaignVersion: n.CampaignVersion,
+			Reference: r.Reference, Status: r.Status, Email: r.User.Email, FirstName: r.User.FirstName, LastName: r.User.LastName,
+			Answers: r.Answers.JSON(), Version: r.Version, CreatedAt: r.CreatedAt.UnixMicro(), UpdatedAt: r.UpdatedAt.UnixMicro(),
+			CompletedAt: r.CompletedAt.UnixMicro(), Events: bunstore.EventIDs(&n.Change),
+		}
+		made.add(n.Change.Events)
+		if k := n.Change.Idempotency; k != nil {
+			row := recordRow{
+				Made: r.ID, ID: bunstore.RecordHash(k.AccountID, k.Key), AccountID: k.AccountID, Request: k.Request[:],
+				Refused: k.Refused, CreatedAt: k.CreatedAt.UnixMicro(),
 			}
+			if k.ResponseID != "" {
+				row.ResponseID = &k.ResponseID
+			}
+			records, results = append(records, row), append(results, notNull(k.Result))
 		}
 	}
-	return nil
+	inserted := make(map[formsvc.ID]bool, len(list))
+	_, err = bunstore.List(ctx, c, func(rows *sql.Rows, id *string) error {
+		err := rows.Scan(id, &wake)
+		inserted[formsvc.ID(*id)] = true
+		return err
+	}, createResponses, rowSet(made.rows), made.payloads, rowSet(rows), b.shard, rowSet(records), results)
+	written = make([]bool, len(list))
+	for i := range rows {
+		written[i] = inserted[rows[i].ID]
+	}
+	return written, wake, err
 }
 
-// insertResponses writes the group and returns the identifiers of the responses written.
-func (b *backend) insertResponses(
-	ctx context.Context, c bun.IConn, group []*bunstore.Unit,
-) (inserted map[string]bool, err error) {
-	statement, args := createResponses, b.creationArgs(group)
-	if bunstore.Keyed(group) {
-		statement, args = createKeyedResponses, append(args, recordArgs(group)...)
+// rowSet returns rows as a JSON array. They have only texts and numbers, which can always be encoded.
+func rowSet[T any](rows []T) string {
+	text, _ := json.Marshal(rows) //nolint:errchkjson // see above
+	if rows == nil {
+		return "[]"
 	}
-	rows, err := c.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	inserted = make(map[string]bool, len(group))
-	wake := false
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id, &wake); err != nil {
-			return nil, err
-		}
-		inserted[id] = true
-	}
-	for _, u := range group {
-		u.Wake = wake
-	}
-	return inserted, rows.Err()
+	return string(text)
 }
 
-// refusal returns why a response was left out.
-func refusal(ctx context.Context, c bun.IConn, n *bunstore.Creation) (reason, err error) {
-	if r := n.Change.Idempotency; r != nil {
-		var taken bool
-		if err := c.QueryRowContext(ctx, selectRecord, bunstore.RecordHash(r.AccountID, r.Key)).Scan(&taken); err != nil {
-			return nil, err
-		}
-		if taken {
-			return formsvc.ErrRepeated, nil
-		}
-	}
-	var version int64
-	err = c.QueryRowContext(ctx, selectVersion, string(n.Response.CampaignID), string(n.Response.AccountID)).Scan(&version)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return formsvc.ErrNotFound, nil
-	case err != nil:
-		return nil, err
-	case version != n.CampaignVersion:
-		return formsvc.ErrStale, nil
-	}
-	return formsvc.ErrConflict, nil
-}
+// bytea is bytes in the server's notation.
+type bytea []byte
 
-func (b *backend) creationArgs(group []*bunstore.Unit) []any {
-	n := len(group)
-	var (
-		events                         = make([]*formsvc.Event, 0, n)
-		ids, accounts, campaigns, refs = texts(n), texts(n), texts(n), texts(n)
-		statuses, emails, firsts       = texts(n), texts(n), texts(n)
-		lasts, answers, with           = texts(n), texts(n), texts(n)
-		seen, versions                 = make([]int64, n), make([]int64, n)
-		created, updated, completed    = make([]int64, n), make([]int64, n), make([]int64, n)
-	)
-	for i, u := range group {
-		r := &u.Creation.Response
-		ids[i], accounts[i], campaigns[i] = string(r.ID), string(r.AccountID), string(r.CampaignID)
-		seen[i], refs[i], statuses[i] = u.Creation.CampaignVersion, r.Reference, r.Status
-		emails[i], firsts[i], lasts[i] = r.User.Email, r.User.FirstName, r.User.LastName
-		answers[i], versions[i], with[i] = r.Answers.JSON(), r.Version, bunstore.EventIDs(&u.Creation.Change)
-		created[i], updated[i], completed[i] = r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro()
-		for j := range u.Creation.Change.Events {
-			events = append(events, &u.Creation.Change.Events[j])
-		}
-	}
-	return append(eventArgs(events), ids, accounts, campaigns, seen, refs, statuses, emails, firsts, lasts, answers,
-		versions, created, updated, completed, with, b.shard)
-}
+// MarshalText implements encoding.TextMarshaler.
+func (b bytea) MarshalText() ([]byte, error) { return hex.AppendEncode([]byte(`\x`), b), nil }
 
-// recordArgs returns the columns of the idempotency records of a group, NULL where there
-// is none.
-func recordArgs(group []*bunstore.Unit) []any {
-	n := len(group)
-	var (
-		ids, requests, results = make([][]byte, n), make([][]byte, n), make([][]byte, n)
-		refused, created       = make([]bool, n), make([]int64, n)
-		about                  = make([]*string, n)
-	)
-	for i, u := range group {
-		r := u.Creation.Change.Idempotency
-		if r == nil {
-			continue
-		}
-		ids[i], requests[i], results[i] = bunstore.RecordHash(r.AccountID, r.Key), r.Request[:], append([]byte{}, r.Result...)
-		refused[i], created[i] = r.Refused, r.CreatedAt.UnixMicro()
-		if r.ResponseID != "" {
-			about[i] = (*string)(&r.ResponseID)
-		}
-	}
-	return []any{ids, requests, refused, results, about, created}
-}
+// notNull returns b, or empty bytes instead of nil, which the driver would send as NULL.
+func notNull(b []byte) []byte { return append([]byte{}, b...) }
+
+func texts(n int) []string { return make([]string, n) }

@@ -36,25 +36,27 @@ func cutValues(statement string) (head, row, tail string) {
 // rows returns an empty slice with room for the arguments of n rows.
 func (b *bulk) rows(n int) []any { return make([]any, 0, n*b.columns) }
 
-// insert writes rows and returns how many of them were inserted.
-func (b *bulk) insert(ctx context.Context, c bun.IConn, rows []any) (inserted int, err error) {
+// each calls do with statements and their arguments until all rows are written.
+func (b *bulk) each(rows []any, do func(statement string, args []any) error) error {
 	for len(rows) > 0 {
 		statement, n := b.one, b.columns
 		if many := bulkRows * b.columns; len(rows) >= many {
 			statement, n = b.many, many
 		}
-		result, err := c.ExecContext(ctx, statement, rows[:n]...)
-		if err != nil {
-			return 0, err
+		if err := do(statement, rows[:n]); err != nil {
+			return err
 		}
-		affected, err := result.RowsAffected()
-		if err != nil {
-			return 0, err
-		}
-		inserted += int(affected)
 		rows = rows[n:]
 	}
-	return inserted, nil
+	return nil
+}
+
+// insert writes rows.
+func (b *bulk) insert(ctx context.Context, c bun.IConn, rows []any) error {
+	return b.each(rows, func(statement string, args []any) error {
+		_, err := c.ExecContext(ctx, statement, args...)
+		return err
+	})
 }
 
 // notNull returns b, or empty bytes instead of nil, which the driver would store as NULL.

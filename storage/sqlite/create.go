@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 
 	"github.com/uptrace/bun"
 
@@ -42,182 +41,115 @@ func newBackend() *backend {
 		finish: newFinish(),
 		responses: newBulk("INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, "+
 			"first_name, last_name, answers, version, created_at, updated_at, completed_at, events) VALUES ",
-			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", " ON CONFLICT DO NOTHING"),
+			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ""),
 		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, about, payload, "+
 			"traceparent) VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?, ?)", ""),
 		deliveries: newBulk("INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, "+
 			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)", ""),
-		records: newBulk(cutValues(bunstore.InsertRecord)),
+		records: newBulk(cutValues(bunstore.InsertRecord + " RETURNING id")),
 		attempts: newBulk("INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) "+
 			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
 	}
 }
 
 // CreateResponses implements bunstore.Backend.
-func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {
-	versions := make(map[formsvc.CampaignKey]int64, 1)
-	good := make([]*bunstore.Unit, 0, len(group))
-	for _, u := range group {
-		r := &u.Creation.Response
-		version, err := campaignVersion(ctx, c, versions, formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
-		switch {
-		case err != nil:
-			return err
-		case version == 0:
-			u.Err = formsvc.ErrNotFound
-		case version != u.Creation.CampaignVersion:
-			u.Err = formsvc.ErrStale
-		default:
-			good = append(good, u)
-		}
+func (b *backend) CreateResponses(
+	ctx context.Context, c bun.IConn, list []*bunstore.Creation,
+) (written []bool, wake bool, err error) {
+	written, err = current(ctx, c, list)
+	if err == nil {
+		err = b.insertRecords(ctx, c, list, written)
 	}
-	good, err := leaveRepeated(ctx, c, good)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	inserted, err := b.insertResponses(ctx, c, good, len(group) == 1)
-	if err != nil {
-		return err
-	}
-	if err := b.insertRecords(ctx, c, inserted); err != nil {
-		return err
-	}
+	rows := b.responses.rows(len(list))
 	counts := make(map[formsvc.ID]int, 1)
 	w := eventWriter{backend: b, c: c, created: true}
-	for _, u := range inserted {
-		r := &u.Creation.Response
+	for i, n := range list {
+		if !written[i] {
+			continue
+		}
+		r := &n.Response
+		rows = append(rows, string(r.ID), string(r.AccountID), string(r.CampaignID),
+			r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
+			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change))
 		counts[r.CampaignID]++
 		if r.Status != formsvc.StatusPending { // imported
 			if _, err := c.ExecContext(ctx, addStatus, string(r.CampaignID), r.Status); err != nil {
-				return err
+				return nil, false, err
 			}
 		}
-		if u.Wake, err = w.add(ctx, u.Creation.Change.Events); err != nil {
-			return err
+		if err := w.add(ctx, n.Change.Events); err != nil {
+			return nil, false, err
 		}
+	}
+	if err := b.responses.insert(ctx, c, rows); err != nil {
+		return nil, false, err
 	}
 	for campaign, n := range counts {
 		if _, err := c.ExecContext(ctx, addCount, string(campaign), n); err != nil {
-			return err
+			return nil, false, err
 		}
 	}
-	return w.flush(ctx)
+	wake, err = w.flush(ctx)
+	return written, wake, err
 }
 
-// errSomeLeftOut fails a group in which a reference or an identifier is taken. Its units
-// are then tried alone, so that each gets its own outcome. It is rarer than once in a
-// million responses.
-var errSomeLeftOut = errors.New("sqlite: some responses of a group conflict")
-
-// insertResponses writes the responses of the units and returns the units whose response
-// was written. A unit that isn't alone in its group may have made another one a repetition,
-// which it isn't if this one fails.
-func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bunstore.Unit, alone bool) ([]*bunstore.Unit, error) {
-	rows := b.responses.rows(len(units))
-	for _, u := range units {
-		r := &u.Creation.Response
-		rows = append(rows, string(r.ID), string(r.AccountID), string(r.CampaignID),
-			r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&u.Creation.Change))
-	}
-	n, err := b.responses.insert(ctx, c, rows)
-	switch {
-	case err != nil || n == len(units):
-		return units, err
-	case !alone:
-		return nil, errSomeLeftOut
-	}
-	units[0].Err = formsvc.ErrConflict
-	return nil, nil
-}
-
-// findRecords looks for idempotency records, bulkRows at a time.
-const findRecords = "SELECT id FROM formsvc_idempotency WHERE id IN (?, ?, ?, ?, ?, ?, ?, ?)"
-
-// leaveRepeated returns the units whose idempotency key is new, or that have none, and
-// sets the error of the others. No other transaction writes meanwhile.
-func leaveRepeated(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]*bunstore.Unit, error) {
-	if !bunstore.Keyed(units) {
-		return units, nil
-	}
-	hashes := make([]any, 0, len(units))
-	for _, u := range units {
-		if r := u.Creation.Change.Idempotency; r != nil {
-			hashes = append(hashes, bunstore.RecordHash(r.AccountID, r.Key))
-		}
-	}
-	taken := make(map[string]bool, len(units))
-	for some := range slices.Chunk(hashes, bulkRows) {
-		for len(some) < bulkRows {
-			some = append(slices.Clip(some), some[0])
-		}
-		found, err := bunstore.Strings(ctx, c, findRecords, some...)
-		if err != nil {
-			return nil, err
-		}
-		for _, hash := range found {
-			taken[hash] = true
-		}
-	}
-	good := units[:0:0]
-	next := 0
-	for _, u := range units {
-		if u.Creation.Change.Idempotency != nil {
-			hash, _ := hashes[next].([]byte)
-			next++
-			if taken[string(hash)] {
-				u.Err = formsvc.ErrRepeated
-				continue
+// current reports which responses are for a campaign that has the version they were made
+// for.
+func current(ctx context.Context, c bun.IConn, list []*bunstore.Creation) ([]bool, error) {
+	versions := make(map[formsvc.CampaignKey]int64, 1)
+	are := make([]bool, len(list))
+	for i, n := range list {
+		key := formsvc.CampaignKey{AccountID: n.Response.AccountID, ID: n.Response.CampaignID}
+		version, known := versions[key]
+		if !known {
+			err := c.QueryRowContext(ctx, selectVersion, string(key.ID), string(key.AccountID)).Scan(&version)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return nil, err
 			}
-			taken[string(hash)] = true // a later one in the same group is a repetition
+			versions[key] = version
 		}
-		good = append(good, u)
+		are[i] = version != 0 && version == n.CampaignVersion
 	}
-	return good, nil
+	return are, nil
 }
 
-// insertRecords writes the idempotency records of units, whose keys are new.
-func (b *backend) insertRecords(ctx context.Context, c bun.IConn, units []*bunstore.Unit) error {
-	if !bunstore.Keyed(units) {
-		return nil
-	}
-	rows := b.records.rows(len(units))
-	for _, u := range units {
-		if r := u.Creation.Change.Idempotency; r != nil {
+// insertRecords writes the idempotency records of the good ones. Those whose key is taken
+// are good no more.
+func (b *backend) insertRecords(ctx context.Context, c bun.IConn, list []*bunstore.Creation, good []bool) error {
+	var rows []any
+	for i, n := range list {
+		if r := n.Change.Idempotency; r != nil && good[i] {
 			rows = append(rows, bunstore.RecordArgs(r)...)
 		}
 	}
-	n, err := b.records.insert(ctx, c, rows)
-	if err == nil && n*b.records.columns != len(rows) {
-		return errSomeLeftOut // without its record, a retry could create the response again
+	fresh := make(map[string]bool)
+	err := b.records.each(rows, func(statement string, args []any) error {
+		hashes, err := bunstore.Strings(ctx, c, statement, args...)
+		for _, hash := range hashes {
+			fresh[hash] = true
+		}
+		return err
+	})
+	for i, n := range list {
+		if r := n.Change.Idempotency; r != nil && good[i] {
+			hash := string(bunstore.RecordHash(r.AccountID, r.Key))
+			good[i] = fresh[hash]
+			delete(fresh, hash) // a later one of the group is a repetition
+		}
 	}
 	return err
 }
 
-// campaignVersion returns a campaign's version, or 0 if the campaign doesn't exist.
-func campaignVersion(
-	ctx context.Context, c bun.IConn, known map[formsvc.CampaignKey]int64, key formsvc.CampaignKey,
-) (int64, error) {
-	version, ok := known[key]
-	if ok {
-		return version, nil
-	}
-	err := c.QueryRowContext(ctx, selectVersion, string(key.ID), string(key.AccountID)).Scan(&version)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return 0, err
-	}
-	known[key] = version
-	return version, nil
-}
-
 // InsertEvents implements bunstore.Backend.
-func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (bool, error) {
+func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
 	w := eventWriter{backend: b, c: c}
-	wake, err := w.add(ctx, events)
-	if err != nil {
+	if err := w.add(ctx, events); err != nil {
 		return false, err
 	}
-	return wake, w.flush(ctx)
+	return w.flush(ctx)
 }
 
 // appendEvent appends the columns of an event.
@@ -247,8 +179,8 @@ type listener struct {
 	campaign formsvc.ID
 }
 
-// add collects events and reports whether any webhook listens.
-func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake bool, err error) {
+// add collects events, and a delivery of each for every webhook that listens.
+func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) error {
 	for i := range events {
 		e := &events[i]
 		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
@@ -259,7 +191,7 @@ func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake boo
 		w.events = appendEvent(w.events, e, about)
 		listeners, err := w.of(ctx, e.AccountID)
 		if err != nil {
-			return false, err
+			return err
 		}
 		for _, l := range listeners {
 			if e.Test || l.events&bit == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
@@ -267,39 +199,30 @@ func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake boo
 			}
 			w.deliveries = append(w.deliveries, string(l.id), string(formsvc.DeliveryID(e.ID, l.id)), string(e.ID),
 				bunstore.TypeOf(e), len(e.Payload), at, at, bunstore.Never)
-			wake = true
 		}
 	}
-	return wake, nil
+	return nil
 }
 
-func (w *eventWriter) flush(ctx context.Context) error {
-	if _, err := w.backend.events.insert(ctx, w.c, w.events); err != nil {
-		return err
+// flush writes what was collected, and reports whether there are deliveries.
+func (w *eventWriter) flush(ctx context.Context) (wake bool, err error) {
+	if err := w.backend.events.insert(ctx, w.c, w.events); err != nil {
+		return false, err
 	}
-	_, err := w.backend.deliveries.insert(ctx, w.c, w.deliveries)
-	return err
+	return len(w.deliveries) > 0, w.backend.deliveries.insert(ctx, w.c, w.deliveries)
 }
 
-func (w *eventWriter) of(ctx context.Context, account formsvc.ID) (list []listener, err error) {
-	if list, ok := w.listeners[account]; ok {
+func (w *eventWriter) of(ctx context.Context, account formsvc.ID) ([]listener, error) {
+	list, known := w.listeners[account]
+	if known {
 		return list, nil
 	}
-	rows, err := w.c.QueryContext(ctx, selectListeners, string(account))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var l listener
-		if err := rows.Scan((*string)(&l.id), &l.events, (*string)(&l.campaign)); err != nil {
-			return nil, err
-		}
-		list = append(list, l)
-	}
+	list, err := bunstore.List(ctx, w.c, func(rows *sql.Rows, l *listener) error {
+		return rows.Scan((*string)(&l.id), &l.events, (*string)(&l.campaign))
+	}, selectListeners, string(account))
 	if w.listeners == nil {
 		w.listeners = make(map[formsvc.ID][]listener, 1)
 	}
 	w.listeners[account] = list
-	return list, rows.Err()
+	return list, err
 }

@@ -76,7 +76,7 @@ func (b *backend) Finish(ctx context.Context, c bun.IConn, done []bunstore.Done)
 			return nil, err
 		}
 	}
-	if _, err := b.attempts.insert(ctx, c, f.attempts); err != nil {
+	if err := b.attempts.insert(ctx, c, f.attempts); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(f.failed, func(x, y *bunstore.Done) int { return cmp.Compare(x.Endpoint, y.Endpoint) })

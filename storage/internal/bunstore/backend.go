@@ -19,9 +19,12 @@ type Backend interface {
 	// Classify wraps err with the formsvc error that it amounts to. It returns unknown
 	// errors unchanged.
 	Classify(err error) error
-	// CreateResponses writes the creations of a group. It sets Wake, and Err of those
-	// that can't be written. An error it returns fails the whole group.
-	CreateResponses(ctx context.Context, c bun.IConn, group []*Unit) error
+	// CreateResponses writes new responses with their events, deliveries and idempotency
+	// records. It leaves out those whose campaign has another version, or none, or whose
+	// idempotency key is taken. It reports which it wrote, and whether it left deliveries
+	// to send. If it fails, none may be committed; it fails if an identifier or a
+	// reference is taken.
+	CreateResponses(ctx context.Context, c bun.IConn, list []*Creation) (written []bool, wake bool, err error)
 	// InsertEvents writes events with a delivery for every webhook that listens, and
 	// reports whether there was any. No webhook listens for a test event.
 	InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error)

@@ -3,6 +3,7 @@ package bunstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,9 +39,9 @@ type Creation struct {
 // A committer groups units, commits them and returns the outcome to each caller. A
 // backend has the statements and classifies errors.
 //
-// Each unit gets its own error. If a group fails or panics, each unit is retried alone,
-// so that only the faulty one fails. If the commit itself failed, nothing is retried,
-// because its outcome is unknown. A panic of a unit is raised again in the goroutine that
+// Each unit gets its own error. An error of a group means that nothing was written, and
+// each unit is retried alone, so that only the faulty one fails. So does a panic. If the
+// commit itself failed, nothing is retried, because its outcome is unknown. A panic of a unit is raised again in the goroutine that
 // submitted it, a panic of the commit in that of the group's first unit.
 type committer struct {
 	*Config
@@ -158,8 +159,7 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 		}
 	}
 	if len(creations) > 0 {
-		err := attempt(func() error { return k.Backend.CreateResponses(ctx, c, creations) })
-		if err != nil {
+		if err := attempt(func() error { return k.create(ctx, c, creations) }); err != nil {
 			return err
 		}
 	}
@@ -176,6 +176,49 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 		}
 	}
 	return nil
+}
+
+// create writes the creations of a group in the transaction of c.
+func (k *Config) create(ctx context.Context, c bun.IConn, group []*Unit) error {
+	list := make([]*Creation, len(group))
+	for i, u := range group {
+		list[i] = u.Creation
+	}
+	written, wake, err := k.Backend.CreateResponses(ctx, c, list)
+	if err != nil {
+		return err
+	}
+	for i, u := range group {
+		if u.Wake = wake; !written[i] {
+			u.Err, u.Wake = k.refusal(ctx, c, u.Creation), false
+		}
+	}
+	return nil
+}
+
+const selectReason = "SELECT EXISTS (SELECT 1 FROM formsvc_idempotency AS i WHERE i.id = ?)," +
+	" (SELECT c.version FROM formsvc_campaigns AS c WHERE c.id = ? AND c.account_id = ?)"
+
+// refusal returns why a response was left out.
+func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
+	var (
+		record   []byte
+		repeated bool
+		version  sql.NullInt64
+	)
+	if r := n.Change.Idempotency; r != nil {
+		record = RecordHash(r.AccountID, r.Key)
+	}
+	row := c.QueryRowContext(ctx, k.Rebind(selectReason), record, string(n.Response.CampaignID), string(n.Response.AccountID))
+	switch err := row.Scan(&repeated, &version); {
+	case err != nil:
+		return err
+	case repeated:
+		return formsvc.ErrRepeated
+	case !version.Valid:
+		return formsvc.ErrNotFound
+	}
+	return formsvc.ErrStale
 }
 
 func (u *Unit) run(ctx context.Context, c bun.IConn) error {
@@ -201,9 +244,9 @@ func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 }
 
 // inSavepoint runs a unit of a bound store.
-func inSavepoint(ctx context.Context, b Backend, c bun.IConn, u *Unit) error {
+func (k *Config) inSavepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 	if creation := u.Creation; creation != nil {
-		u.Do = func(ctx context.Context, c bun.IConn) (bool, error) { return createAlone(ctx, b, c, creation) }
+		u.Do = func(ctx context.Context, c bun.IConn) (bool, error) { return k.createAlone(ctx, c, creation) }
 	}
 	if err := savepoint(ctx, c, u); err != nil {
 		return err
@@ -212,8 +255,8 @@ func inSavepoint(ctx context.Context, b Backend, c bun.IConn, u *Unit) error {
 }
 
 // createAlone writes a response in the transaction of c.
-func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation) (wake bool, err error) {
+func (k *Config) createAlone(ctx context.Context, c bun.IConn, creation *Creation) (wake bool, err error) {
 	u := &Unit{Creation: creation}
-	err = b.CreateResponses(ctx, c, []*Unit{u})
+	err = k.create(ctx, c, []*Unit{u})
 	return u.Wake, cmp.Or(err, u.Err)
 }

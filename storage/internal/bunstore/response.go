@@ -53,7 +53,7 @@ func (s *Store) CreateResponse(
 	// Groups have no statement for audit entries, which creating a response normally
 	// doesn't write.
 	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
-		wake, err := createAlone(ctx, s.backend, c, creation)
+		wake, err := s.config.createAlone(ctx, c, creation)
 		if err == nil {
 			err = s.appendAudit(ctx, c, change.Audit)
 		}

@@ -16,6 +16,7 @@ import (
 // database. Packages sqlite and postgres wrap it. The methods of each role are in the file
 // named after what it stores.
 type Store struct {
+	config  *Config
 	backend Backend
 	dialect Dialect
 	keys    *keyring.Keyring
@@ -76,7 +77,7 @@ func New(c Config) *Store {
 		c.Queue = c.Read
 	}
 	s := &Store{
-		backend: c.Backend, dialect: c.Dialect, keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
+		config: &c, backend: c.Backend, dialect: c.Dialect, keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
 		rebind: c.Rebind, queued: c.Queued,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
@@ -90,7 +91,7 @@ func New(c Config) *Store {
 func (s *Store) Bound(build Builder, c bun.IConn) *Store {
 	bound := *s
 	bound.build, bound.read, bound.queue = build, c, c
-	bound.commit = func(ctx context.Context, u *Unit) error { return inSavepoint(ctx, s.backend, c, u) }
+	bound.commit = func(ctx context.Context, u *Unit) error { return s.config.inSavepoint(ctx, c, u) }
 	return &bound
 }
 
