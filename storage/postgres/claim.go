@@ -88,3 +88,5 @@ const selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM forms
 func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string]delivery.Payload, error) {
 	return bunstore.Payloads(ctx, c, selectPayloads, ids)
 }
+
+func texts(n int) []string { return make([]string, n) }

@@ -230,5 +230,3 @@ func (b bytea) MarshalText() ([]byte, error) { return hex.AppendEncode([]byte(`\
 
 // notNull returns b, or empty bytes instead of nil, which the driver would send as NULL.
 func notNull(b []byte) []byte { return append([]byte{}, b...) }
-
-func texts(n int) []string { return make([]string, n) }

@@ -12,165 +12,49 @@ import (
 )
 
 // backend is what is specific to SQLite. There is one writer at a time, so nothing needs
-// locking, and statements are prepared once.
-type backend struct {
-	responses, events, deliveries, attempts, records bulk
-	finish                                           string // see newFinish
-}
+// locking. Rows are written one by one: a call costs little, and the driver looks for each
+// argument among all of its statement, so many rows in one statement are slower.
+type backend struct{}
 
 func (*backend) dialect() bunstore.Dialect {
 	return bunstore.Dialect{FeedOrder: "e.seq", IndexedBy: "INDEXED BY", FoldedEmail: "lower(r.email)"} // which folds only ASCII
 }
 
-const (
-	selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = ? AND account_id = ?"
-
-	addCount = "INSERT INTO formsvc_counters (campaign_id, shard, responses) VALUES (?, 0, ?) " +
-		"ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = responses + excluded.responses"
-
-	addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses) VALUES (?, ?, 1) " +
-		"ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1"
-
-	selectListeners = "SELECT id, events, coalesce(campaign_id, '') FROM formsvc_webhooks " +
-		"WHERE account_id = ? AND NOT disabled ORDER BY id"
-)
-
-// newBackend returns a backend with its statements.
-func newBackend() *backend {
-	return &backend{
-		finish: newFinish(),
-		responses: newBulk("INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, "+
-			"first_name, last_name, answers, version, created_at, updated_at, completed_at, events) VALUES ",
-			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ""),
-		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, about, payload, "+
-			"traceparent) VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?, ?)", ""),
-		deliveries: newBulk("INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, "+
-			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)", ""),
-		records: newBulk(cutValues(bunstore.InsertRecord + " RETURNING id")),
-		attempts: newBulk("INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) "+
-			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
-	}
-}
-
 // CreateResponses implements bunstore.Backend.
-func (b *backend) CreateResponses(
+func (*backend) CreateResponses(
 	ctx context.Context, c bun.IConn, list []*bunstore.Creation,
 ) (written []bool, wake bool, err error) {
-	written, err = current(ctx, c, list)
-	if err == nil {
-		err = b.insertRecords(ctx, c, list, written)
+	g := group{
+		c: c, versions: make(map[formsvc.CampaignKey]int64, 1), listeners: make(map[formsvc.ID][]listener, 1),
+		counts: make(map[formsvc.ID]int, 1),
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	rows := b.responses.rows(len(list))
-	counts := make(map[formsvc.ID]int, 1)
-	w := eventWriter{backend: b, c: c, created: true}
+	written = make([]bool, len(list))
 	for i, n := range list {
-		if !written[i] {
-			continue
-		}
-		r := &n.Response
-		rows = append(rows, string(r.ID), string(r.AccountID), string(r.CampaignID),
-			r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change))
-		counts[r.CampaignID]++
-		if r.Status != formsvc.StatusPending { // imported
-			if _, err := c.ExecContext(ctx, addStatus, string(r.CampaignID), r.Status); err != nil {
-				return nil, false, err
-			}
-		}
-		if err := w.add(ctx, n.Change.Events); err != nil {
+		if written[i], err = g.create(ctx, n); err != nil {
 			return nil, false, err
 		}
 	}
-	if err := b.responses.insert(ctx, c, rows); err != nil {
-		return nil, false, err
-	}
-	for campaign, n := range counts {
-		if _, err := c.ExecContext(ctx, addCount, string(campaign), n); err != nil {
-			return nil, false, err
-		}
-	}
-	wake, err = w.flush(ctx)
-	return written, wake, err
-}
-
-// current reports which responses are for a campaign that has the version they were made
-// for.
-func current(ctx context.Context, c bun.IConn, list []*bunstore.Creation) ([]bool, error) {
-	versions := make(map[formsvc.CampaignKey]int64, 1)
-	are := make([]bool, len(list))
-	for i, n := range list {
-		key := formsvc.CampaignKey{AccountID: n.Response.AccountID, ID: n.Response.CampaignID}
-		version, known := versions[key]
-		if !known {
-			err := c.QueryRowContext(ctx, selectVersion, string(key.ID), string(key.AccountID)).Scan(&version)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return nil, err
-			}
-			versions[key] = version
-		}
-		are[i] = version != 0 && version == n.CampaignVersion
-	}
-	return are, nil
-}
-
-// insertRecords writes the idempotency records of the good ones. Those whose key is taken
-// are good no more.
-func (b *backend) insertRecords(ctx context.Context, c bun.IConn, list []*bunstore.Creation, good []bool) error {
-	var rows []any
-	for i, n := range list {
-		if r := n.Change.Idempotency; r != nil && good[i] {
-			rows = append(rows, bunstore.RecordArgs(r)...)
-		}
-	}
-	fresh := make(map[string]bool)
-	err := b.records.each(rows, func(statement string, args []any) error {
-		hashes, err := bunstore.Strings(ctx, c, statement, args...)
-		for _, hash := range hashes {
-			fresh[hash] = true
-		}
-		return err
-	})
-	for i, n := range list {
-		if r := n.Change.Idempotency; r != nil && good[i] {
-			hash := string(bunstore.RecordHash(r.AccountID, r.Key))
-			good[i] = fresh[hash]
-			delete(fresh, hash) // a later one of the group is a repetition
-		}
-	}
-	return err
+	return written, g.wake, g.count(ctx)
 }
 
 // InsertEvents implements bunstore.Backend.
-func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
-	w := eventWriter{backend: b, c: c}
-	if err := w.add(ctx, events); err != nil {
-		return false, err
+func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
+	g := group{c: c, listeners: make(map[formsvc.ID][]listener, 1)}
+	for i := range events {
+		if err := g.event(ctx, &events[i], string(events[i].ResponseID)); err != nil {
+			return false, err
+		}
 	}
-	return w.flush(ctx)
+	return g.wake, nil
 }
 
-// appendEvent appends the columns of an event.
-func appendEvent(rows []any, e *formsvc.Event, about any) []any {
-	var trace any
-	if e.TraceParent != "" {
-		trace = e.TraceParent
-	}
-	return append(rows, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
-		bunstore.TypeOf(e), e.CreatedAt.UnixMicro(), about, notNull(e.Payload), trace)
-}
-
-// eventWriter collects events and their deliveries and writes them together. It reads an
-// account's webhooks once, so it must not outlive the group it is created for.
-type eventWriter struct {
-	*backend
-
-	c                  bun.IConn
-	created            bool // whether the events are created with their responses
-	listeners          map[formsvc.ID][]listener
-	events, deliveries []any
+// A group is what the writes of a transaction share. It must not outlive it.
+type group struct {
+	c         bun.IConn
+	versions  map[formsvc.CampaignKey]int64 // 0: there is no such campaign
+	listeners map[formsvc.ID][]listener     // of an account
+	counts    map[formsvc.ID]int            // of new responses of a campaign
+	wake      bool                          // whether there are deliveries
 }
 
 type listener struct {
@@ -179,50 +63,126 @@ type listener struct {
 	campaign formsvc.ID
 }
 
-// add collects events, and a delivery of each for every webhook that listens.
-func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) error {
-	for i := range events {
-		e := &events[i]
-		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
-		var about any
-		if !w.created {
-			about = string(e.ResponseID)
-		}
-		w.events = appendEvent(w.events, e, about)
-		listeners, err := w.of(ctx, e.AccountID)
+const (
+	insertResponse = "INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, " +
+		"last_name, answers, version, created_at, updated_at, completed_at, events) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+	addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses) VALUES (?, ?, 1) " +
+		"ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1"
+)
+
+// create writes a response with what belongs to it, unless its campaign has another
+// version or its idempotency key is taken.
+func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool, err error) {
+	r := &n.Response
+	version, err := g.version(ctx, formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
+	if err != nil || version == 0 || version != n.CampaignVersion {
+		return false, err
+	}
+	if k := n.Change.Idempotency; k != nil {
+		result, err := g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k)...)
 		if err != nil {
-			return err
+			return false, err
 		}
-		for _, l := range listeners {
-			if e.Test || l.events&bit == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
-				continue
-			}
-			w.deliveries = append(w.deliveries, string(l.id), string(formsvc.DeliveryID(e.ID, l.id)), string(e.ID),
-				bunstore.TypeOf(e), len(e.Payload), at, at, bunstore.Never)
+		if fresh, err := result.RowsAffected(); err != nil || fresh == 0 {
+			return false, err
+		}
+	}
+	_, err = g.c.ExecContext(ctx, insertResponse, string(r.ID), string(r.AccountID), string(r.CampaignID), r.Reference, r.Status,
+		r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version, r.CreatedAt.UnixMicro(),
+		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change))
+	if err == nil && r.Status != formsvc.StatusPending { // imported
+		_, err = g.c.ExecContext(ctx, addStatus, string(r.CampaignID), r.Status)
+	}
+	for i := range n.Change.Events {
+		if err == nil {
+			err = g.event(ctx, &n.Change.Events[i], nil) // the response names the event
+		}
+	}
+	g.counts[r.CampaignID]++
+	return err == nil, err
+}
+
+const selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = ? AND account_id = ?"
+
+func (g *group) version(ctx context.Context, key formsvc.CampaignKey) (version int64, err error) {
+	version, known := g.versions[key]
+	if known {
+		return version, nil
+	}
+	err = g.c.QueryRowContext(ctx, selectVersion, string(key.ID), string(key.AccountID)).Scan(&version)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, err
+	}
+	g.versions[key] = version
+	return version, nil
+}
+
+const addCount = "INSERT INTO formsvc_counters (campaign_id, shard, responses) VALUES (?, 0, ?) " +
+	"ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = responses + excluded.responses"
+
+// count adds the new responses to the counters.
+func (g *group) count(ctx context.Context) error {
+	for campaign, n := range g.counts {
+		if _, err := g.c.ExecContext(ctx, addCount, string(campaign), n); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// flush writes what was collected, and reports whether there are deliveries.
-func (w *eventWriter) flush(ctx context.Context) (wake bool, err error) {
-	if err := w.backend.events.insert(ctx, w.c, w.events); err != nil {
-		return false, err
+const (
+	insertEvent = "INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, about, payload, " +
+		"traceparent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''))"
+	insertDelivery = "INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, attempts, lease, " +
+		"due_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)"
+)
+
+// event writes an event, and a delivery for every webhook that listens. None does for a
+// test. about is the response, or nil if that was created with the event.
+func (g *group) event(ctx context.Context, e *formsvc.Event, about any) error {
+	stored, at := bunstore.TypeOf(e), e.CreatedAt.UnixMicro()
+	_, err := g.c.ExecContext(ctx, insertEvent, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
+		stored, at, about, notNull(e.Payload), e.TraceParent)
+	if err != nil || e.Test {
+		return err
 	}
-	return len(w.deliveries) > 0, w.backend.deliveries.insert(ctx, w.c, w.deliveries)
+	listeners, err := g.listenersOf(ctx, e.AccountID)
+	if err != nil {
+		return err
+	}
+	for _, l := range listeners {
+		if l.events&stored == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
+			continue
+		}
+		g.wake = true
+		if _, err := g.c.ExecContext(ctx, insertDelivery, string(l.id), string(formsvc.DeliveryID(e.ID, l.id)), string(e.ID),
+			stored, len(e.Payload), at, at, bunstore.Never); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (w *eventWriter) of(ctx context.Context, account formsvc.ID) ([]listener, error) {
-	list, known := w.listeners[account]
+const selectListeners = "SELECT id, events, coalesce(campaign_id, '') FROM formsvc_webhooks " +
+	"WHERE account_id = ? AND NOT disabled ORDER BY id"
+
+func (g *group) listenersOf(ctx context.Context, account formsvc.ID) ([]listener, error) {
+	list, known := g.listeners[account]
 	if known {
 		return list, nil
 	}
-	list, err := bunstore.List(ctx, w.c, func(rows *sql.Rows, l *listener) error {
+	list, err := bunstore.List(ctx, g.c, func(rows *sql.Rows, l *listener) error {
 		return rows.Scan((*string)(&l.id), &l.events, (*string)(&l.campaign))
 	}, selectListeners, string(account))
-	if w.listeners == nil {
-		w.listeners = make(map[formsvc.ID][]listener, 1)
-	}
-	w.listeners[account] = list
+	g.listeners[account] = list
 	return list, err
+}
+
+// notNull returns b, or empty bytes instead of nil, which the driver would store as NULL.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }

@@ -1,11 +1,9 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
+	"database/sql"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -13,17 +11,26 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
+// Finish implements bunstore.Backend.
+func (*backend) Finish(ctx context.Context, c bun.IConn, done []bunstore.Done) ([]bool, error) {
+	accepted := make([]bool, len(done))
+	for i := range done {
+		var err error
+		if accepted[i], err = finish(ctx, c, &done[i]); err != nil {
+			return nil, err
+		}
+	}
+	return accepted, nil
+}
+
 const (
-	// One statement of fixed shape records many outcomes, because a call costs more than
-	// recording an outcome.
-	finishStart = `
-WITH o(webhook_id, id, lease, state, counted, due_at, ended_at) AS (VALUES `
-	finishRow = `(?, ?, ?, ?, ?, ?, ?)`
-	finishEnd = `)
-UPDATE formsvc_deliveries AS d SET state = o.state, kind = CASE WHEN o.state = 0 AND o.counted > 0 THEN 1 ELSE d.kind END,
-  attempts = d.attempts + o.counted, due_at = o.due_at, lease = d.lease + 1,
-  updated_at = CASE WHEN o.counted > 0 THEN o.ended_at ELSE d.updated_at END
-FROM o WHERE d.webhook_id = o.webhook_id AND d.id = o.id AND d.lease = o.lease RETURNING webhook_id, id, lease - 1, attempts, kind`
+	finishDelivery = `
+UPDATE formsvc_deliveries SET state = ?4, kind = CASE WHEN ?4 = 0 AND ?5 > 0 THEN 1 ELSE kind END,
+  attempts = attempts + ?5, due_at = ?6, lease = lease + 1, updated_at = CASE WHEN ?5 > 0 THEN ?7 ELSE updated_at END
+WHERE webhook_id = ?1 AND id = ?2 AND lease = ?3 RETURNING attempts, kind`
+
+	insertAttempt = "INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 	// A notice has the event's account, because the webhook may be deleted by now.
 	insertNotice = `
@@ -36,111 +43,29 @@ WHERE d.webhook_id = ?1 AND d.id = ?2 ON CONFLICT DO NOTHING`
 	addFailing = `
 INSERT INTO formsvc_failing AS f (webhook_id, account_id, failures, first_at, since, last_at, status, error, told_at,
   until, lease)
-SELECT w.id, w.account_id, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?7, 0 FROM formsvc_webhooks AS w WHERE w.id = ?1
+SELECT w.id, w.account_id, 1, ?2, ?2, ?2, ?3, ?4, ?5, ?5, 0 FROM formsvc_webhooks AS w WHERE w.id = ?1
 ` + bunstore.AddFailures
 )
 
-// A claimKey names one claim of a delivery.
-type claimKey struct {
-	endpoint, id string
-	lease        int64
-}
-
-// finishRows is the number of outcomes per statement. A shorter list is padded with
-// outcomes that match no delivery.
-const finishRows = 32
-
-// finishColumns is the number of arguments per outcome.
-const finishColumns = 7
-
-// newFinish returns the statement that records outcomes.
-func newFinish() string {
-	return finishStart + strings.Repeat(finishRow+", ", finishRows-1) + finishRow + finishEnd
-}
-
-// Finish implements bunstore.Backend.
-func (b *backend) Finish(ctx context.Context, c bun.IConn, done []bunstore.Done) ([]bool, error) {
-	index := make(map[claimKey]int, len(done))
-	args := make([]any, 0, (len(done)+finishRows)*finishColumns)
-	for i := range done {
-		d := &done[i]
-		index[claimKey{d.Endpoint, d.ID, d.Lease}] = i
-		args = append(args, d.Endpoint, d.ID, d.Lease, d.State, d.Counted, d.DueAt, d.EndedAt)
+// finish writes an outcome, with the attempt and the notice of a permanent failure, if its
+// lease still holds.
+func finish(ctx context.Context, c bun.IConn, d *bunstore.Done) (accepted bool, err error) {
+	var number, kind int
+	err = c.QueryRowContext(ctx, finishDelivery, d.Endpoint, d.ID, d.Lease, d.State, d.Counted, d.DueAt, d.EndedAt).
+		Scan(&number, &kind)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
 	}
-	for len(args)%(finishRows*finishColumns) != 0 {
-		args = append(args, "", "", 0, 0, 0, 0, 0)
+	a := &d.Attempt
+	if err == nil && d.Logged() {
+		_, err = c.ExecContext(ctx, insertAttempt, d.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(), a.Status,
+			d.Error, notNull(a.Answer))
 	}
-	f := finishing{statement: b.finish, done: done, index: index, accepted: make([]bool, len(done)), attempts: b.attempts.rows(len(done))}
-	for some := range slices.Chunk(args, finishRows*finishColumns) {
-		if err := f.finish(ctx, c, some); err != nil {
-			return nil, err
+	if err == nil && d.Result == delivery.Failed && delivery.Kind(kind) != delivery.Replay {
+		_, err = c.ExecContext(ctx, insertNotice, d.Endpoint, d.ID, a.Status, d.Error, d.EndedAt)
+		if err == nil {
+			_, err = c.ExecContext(ctx, addFailing, d.Endpoint, d.EndedAt, a.Status, d.Error, bunstore.Never)
 		}
 	}
-	if err := b.attempts.insert(ctx, c, f.attempts); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(f.failed, func(x, y *bunstore.Done) int { return cmp.Compare(x.Endpoint, y.Endpoint) })
-	return f.accepted, notice(ctx, c, f.failed)
-}
-
-// A finishing collects the consequences of outcomes.
-type finishing struct {
-	statement string
-	done      []bunstore.Done
-	index     map[claimKey]int
-	accepted  []bool
-	attempts  []any
-	failed    []*bunstore.Done
-}
-
-func (f *finishing) finish(ctx context.Context, c bun.IConn, args []any) (err error) {
-	rows, err := c.QueryContext(ctx, f.statement, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var (
-			k            claimKey
-			number, kind int
-		)
-		if err := rows.Scan(&k.endpoint, &k.id, &k.lease, &number, &kind); err != nil {
-			return err
-		}
-		i := f.index[k]
-		d := &f.done[i]
-		f.accepted[i] = true
-		if d.Logged() {
-			a := &d.Attempt
-			f.attempts = append(f.attempts, d.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(), a.Status, d.Error,
-				notNull(a.Answer))
-		}
-		if d.Result == delivery.Failed && delivery.Kind(kind) != delivery.Replay {
-			f.failed = append(f.failed, d)
-		}
-	}
-	return rows.Err()
-}
-
-// notice writes the notices of permanent failures, which are sorted by endpoint.
-func notice(ctx context.Context, c bun.IConn, failed []*bunstore.Done) error {
-	for _, d := range failed {
-		if _, err := c.ExecContext(ctx, insertNotice, d.Endpoint, d.ID, d.Attempt.Status, d.Error, d.EndedAt); err != nil {
-			return err
-		}
-	}
-	byEnd := func(a, b *bunstore.Done) int { return cmp.Compare(a.EndedAt, b.EndedAt) }
-	for len(failed) > 0 {
-		n := slices.IndexFunc(failed, func(d *bunstore.Done) bool { return d.Endpoint != failed[0].Endpoint })
-		if n < 0 {
-			n = len(failed)
-		}
-		first, last := slices.MinFunc(failed[:n], byEnd), slices.MaxFunc(failed[:n], byEnd)
-		if _, err := c.ExecContext(ctx, addFailing, first.Endpoint, n, first.EndedAt, last.EndedAt, last.Attempt.Status,
-			last.Error, bunstore.Never); err != nil {
-			return err
-		}
-		failed = failed[n:]
-	}
-	return nil
+	return err == nil, err
 }

@@ -42,7 +42,7 @@ func TestPlans(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			for name, statement := range queueStatements(s.backend) {
+			for name, statement := range queueStatements() {
 				for _, step := range explain(t, s, statement) {
 					orders := step == "USE TEMP B-TREE FOR ORDER BY" && name == "Ready" // of the endpoints it has found
 					if !lookUp.MatchString(step) && !orders {
@@ -54,10 +54,10 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func queueStatements(b *backend) map[string]string {
+func queueStatements() map[string]string {
 	return map[string]string{
 		"Ready": ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
-		"Finish": b.finish, "Payloads": selectPayloads, "notice": insertNotice, "failing": addFailing,
+		"Finish": finishDelivery, "Payloads": selectPayloads, "notice": insertNotice, "failing": addFailing,
 		"Events": lookAtEvents, "AllEvents": lookAtAllEvents, "RecentEvents": lookBackAtEvents,
 	}
 }
