@@ -80,11 +80,8 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 		return false, err
 	}
 	if k := n.Change.Idempotency; k != nil {
-		result, err := g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k)...)
-		if err != nil {
-			return false, err
-		}
-		if fresh, err := result.RowsAffected(); err != nil || fresh == 0 {
+		fresh, err := bunstore.Affected(g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k)...))
+		if err != nil || fresh == 0 {
 			return false, err
 		}
 	}

@@ -212,7 +212,7 @@ func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 	row := c.QueryRowContext(ctx, k.Rebind(selectReason), record, string(n.Response.CampaignID), string(n.Response.AccountID))
 	switch err := row.Scan(&repeated, &version); {
 	case err != nil:
-		return err
+		return Classified(formsvc.ErrUnavailable, err)
 	case repeated:
 		return formsvc.ErrRepeated
 	case !version.Valid:

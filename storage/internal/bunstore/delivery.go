@@ -241,7 +241,7 @@ func (s *Store) RedeliverFailed(
 		}
 		hook := string(q.Key.ID)
 		var err error
-		if n, err = affected(s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
+		if n, err = Affected(s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
 			micros(q.Since), micros(q.Until), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
 			return false, err
 		}

@@ -262,7 +262,7 @@ func (r *erasure) replies(ctx context.Context, q *formsvc.EraseQuery) error {
 
 // remove removes the rows that match a condition, and adds their number to n.
 func (r *erasure) remove(ctx context.Context, n *int, table, where string, args ...any) error {
-	removed, err := affected(r.build.NewDelete().Conn(r.c).TableExpr(table).Where(where, args...).Exec(ctx))
+	removed, err := Affected(r.build.NewDelete().Conn(r.c).TableExpr(table).Where(where, args...).Exec(ctx))
 	*n += removed
 	return err
 }

@@ -69,7 +69,7 @@ func (p *pruning) oldRecords(ctx context.Context, c bun.IConn) (int, error) {
 
 func (p *pruning) oldQuota(ctx context.Context, c bun.IConn) (int, error) {
 	some := p.build.NewSelect().TableExpr("formsvc_quota AS q").Column("q.subject", "q.start").Where("q.start < ?", p.before)
-	return affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_quota").
+	return Affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_quota").
 		Where("(subject, start) IN (?)", some.Limit(int64(p.limit))).Exec(ctx))
 }
 
@@ -112,12 +112,12 @@ func (p *pruning) oldEvents(ctx context.Context, c bun.IConn) (deleted int, err 
 
 // delete deletes up to limit rows that a query selects.
 func (p *pruning) delete(ctx context.Context, c bun.IConn, table, key string, some *bun.SelectQuery) (int, error) {
-	return affected(p.build.NewDelete().Conn(c).TableExpr(table).
+	return Affected(p.build.NewDelete().Conn(c).TableExpr(table).
 		Where("? IN (?)", bun.Ident(key), some.Column(key).Limit(int64(p.limit))).Exec(ctx))
 }
 
-// affected returns how many rows a statement changed.
-func affected(result sql.Result, err error) (int, error) {
+// Affected returns how many rows a statement changed.
+func Affected(result sql.Result, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
@@ -154,7 +154,7 @@ func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, atte
 		if len(ids) == 0 {
 			continue
 		}
-		n, err := affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").
+		n, err := Affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").
 			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx))
 		if err != nil {
 			return 0, 0, err
