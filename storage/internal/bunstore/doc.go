@@ -2,8 +2,9 @@
 // and transaction handling. It links no driver; a [Backend] supplies what differs between
 // databases.
 //
-// Queries on hot paths (create, get and list responses, claim and finish deliveries) are
-// prepared SQL scanned into plain types. Everything else is built by bun. bun writes
+// Queries on hot paths are prepared SQL scanned into plain types: each backend has its own
+// to create responses, look at the feed, claim and finish deliveries; those to get and list
+// responses are here. Everything else is built by bun. bun writes
 // every argument into the SQL text, which would cost the hot paths a third of their time
 // and leave the database nothing to cache.
 //
