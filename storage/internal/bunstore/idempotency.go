@@ -20,16 +20,6 @@ func RecordHash(account formsvc.ID, key string) []byte {
 	return sum[:16]
 }
 
-// Keyed reports whether a unit of the group has an idempotency record.
-func Keyed(group []*Unit) bool {
-	for _, u := range group {
-		if u.Creation.Change.Idempotency != nil {
-			return true
-		}
-	}
-	return false
-}
-
 func checkRecord(r *formsvc.IdempotencyRecord) error {
 	err := errors.Join(checkIDs(r.AccountID), formsvc.CheckText(r.Key))
 	if r.ResponseID != "" {
