@@ -102,34 +102,44 @@ func (*backend) InsertEvents(ctx context.Context, c bun.IConn, list []formsvc.Ev
 
 // createResponses writes a whole group in one statement, which is a transaction by
 // itself: one round trip. It leaves out a response, with all that belongs to it, if its
-// campaign has another version or its idempotency record exists. If another transaction
-// commits such a record meanwhile, the statement fails. The result has the identifiers of
-// the responses written.
-const createResponses = `
-WITH input AS (
+// campaign has another version. The result has the identifiers of the responses written.
+//
+// createKeyedResponses also leaves out responses whose idempotency record exists. If
+// another transaction commits such a record meanwhile, the statement fails.
+const (
+	createResponses      = `WITH ` + input + insertResponses + endInsert + addToResponses
+	createKeyedResponses = `WITH ` + input + records + insertResponses + notTaken + endInsert + remember + addToResponses
+
+	input = `input AS (
   SELECT * FROM json_to_recordset($3::text::json) AS i(id uuid, account_id uuid, campaign_id uuid, campaign_version bigint,
     reference text, status text, email text, first_name text, last_name text, answers text, version bigint,
     created_at bigint, updated_at bigint, completed_at bigint, events text)
-), record AS MATERIALIZED (
-  -- A subquery for each row, which a join would not be: it would read the whole table.
+)`
+	// A subquery for each row, which a join would not be: it would read the whole table.
+	records = `, record AS MATERIALIZED (
   SELECT r.*, (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = r.id) AS taken
   FROM ROWS FROM (json_to_recordset($5::text::json) AS (made uuid, id bytea, account_id uuid, request bytea,
       refused boolean, response_id uuid, created_at bigint), unnest($6::bytea[]))
     AS r(made, id, account_id, request, refused, response_id, created_at, result)
-), inserted AS (
+)`
+	insertResponses = `, inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
     version, created_at, updated_at, completed_at, events)
   SELECT i.id, i.account_id, i.campaign_id, i.reference, i.status, i.email, i.first_name, i.last_name, i.answers,
     i.version, i.created_at, i.updated_at, i.completed_at, i.events
   FROM input AS i JOIN formsvc_campaigns AS c
-    ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version
-  WHERE i.id NOT IN (SELECT r.made FROM record AS r WHERE r.taken IS NOT NULL)
+    ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version`
+	notTaken = `
+  WHERE i.id NOT IN (SELECT r.made FROM record AS r WHERE r.taken IS NOT NULL)`
+	endInsert = `
   RETURNING id, campaign_id
-), remembered AS (
+)`
+	remember = `, remembered AS (
   INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at)
   SELECT r.id, r.account_id, r.request, r.refused, r.result, r.response_id, r.created_at
   FROM record AS r WHERE r.made IN (SELECT id FROM inserted)
-), counted AS (
+)`
+	addToResponses = `, counted AS (
   INSERT INTO formsvc_counters AS n (campaign_id, shard, responses)
   SELECT campaign_id, $4::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
   ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses
@@ -137,6 +147,7 @@ WITH input AS (
   SELECT e.* FROM ` + fromEvents + ` WHERE e.response_id IN (SELECT id FROM inserted)
 ), ` + writeCreated + listening + `
 SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
+)
 
 // A responseRow is a response as createResponses reads it.
 type responseRow struct {
@@ -177,7 +188,7 @@ func (b *backend) CreateResponses(
 	var (
 		made    events
 		rows    = make([]responseRow, len(list))
-		records []recordRow
+		keyed   []recordRow
 		results [][]byte
 	)
 	for i, n := range list {
@@ -197,15 +208,19 @@ func (b *backend) CreateResponses(
 			if k.ResponseID != "" {
 				row.ResponseID = &k.ResponseID
 			}
-			records, results = append(records, row), append(results, notNull(k.Result))
+			keyed, results = append(keyed, row), append(results, notNull(k.Result))
 		}
+	}
+	statement, args := createResponses, []any{rowSet(made.rows), made.payloads, rowSet(rows), b.shard}
+	if len(keyed) > 0 {
+		statement, args = createKeyedResponses, append(args, rowSet(keyed), results)
 	}
 	inserted := make(map[formsvc.ID]bool, len(list))
 	_, err = bunstore.List(ctx, c, func(rows *sql.Rows, id *string) error {
 		err := rows.Scan(id, &wake)
 		inserted[formsvc.ID(*id)] = true
 		return err
-	}, createResponses, rowSet(made.rows), made.payloads, rowSet(rows), b.shard, rowSet(records), results)
+	}, statement, args...)
 	written = make([]bool, len(list))
 	for i := range rows {
 		written[i] = inserted[rows[i].ID]
