@@ -29,60 +29,16 @@ const (
 func listSlots() int  { return max(4, 2*runtime.GOMAXPROCS(0)) }
 func heavySlots() int { return max(2, runtime.GOMAXPROCS(0)) }
 
-// enter takes a slot for the call. A request refused here has changed nothing: its key and its body haven't been read. If its key isn't
-// known, its address gets the slot, until admit knows whose request it is.
-func (h *Handler) enter(c *call) error {
-	if values := c.r.Header["Authorization"]; len(values) == 1 {
-		if account, ok := h.svc.Keys.Known(keyIn(values[0])); ok {
-			return h.enterAs(c, string(account))
-		}
-	}
-	c.tenant, c.gate = network(h.clientAddress(c.r)), h.gate
-	return h.takeSlot(c, false)
-}
-
-// enterAs takes a slot of the account for the call, instead of the one that it has, if that isn't the account's.
-//
-// Lists, and all requests of accounts whose bodies were large, have slots of their own. They are few, since such requests take memory and
-// processors, of which a gate knows nothing.
-func (h *Handler) enterAs(c *call, account string) error {
-	if c.place != nil && c.tenant == account {
-		return nil
-	}
-	c.leave()
-	c.tenant, c.gate = account, h.gate
+// gateOf returns the gate for a request. Lists, and all requests of accounts whose bodies were large, have slots of their own. They are
+// few, since such requests take memory and processors, of which a gate knows nothing.
+func (h *Handler) gateOf(r *route, account string) *gate {
 	switch {
 	case h.heavy.has(account, h.now()):
-		c.gate = h.heavyGate
-	case c.route.list:
-		c.gate = h.listGate
+		return h.heavyGate
+	case r.list:
+		return h.listGate
 	}
-	return h.takeSlot(c, false)
-}
-
-func (h *Handler) takeSlot(c *call, back bool) (err error) {
-	if c.place, err = c.gate.enter(c.r.Context(), c.tenant, back); err != nil {
-		return h.overloaded(c, err)
-	}
-	return nil
-}
-
-// leave gives the call's slot back, if it has one.
-func (c *call) leave() {
-	if c.place != nil {
-		c.gate.leave(c.place)
-		c.place = nil
-	}
-}
-
-// comeBack takes a slot again after the call waited for its client. If it gets none, the quota isn't charged for the
-// request.
-func (h *Handler) comeBack(c *call) error {
-	err := h.takeSlot(c, true)
-	if err != nil {
-		h.uncount(c)
-	}
-	return err
+	return h.gate
 }
 
 // heavies are the accounts that recently sent or got a large body. It is safe for concurrent use.
@@ -119,7 +75,8 @@ func (h *Handler) overloaded(c *call, why error) error {
 	}
 	h.refusals.tell(c.r.Context(), h.logger, h.now())
 	return &problem{
-		status: http.StatusServiceUnavailable, code: "unavailable", cause: why, told: true, hangUp: !errors.Is(why, errNoPlace),
+		status: http.StatusServiceUnavailable, code: "unavailable", cause: why,
+		told: true, overload: true, hangUp: !errors.Is(why, errNoSlot),
 		detail: "The service is overloaded. Nothing was changed; retry.",
 	}
 }
@@ -170,21 +127,17 @@ func (h *Handler) release(c *call) {
 	c.weight, c.replies = 0, 0
 }
 
-// readBody reads the body into memory. Meanwhile the call has no slot, since the client may send slowly.
+// readBody reads the body into memory. The time limit for work begins again afterwards.
 func (h *Handler) readBody(c *call) error {
 	if c.r.Body == nil || c.r.Body == http.NoBody {
 		return nil
 	}
-	c.leave()
 	c.pause()
 	var body io.Reader = c.r.Body
 	if c.r.ContentLength < 0 || c.r.ContentLength > freeBody {
 		body = &weighed{h: h, c: c}
 	}
-	if err := c.body.read(body, h.limits.Body); err != nil {
-		return err
-	}
-	return h.comeBack(c)
+	return c.body.read(body, h.limits.Body)
 }
 
 // A weighed body reserves memory as its bytes arrive. It doesn't reserve by Content-Length: then clients could take all
@@ -204,7 +157,6 @@ func (w *weighed) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if !w.h.bodies.take(string(w.c.who.AccountID), more) {
-		w.h.uncount(w.c)
 		return n, w.h.overloaded(w.c, errBodies)
 	}
 	w.c.weight += more
@@ -214,7 +166,7 @@ func (w *weighed) Read(p []byte) (int, error) {
 // exportsAtMost is how many exports take all places of transfers: each holds records of up to 4 MiB, and works all the time.
 const exportsAtMost = 32
 
-// transfer takes slots for a file transfer or an export; done frees them. The caller gives the call's own slot back once it waits for the
+// transfer takes slots for a file transfer or an export; done frees them. The caller releases the call's own slot once it waits for the
 // client.
 func (h *Handler) transfer(c *call, weight int64) (done func(), err error) {
 	account := string(c.who.AccountID)

@@ -28,8 +28,8 @@ func (w *world) during(path string, do func()) {
 	}
 }
 
-// A request that waited without success gets Retry-After and keeps its connection. It uses up no quota, no idempotency key and no
-// failed authentication. Public routes reply meanwhile, and so do lists, which have slots of their own.
+// A request that waited without success gets Retry-After and keeps its connection. It uses up no quota and no idempotency key. Public
+// routes reply meanwhile, requests without a valid key get 401, and lists have slots of their own.
 func TestOverloadReturnsRetryAfter(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign, one := w.pair()
@@ -42,7 +42,7 @@ func TestOverloadReturnsRetryAfter(t *testing.T) {
 	w.during(list+"/"+nobody, func() {
 		for range 3 {
 			for _, a := range []*answer{
-				w.do("POST", list, plainResponse, once("k")), w.do("GET", one, ""), w.do("GET", one, "", as("nonsense")),
+				w.do("POST", list, plainResponse, once("k")), w.do("GET", one, ""), w.do("DELETE", one, ""),
 			} {
 				a.is(503, "unavailable")
 				if a.header.Get("Retry-After") == "" || a.header.Get("X-Ratelimit-Remaining") != "" || a.header.Get("Connection") != "" {
@@ -53,6 +53,7 @@ func TestOverloadReturnsRetryAfter(t *testing.T) {
 		for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.json", list} {
 			w.do("GET", path, "").is(200, "")
 		}
+		w.do("GET", one, "", as("nonsense")).is(401, "unauthenticated")
 	})
 	if n := strings.Count(w.log.String(), "\n"); n != 1 || !strings.Contains(w.log.String(), "level=WARN") {
 		t.Errorf("logged %d lines: %s", n, w.log)
@@ -213,9 +214,7 @@ func TestAccountsAtOneAddress(t *testing.T) {
 			go func() { done <- w.do("GET", path, "", asTenant(w.mine)) }()
 			<-inside
 			w.do("GET", path, "", asTenant(theirs)).is(404, "not_found")
-			if tc.taken { // the other slot is for others
-				w.do("GET", path, "", asTenant(w.mine)).is(503, "unavailable")
-			}
+			w.do("GET", path, "", asTenant(w.mine)).is(503, "unavailable") // the other slot is for others
 			close(end)
 			(<-done).is(200, "")
 		})

@@ -24,26 +24,6 @@ const (
 
 func newFailures() *limiter { return newLimiter(rate.Every(failureEvery), failureBurst) }
 
-// admit authenticates the request and checks its permission. Once its key is found valid, the request counts for the
-// quota, whatever its outcome.
-func (h *Handler) admit(c *call) error {
-	who, err := h.authenticated(c)
-	if errors.Is(err, formsvc.ErrUnauthenticated) {
-		return h.failed(c, err)
-	}
-	if err != nil {
-		return err
-	}
-	c.who = who
-	if err := h.enterAs(c, string(who.AccountID)); err != nil {
-		return err
-	}
-	if err := h.count(c); err != nil {
-		return err
-	}
-	return c.needs(c.route.Permission)
-}
-
 // needs returns an error unless the principal has the permission; "" is no permission.
 func (c *call) needs(permission formsvc.Permission) error {
 	if permission == "" || c.who.May(permission) {
@@ -55,15 +35,27 @@ func (c *call) needs(permission formsvc.Permission) error {
 	}
 }
 
-// authenticated returns the principal: that of the host application, or that of the key.
-func (h *Handler) authenticated(c *call) (*formsvc.Principal, error) {
+// principal returns whom the request acts for: the principal of the host application, or that of the key. Look-ups have slots of their
+// own, shared by the accounts whose keys are known, and by the addresses of other keys: they wait for the store, and anyone can ask.
+func (h *Handler) principal(c *call) (*formsvc.Principal, error) {
+	key := bearer(c.r.Header)
+	account, known := h.svc.Keys.Known(key)
+	tenant := string(account)
+	if !known {
+		tenant = network(h.clientAddress(c.r))
+	}
+	slot, err := h.lookups.acquire(c.r.Context(), tenant)
+	if err != nil {
+		return nil, h.overloaded(c, err)
+	}
+	defer slot.release()
 	if h.authenticate != nil {
 		who, err := h.authenticate(c.r)
 		if err == nil && who != nil || err != nil && !errors.Is(err, formsvc.ErrUnauthenticated) {
 			return who, err
 		}
 	}
-	return h.bearer(c)
+	return h.svc.Keys.Authenticate(c.ctx(), key)
 }
 
 // failed returns the problem for a request whose authentication failed.
@@ -101,25 +93,13 @@ func network(address string) string {
 	return netip.PrefixFrom(a, 64).Masked().String()
 }
 
-// bearer authenticates by the API key in the only Authorization header. Two headers are refused, since a proxy might
-// read another one than we do.
-func (h *Handler) bearer(c *call) (*formsvc.Principal, error) {
-	values := c.r.Header["Authorization"]
-	if len(values) != 1 {
-		return nil, formsvc.ErrUnauthenticated
-	}
-	value := keyIn(values[0])
-	if value == "" {
-		return nil, formsvc.ErrUnauthenticated
-	}
-	return h.svc.Keys.Authenticate(c.ctx(), value)
-}
-
-// keyIn returns the API key in an Authorization header, or "".
-func keyIn(header string) string {
+// bearer returns the API key in the only Authorization header, or "". Two headers are refused, since a proxy might read
+// another one than we do.
+func bearer(header http.Header) string {
 	const scheme = "bearer "
-	if len(header) <= len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+	values := header["Authorization"]
+	if len(values) != 1 || len(values[0]) <= len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
 		return ""
 	}
-	return header[len(scheme):]
+	return values[0][len(scheme):]
 }

@@ -25,13 +25,12 @@ type call struct {
 	body      decoder
 	idem      formsvc.Idempotency // without a Key: none
 	whole     bool                // whether idem knows the whole request
-	quota     formsvc.QuotaState  // set once the request was counted
+	quota     formsvc.QuotaState  // as the reply shows it; zero for none
+	counted   bool                // whether the request counts for the quota
 	out       []byte              // the body of the reply
 	values    []string            // backing array for header values; not reused
 	sent      bool                // whether a part of the reply is out
-	tenant    string              // whose share of the slots it takes
-	gate      *gate               // where it has or had a slot
-	place     *line               // the tenant's line while it has one
+	slot      slot                // see admit
 	weight    int64               // bytes reserved for its body and its reply
 	replies   int64               // those for its reply
 	limit     time.Duration       // of its work; 0: none
@@ -46,8 +45,8 @@ const (
 	spillAt = 48 << 10
 )
 
-func (c *call) begin(w http.ResponseWriter, r *http.Request) {
-	c.w, c.r = w, r
+func (c *call) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
+	c.h, c.w, c.r, c.limit = h, w, r, h.timeout
 	c.values = make([]string, 0, 8) // X-Request-Id, three of the quota, Content-Length, Etag, Location
 	c.requestID = requestID(r)
 	c.setHeader("X-Request-Id", c.requestID)
@@ -55,8 +54,8 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) {
 
 // reset clears the request, so that a pooled call keeps nothing of it alive.
 func (c *call) reset() {
-	c.h, c.w, c.r, c.route, c.who, c.gate, c.tenant = nil, nil, nil, nil, nil, nil, ""
-	c.quota = formsvc.QuotaState{}
+	c.h, c.w, c.r, c.route, c.who = nil, nil, nil, nil, nil
+	c.quota, c.counted = formsvc.QuotaState{}, false
 	c.ids = [maxIDs]formsvc.ID{}
 	c.requestID, c.values, c.sent, c.idem, c.whole = "", nil, false, formsvc.Idempotency{}, false
 	c.body.reset()
@@ -141,8 +140,8 @@ func (c *call) send(status int, cache []string) error {
 	return nil
 }
 
-// start sends the status and the headers of all replies with a body. size is the length of the body, or -1 if it isn't
-// known yet. The work is done by then, so start frees the call's slot before the client reads the reply.
+// start sends the status and the headers of a reply with a body. size is the length of the body, or -1 if it isn't
+// known yet.
 func (c *call) start(status int, mediaType, cache []string, size int) {
 	header := c.w.Header()
 	header["Content-Type"] = mediaType
@@ -151,8 +150,15 @@ func (c *call) start(status int, mediaType, cache []string, size int) {
 	if size >= 0 {
 		c.setHeader("Content-Length", strconv.Itoa(size))
 	}
+	c.head(status)
+}
+
+// head sends the status and the headers of any reply. The work is done by then, so head releases the call's slot before the client reads
+// the reply.
+func (c *call) head(status int) {
+	c.showQuota()
 	c.sent = true
-	c.leave()
+	c.slot.release()
 	c.w.WriteHeader(status)
 }
 
@@ -179,16 +185,14 @@ func (c *call) spill() {
 // sendNotModified replies 304: the client has the current version.
 func (c *call) sendNotModified() error {
 	c.w.Header()["Cache-Control"] = revalidate
-	c.sent = true
-	c.w.WriteHeader(http.StatusNotModified)
+	c.head(http.StatusNotModified)
 	return nil
 }
 
 // sendNoContent replies 204.
 func (c *call) sendNoContent() error {
 	c.w.Header()["Cache-Control"] = noStore
-	c.sent = true
-	c.w.WriteHeader(http.StatusNoContent)
+	c.head(http.StatusNoContent)
 	return nil
 }
 

@@ -27,9 +27,6 @@ func (h *Handler) listCampaigns(c *call) error {
 }
 
 func (h *Handler) createCampaign(c *call) error {
-	if err := h.readJSON(c); err != nil {
-		return err
-	}
 	in, err := c.body.campaignInput(false)
 	if err != nil {
 		return err
@@ -56,9 +53,6 @@ func (h *Handler) getCampaign(c *call) error {
 }
 
 func (h *Handler) replaceCampaign(c *call) error {
-	if err := h.readJSON(c); err != nil {
-		return err
-	}
 	in, err := c.body.campaignInput(true)
 	if err != nil {
 		return err

@@ -33,9 +33,6 @@ func author(who *formsvc.Principal) string {
 
 // createComment adds a comment by the key's owner. The reply has no Location, since a comment has no address.
 func (h *Handler) createComment(c *call) error {
-	if err := h.readJSON(c); err != nil {
-		return err
-	}
 	in, err := c.body.commentInput()
 	if err != nil {
 		return err

@@ -52,9 +52,6 @@ func (c *call) putDelivery(d *formsvc.Delivery) (tag string) {
 
 // redeliver sends one delivery again.
 func (h *Handler) redeliver(c *call) error {
-	if err := h.readOptionalJSON(c); err != nil {
-		return err
-	}
 	if err := c.body.nothing(); err != nil {
 		return err
 	}
@@ -74,9 +71,6 @@ func (h *Handler) redeliver(c *call) error {
 
 // redeliverFailed sends again all deliveries of a webhook that failed permanently since the given time.
 func (h *Handler) redeliverFailed(c *call) error {
-	if err := h.readJSON(c); err != nil {
-		return err
-	}
 	since, err := c.body.since()
 	if err != nil {
 		return err

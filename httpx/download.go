@@ -30,7 +30,7 @@ func (h *Handler) downloadFile(c *call) error {
 		return err
 	}
 	defer done()
-	c.leave()
+	c.slot.release()
 	control := http.NewResponseController(c.w)
 	d := &download{
 		call: c, file: &f, header: fileHeader(&f), content: newContent(c.r.Context(), h.svc.Files, &f),
@@ -152,8 +152,7 @@ func (d *download) begin() {
 	} else {
 		maps.Copy(header, d.header)
 	}
-	d.call.sent = true
-	d.call.w.WriteHeader(d.status)
+	d.call.head(d.status)
 }
 
 // finish replies where ServeContent can't. An error after the first byte cuts the reply short, see [Handler.fail]. A

@@ -37,6 +37,7 @@ type problem struct {
 	hangUp     bool                 // whether an HTTP/1 connection must be closed
 	passing    bool                 // whether the same request may succeed soon
 	told       bool                 // whether it is logged already
+	overload   bool                 // whether the request was refused for overload, so that it doesn't count
 	cause      error                // not shown to clients
 }
 

@@ -105,7 +105,7 @@ func (h *Handler) export(c *call, mediaType []string, extension string, write fu
 		return err
 	}
 	defer done()
-	c.leave()
+	c.slot.release()
 	control := http.NewResponseController(c.w)
 	e := &export{
 		call: c, responses: responses, mediaType: mediaType, extension: extension, control: control,

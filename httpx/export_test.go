@@ -24,10 +24,10 @@ func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 // Waiting returns how many requests wait for a slot.
 func (h *Handler) Waiting() int {
 	n := 0
-	for _, g := range []*gate{h.gate, h.listGate, h.heavyGate} {
+	for _, g := range []*gate{h.lookups, h.gate, h.listGate, h.heavyGate} {
 		g.mu.Lock()
 		for _, l := range g.lines {
-			n += l.newcomer.Len() + l.returner.Len()
+			n += l.waiting.Len()
 		}
 		g.mu.Unlock()
 	}

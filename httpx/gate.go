@@ -12,22 +12,21 @@ import (
 // Reasons for refusing a request that is beyond a limit.
 var (
 	errCrowded = errors.New("as many requests wait as may")
-	errNoPlace = errors.New("no place became free in time")
+	errNoSlot  = errors.New("no slot became free in time")
 	errBodies  = errors.New("bodies have as many bytes together as they may")
 )
 
 // A gate limits concurrent requests and shares its slots among tenants: accounts, or addresses without a key that is known. A tenant
 // gets a slot only while it holds fewer than are free. So one alone holds half of them, and the next one finds the other half. The
-// same holds for the queue. Of the tenants with a waiting request, the one with the fewest slots is next. A request that held a slot
-// before goes before new ones of its tenant: the server has done work for it, and its body is in memory. A gate is safe for concurrent
+// same holds for the queue. Of the tenants with a waiting request, the one with the fewest slots is next. A gate is safe for concurrent
 // use.
 type gate struct {
 	wait time.Duration // the longest time in the queue
-	room int           // how many new requests may wait
+	room int           // how many requests may wait
 
 	mu      sync.Mutex
 	free    int
-	waiting int              // new requests
+	waiting int
 	lines   map[string]*line // of tenants with a slot or a waiting request
 	queue   lineHeap         // those with a waiting request
 	turns   uint64
@@ -35,27 +34,25 @@ type gate struct {
 
 // A line is the requests of a tenant.
 type line struct {
-	tenant   string
-	held     int // slots
-	newcomer list.List
-	returner list.List // both of *waiter
-	turn     uint64    // since when it waits for its next slot, in turns of the gate
-	index    int       // in the heap; -1 if no request waits
+	tenant  string
+	held    int       // slots
+	waiting list.List // of chan struct{}, which are closed when the request gets a slot
+	turn    uint64    // since when it waits for its next slot, in turns of the gate
+	index   int       // in the heap; -1 if no request waits
 }
 
-// A waiter is a request in the queue.
-type waiter struct {
-	turn chan struct{} // closed when it gets a slot
-	at   *list.Element
-	in   *list.List
+// A slot of a gate. The zero value is none.
+type slot struct {
+	gate *gate
+	line *line
 }
 
-func newGate(places, room int, wait time.Duration) *gate {
-	return &gate{free: places, room: room, wait: wait, lines: make(map[string]*line)}
+func newGate(slots, room int, wait time.Duration) *gate {
+	return &gate{free: slots, room: room, wait: wait, lines: make(map[string]*line)}
 }
 
-// enter takes a slot, and waits for one if none is free. If it returns no error, the caller must call leave with the line.
-func (g *gate) enter(ctx context.Context, tenant string, back bool) (*line, error) {
+// acquire takes a slot, and waits for one if none is free. The caller must release it.
+func (g *gate) acquire(ctx context.Context, tenant string) (slot, error) {
 	g.mu.Lock()
 	l := g.lines[tenant]
 	if l == nil {
@@ -66,20 +63,16 @@ func (g *gate) enter(ctx context.Context, tenant string, back bool) (*line, erro
 		g.free--
 		l.held++
 		g.mu.Unlock()
-		return l, nil
+		return slot{g, l}, nil
 	}
-	w := &waiter{turn: make(chan struct{}), in: &l.newcomer}
-	if back {
-		w.in = &l.returner
-	} else {
-		if l.newcomer.Len() >= g.room-g.waiting {
-			g.forget(l)
-			g.mu.Unlock()
-			return nil, errCrowded
-		}
-		g.waiting++
+	if l.waiting.Len() >= g.room-g.waiting {
+		g.forget(l)
+		g.mu.Unlock()
+		return slot{}, errCrowded
 	}
-	w.at = w.in.PushBack(w)
+	turn := make(chan struct{})
+	at := l.waiting.PushBack(turn)
+	g.waiting++
 	if l.index < 0 {
 		g.turns++
 		l.turn = g.turns
@@ -90,37 +83,43 @@ func (g *gate) enter(ctx context.Context, tenant string, back bool) (*line, erro
 	timer := time.NewTimer(g.wait)
 	defer timer.Stop()
 	select {
-	case <-w.turn:
-		return l, nil
+	case <-turn:
+		return slot{g, l}, nil
 	case <-timer.C:
-		return nil, g.giveUp(l, w, errNoPlace)
+		return slot{}, g.giveUp(l, at, errNoSlot)
 	case <-ctx.Done():
-		return nil, g.giveUp(l, w, ctx.Err())
+		return slot{}, g.giveUp(l, at, ctx.Err())
 	}
 }
 
 // giveUp leaves the queue, and gives the slot back if it was assigned meanwhile.
-func (g *gate) giveUp(l *line, w *waiter, why error) error {
+func (g *gate) giveUp(l *line, at *list.Element, why error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	turn, _ := at.Value.(chan struct{})
 	select {
-	case <-w.turn:
-		g.release(l)
+	case <-turn:
+		g.take(l)
 	default:
-		g.remove(l, w)
+		g.remove(l, at)
 		g.forget(l)
 	}
 	return why
 }
 
-// leave gives a slot back.
-func (g *gate) leave(l *line) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.release(l)
+// release gives the slot back, unless that was done before.
+func (s *slot) release() {
+	if s.gate == nil {
+		return
+	}
+	s.gate.mu.Lock()
+	s.gate.take(s.line)
+	s.gate.mu.Unlock()
+	*s = slot{}
 }
 
-func (g *gate) release(l *line) {
+// take takes a slot back, and gives it to who is next.
+func (g *gate) take(l *line) {
 	l.held--
 	g.free++
 	if l.index >= 0 {
@@ -134,27 +133,22 @@ func (g *gate) release(l *line) {
 
 // serve gives a slot to the line's first request.
 func (g *gate) serve(l *line) {
-	first := l.returner.Front()
-	if first == nil {
-		first = l.newcomer.Front()
-	}
-	w, _ := first.Value.(*waiter)
+	first := l.waiting.Front()
+	turn, _ := first.Value.(chan struct{})
 	g.turns++
 	l.turn = g.turns
 	l.held++
 	g.free--
 	heap.Fix(&g.queue, l.index)
-	g.remove(l, w)
-	close(w.turn)
+	g.remove(l, first)
+	close(turn)
 }
 
 // remove takes a request out of the queue.
-func (g *gate) remove(l *line, w *waiter) {
-	w.in.Remove(w.at)
-	if w.in == &l.newcomer {
-		g.waiting--
-	}
-	if l.newcomer.Len() == 0 && l.returner.Len() == 0 {
+func (g *gate) remove(l *line, at *list.Element) {
+	l.waiting.Remove(at)
+	g.waiting--
+	if l.waiting.Len() == 0 {
 		heap.Remove(&g.queue, l.index)
 	}
 }

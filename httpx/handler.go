@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -35,18 +33,19 @@ type Options struct {
 	// Location header uses it, and the OpenAPI document names it as the server. It defaults to the path that the client
 	// requested, which is right wherever the Handler is mounted, unless a proxy in front changes paths.
 	BaseURL string
-	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to a second, before its key or
-	// body is read, and then fails with 503 and Retry-After. If 40 times as many wait, it fails at once. A refused request has changed nothing and doesn't count
-	// for the quota. Refusing at once would bring the client's next request at once, and ten refusals cost more than a
-	// request served instead. A waiting request costs no more than an idle connection.
+	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to a second, after its key and its
+	// body were read, and then fails with 503 and Retry-After. If 40 times as many wait, it fails at once. A refused
+	// request has changed nothing and doesn't count for the quota. Refusing at once would bring the client's next request
+	// at once, and ten refusals cost more than a request served instead. A waiting request costs no more than an idle
+	// connection and its body.
 	//
 	// A request holds a slot only while the server works on it: not while its body arrives, once its reply begins, or
 	// while it transfers a file. So slow clients block nobody. Public routes always reply.
 	//
 	// An account gets a slot only while it holds fewer than are free, and of the accounts that wait, the one with the
-	// fewest is next; a request whose key this node doesn't know counts for its address until it does. Lists have slots
-	// of their own, two for each processor and at least four. So have all requests of accounts that had a body of 256 KiB
-	// or more in the last minute: one for each processor and at least two.
+	// fewest is next. Look-ups of keys have as many slots of their own, in which a key that this node doesn't know counts
+	// for its address. Lists have two for each processor and at least four. All requests of accounts that had a body of
+	// 256 KiB or more in the last minute have one for each processor and at least two.
 	//
 	// Twice as many file transfers, in both directions together, may run at once, each of which takes up to 0.6 MiB of memory, besides
 	// what the blob store uses. An export counts as a 32nd of them. Defaults to [DefaultMaxRequests].
@@ -121,7 +120,8 @@ type Handler struct {
 	calls         sync.Pool // of *call
 	transfers     *pool     // of slots for file transfers
 	exportWeight  int64     // how many of them an export takes
-	gate          *gate     // limits other requests that need a key
+	lookups       *gate     // limits look-ups of keys
+	gate          *gate     // limits requests that need a key, but for those of the next two
 	listGate      *gate     // limits lists
 	heavyGate     *gate     // limits all requests of heavy accounts
 	heavy         heavies
@@ -195,8 +195,8 @@ func (h *Handler) bound(l limits) {
 	h.limits = l
 	transfers := int64(l.Transfers)
 	h.transfers, h.exportWeight = newPool(transfers), max(1, transfers/exportsAtMost)
-	h.gate, h.listGate, h.heavyGate = newGate(l.Requests, l.Waiting, l.Wait), newGate(min(l.Requests, listSlots()), l.Waiting, l.Wait),
-		newGate(min(l.Requests, heavySlots()), l.Waiting, l.Wait)
+	slots := func(n int) *gate { return newGate(min(l.Requests, n), l.Waiting, l.Wait) }
+	h.lookups, h.gate, h.listGate, h.heavyGate = slots(l.Requests), slots(l.Requests), slots(listSlots()), slots(heavySlots())
 	h.bodies = newPool(max(l.Memory, 2*l.Body))
 }
 
@@ -211,107 +211,4 @@ func checkBaseURL(s string) (string, error) {
 		return "", errors.New("httpx: options: BaseURL must be an absolute http or https URL without query")
 	}
 	return strings.TrimRight(s, "/"), nil
-}
-
-// ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
-// the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests; to "/" if no route has the path.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "": // what StripPrefix leaves of a prefix without a slash
-		h.answer(h.root, w, r)
-	case plain(r.URL):
-		h.routes.ServeHTTP(w, r)
-	default:
-		h.answer(&resource{}, w, r)
-	}
-}
-
-// answer serves one request for a resource.
-func (h *Handler) answer(x *resource, w http.ResponseWriter, r *http.Request) {
-	c, _ := h.calls.Get().(*call)
-	if c == nil {
-		c = new(call)
-	}
-	c.begin(w, r)
-	c.h, c.limit = h, h.timeout
-	defer h.end(c)
-	if err := h.serve(c, x); err != nil {
-		h.fail(c, err)
-	}
-}
-
-// serve runs the checks that all routes share, then the route's handler.
-func (h *Handler) serve(c *call, x *resource) error {
-	if !x.parseIDs(c) {
-		return formsvc.ErrNotFound
-	}
-	if c.route = x.route(c.r.Method); c.route == nil {
-		return &problem{
-			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: x.allow,
-			detail: "This address takes " + x.allow + ".",
-		}
-	}
-	c.r.Pattern = c.route.matched
-	if !c.route.Public {
-		if err := h.enter(c); err != nil {
-			return err
-		}
-		if err := h.admit(c); err != nil {
-			return err
-		}
-	}
-	if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
-		return h.serveOnce(c)
-	}
-	return c.route.handle(h, c)
-}
-
-// fail sends the problem document for err.
-func (h *Handler) fail(c *call, err error) {
-	p := problemOf(c.r.Context(), err)
-	if (p.status >= http.StatusInternalServerError || p.status == statusClientGone) && !p.told {
-		level := slog.LevelError
-		if p.status == statusClientGone {
-			level = slog.LevelDebug
-		}
-		h.logger.LogAttrs(c.r.Context(), level, "request failed",
-			c.logged(slog.Int("status", p.status), slog.String("error", err.Error()))...)
-	}
-	if c.sent { // a part of another reply is out: only cutting it short tells the client
-		panic(http.ErrAbortHandler)
-	}
-	c.sendProblem(p)
-}
-
-// end puts the call back into the pool, or sends 500 for a handler that panicked. A call that panicked isn't used
-// again.
-func (h *Handler) end(c *call) {
-	v := recover()
-	c.leave()
-	c.pause()
-	h.release(c)
-	if v == nil {
-		c.reset()
-		h.calls.Put(c)
-		return
-	}
-	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(v)
-	}
-	h.logger.LogAttrs(c.r.Context(), slog.LevelError, "panic",
-		c.logged(slog.String("error", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))...)
-	if c.sent {
-		panic(http.ErrAbortHandler)
-	}
-	c.sendProblem(problemOf(c.r.Context(), errPanic))
-}
-
-// logged adds the attributes that identify the request to those of a log record.
-func (c *call) logged(attrs ...slog.Attr) []slog.Attr {
-	pattern := ""
-	if c.route != nil {
-		pattern = c.route.Pattern
-	}
-	return append(attrs, slog.String("requestId", c.requestID),
-		slog.String("method", c.r.Method), slog.String("route", pattern))
 }

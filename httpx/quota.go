@@ -80,28 +80,31 @@ func (h *Handler) count(c *call) error {
 	}
 	state, err := h.svc.Quotas.Take(c.ctx(), c.who)
 	if over, ok := errors.AsType[*formsvc.QuotaError](err); ok {
-		h.showQuota(c, over.QuotaState)
+		c.quota = over.QuotaState
 		return quotaExceeded(over)
 	}
 	if err != nil {
 		return err
 	}
-	h.showQuota(c, state)
+	c.quota, c.counted = state, true
 	return nil
 }
 
-// uncount takes the count of a request back: its reply is a replay.
+// uncount takes the count of a request back.
 func (h *Handler) uncount(c *call) {
-	if h.quota.limit != nil && c.quota.Limit > 0 {
-		h.showQuota(c, h.svc.Quotas.Give(c.who, c.quota))
+	if c.counted {
+		c.quota, c.counted = h.svc.Quotas.Give(c.who, c.quota), false
 	}
 }
 
 // showQuota sets the headers with the remaining quota. The values that change are substrings of one string.
-func (h *Handler) showQuota(c *call, state formsvc.QuotaState) {
-	c.quota = state
+func (c *call) showQuota() {
+	state := &c.quota
+	if state.Limit == 0 {
+		return
+	}
 	var room [64]byte
-	counted := h.quota.of(c.who)
+	counted := c.h.quota.of(c.who)
 	b := append(append(room[:0], counted.name...), ";r="...)
 	remaining := len(b)
 	b = strconv.AppendInt(b, int64(state.Left), 10)
@@ -111,7 +114,7 @@ func (h *Handler) showQuota(c *call, state formsvc.QuotaState) {
 	b = strconv.AppendInt(b, int64(wholeSeconds(state.Reset, 0)), 10)
 	value := string(b)
 	header := c.w.Header()
-	header[headerLimit], header[headerPolicy] = h.quota.limit, counted.policy
+	header[headerLimit], header[headerPolicy] = c.h.quota.limit, counted.policy
 	c.setHeader(headerRate, value)
 	c.setHeader(headerRemaining, value[remaining:end])
 	c.setHeader(headerReset, value[reset:])

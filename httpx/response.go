@@ -30,9 +30,6 @@ func (h *Handler) listResponses(c *call) error {
 }
 
 func (h *Handler) createResponse(c *call) error {
-	if err := h.readJSON(c); err != nil {
-		return err
-	}
 	in, err := c.body.responseInput()
 	if err != nil {
 		return err
@@ -59,9 +56,6 @@ func (h *Handler) getResponse(c *call) error {
 }
 
 func (h *Handler) updateResponse(c *call) error {
-	if err := h.readJSON(c); err != nil {
-		return err
-	}
 	patch, err := c.body.responsePatch()
 	if err != nil {
 		return err

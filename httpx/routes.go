@@ -28,12 +28,14 @@ func Routes() []Route {
 	return list
 }
 
-// A route is a Route with its handler. handle replies with [call.send], or returns an error.
+// A route is a Route with its handler.
 type route struct {
 	Route
-	handle  func(*Handler, *call) error
-	matched string // method and pattern, as in [http.Request.Pattern]
-	list    bool   // whether it lists records
+	read    handler // reads the body; nil if there is none, or if it is a file
+	handle  handler // after join, with reading and admission
+	way     handler // the whole way, see join
+	matched string  // method and pattern, as in [http.Request.Pattern]
+	list    bool    // whether it lists records
 }
 
 // Paths of single deliveries and files, which don't name the record that they belong to.
@@ -44,12 +46,16 @@ const (
 
 // routes returns the table of all operations.
 func routes() []route {
-	op := func(
-		name, method, pattern string, permission formsvc.Permission, handle func(*Handler, *call) error,
-	) route {
-		return route{Route: Route{Name: name, Method: method, Pattern: pattern, Permission: permission}, handle: handle}
+	op := func(name, method, pattern string, permission formsvc.Permission, handle handler) route {
+		r := route{Route: Route{Name: name, Method: method, Pattern: pattern, Permission: permission}, handle: handle}
+		if method != http.MethodGet && method != http.MethodDelete {
+			r.read = (*Handler).readJSON
+		}
+		return r
 	}
-	public := func(name, pattern string, handle func(*Handler, *call) error) route {
+	optional := func(r route) route { r.read = (*Handler).readOptionalJSON; return r }
+	file := func(r route) route { r.read = nil; return r }
+	public := func(name, pattern string, handle handler) route {
 		return route{Route: Route{Name: name, Method: http.MethodGet, Pattern: pattern, Public: true}, handle: handle}
 	}
 	const (
@@ -77,7 +83,7 @@ func routes() []route {
 		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),
 		op("deleteResponse", http.MethodDelete, response, formsvc.ResponsesWrite, (*Handler).deleteResponse),
 		op("listFiles", http.MethodGet, uploads, formsvc.FilesRead, (*Handler).listFiles),
-		op("uploadFile", http.MethodPost, uploads, formsvc.ResponsesWrite, (*Handler).uploadFile),
+		file(op("uploadFile", http.MethodPost, uploads, formsvc.ResponsesWrite, (*Handler).uploadFile)),
 		op("listComments", http.MethodGet, comments, formsvc.ResponsesRead, (*Handler).listComments),
 		op("createComment", http.MethodPost, comments, formsvc.ResponsesWrite, (*Handler).createComment),
 		op("listSignatures", http.MethodGet, signatures, formsvc.ResponsesRead, (*Handler).listSignatures),
@@ -88,12 +94,12 @@ func routes() []route {
 		op("getWebhook", http.MethodGet, webhook, formsvc.WebhooksRead, (*Handler).getWebhook),
 		op("replaceWebhook", http.MethodPut, webhook, formsvc.WebhooksWrite, (*Handler).replaceWebhook),
 		op("deleteWebhook", http.MethodDelete, webhook, formsvc.WebhooksWrite, (*Handler).deleteWebhook),
-		op("testWebhook", http.MethodPost, webhook+"/test", formsvc.WebhooksWrite, (*Handler).testWebhook),
-		op("rotateWebhook", http.MethodPost, webhook+"/rotate", formsvc.WebhooksWrite, (*Handler).rotateWebhook),
+		optional(op("testWebhook", http.MethodPost, webhook+"/test", formsvc.WebhooksWrite, (*Handler).testWebhook)),
+		optional(op("rotateWebhook", http.MethodPost, webhook+"/rotate", formsvc.WebhooksWrite, (*Handler).rotateWebhook)),
 		op("listDeliveries", http.MethodGet, webhook+"/deliveries", formsvc.WebhooksRead, (*Handler).listDeliveries),
 		op("redeliverFailed", http.MethodPost, webhook+"/redeliver", formsvc.WebhooksWrite, (*Handler).redeliverFailed),
 		op("getDelivery", http.MethodGet, delivery, formsvc.WebhooksRead, (*Handler).getDelivery),
-		op("redeliver", http.MethodPost, delivery+"/redeliver", formsvc.WebhooksWrite, (*Handler).redeliver),
+		optional(op("redeliver", http.MethodPost, delivery+"/redeliver", formsvc.WebhooksWrite, (*Handler).redeliver)),
 		op("listEvents", http.MethodGet, "/v1/events", formsvc.ResponsesRead, (*Handler).listEvents),
 		op("getMe", http.MethodGet, "/v1/me", "", (*Handler).getMe),
 		public("getRoot", "/", (*Handler).getRoot),
@@ -132,6 +138,7 @@ func (h *Handler) mux(table []route) *http.ServeMux {
 		}
 		r.matched = r.Method + " " + r.Pattern
 		r.list = strings.HasPrefix(r.Name, "list")
+		r.join()
 		x.routes = append(x.routes, r)
 		if x.allow != "" {
 			x.allow += ", "
@@ -149,7 +156,7 @@ func (h *Handler) mux(table []route) *http.ServeMux {
 		case "/":
 			h.root, pattern = x, "/{$}"
 		}
-		mux.HandleFunc(strings.Replace(pattern, anyName, "{name...}", 1), func(w http.ResponseWriter, r *http.Request) { h.answer(x, w, r) })
+		mux.HandleFunc(strings.Replace(pattern, anyName, "{name...}", 1), func(w http.ResponseWriter, r *http.Request) { h.serve(x, w, r) })
 	}
 	return mux
 }

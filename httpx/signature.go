@@ -24,9 +24,6 @@ func (h *Handler) listSignatures(c *call) error {
 
 // createSignature records a signature. The reply has no Location, since a signature has no address.
 func (h *Handler) createSignature(c *call) error {
-	if err := h.readJSON(c); err != nil {
-		return err
-	}
 	in, err := c.body.signatureInput()
 	if err != nil {
 		return err

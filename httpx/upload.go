@@ -155,7 +155,7 @@ type source struct {
 }
 
 func (h *Handler) newSource(c *call) *source {
-	s := &source{body: c.r.Body, wait: c.leave, control: http.NewResponseController(c.w)}
+	s := &source{body: c.r.Body, wait: c.slot.release, control: http.NewResponseController(c.w)}
 	if s.body == nil {
 		s.body = http.NoBody
 	}

@@ -1,0 +1,208 @@
+package httpx
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// This file is the way of a request, from top to bottom.
+
+// A handler replies to a call with [call.send], or returns an error, of which the client gets a problem document.
+type handler func(*Handler, *call) error
+
+// A step does its part of a request, and has the next one do the rest unless it refuses the request.
+type step func(next handler) handler
+
+// chain returns a handler that takes the steps in their order, and then calls last.
+func chain(last handler, steps ...step) handler {
+	for i := len(steps) - 1; i >= 0; i-- {
+		last = steps[i](last)
+	}
+	return last
+}
+
+// ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
+// the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests; to "/" if no route has the path.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "": // what StripPrefix leaves of a prefix without a slash
+		h.serve(h.root, w, r)
+	case plain(r.URL):
+		h.routes.ServeHTTP(w, r)
+	default:
+		h.serve(&resource{}, w, r)
+	}
+}
+
+// serve serves one request for a path. It gives the request an ID and survives panics, whichever route serves it.
+func (h *Handler) serve(x *resource, w http.ResponseWriter, r *http.Request) {
+	c, _ := h.calls.Get().(*call)
+	if c == nil {
+		c = new(call)
+	}
+	c.begin(h, w, r)
+	defer h.end(c)
+	if err := h.find(c, x); err != nil {
+		h.fail(c, err)
+		return
+	}
+	if err := c.route.way(h, c); err != nil {
+		h.fail(c, err)
+	}
+}
+
+// find finds the route of the path and the method.
+func (h *Handler) find(c *call, x *resource) error {
+	if !x.parseIDs(c) {
+		return formsvc.ErrNotFound
+	}
+	if c.route = x.route(c.r.Method); c.route == nil {
+		return &problem{
+			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: x.allow,
+			detail: "This address takes " + x.allow + ".",
+		}
+	}
+	c.r.Pattern = c.route.matched
+	return nil
+}
+
+// join makes the way of a route from here on. It replaces handle by the steps that repeat if [Handler.serveOnce] finds no earlier reply.
+func (r *route) join() {
+	if r.Public {
+		r.way = r.handle
+		return
+	}
+	r.handle = chain(r.handle, read(r.read), admit)
+	r.way = chain(r.handle, authenticate, count, permit, repeat)
+}
+
+// authenticate finds out whose request it is.
+func authenticate(next handler) handler {
+	return func(h *Handler, c *call) (err error) {
+		c.who, err = h.principal(c)
+		if errors.Is(err, formsvc.ErrUnauthenticated) {
+			return h.failed(c, err)
+		}
+		if err != nil {
+			return err
+		}
+		return next(h, c)
+	}
+}
+
+// count counts the request for the rate and the quota of its key, whatever its outcome. If it is refused for overload, it doesn't count.
+func count(next handler) handler {
+	return func(h *Handler, c *call) error {
+		if err := h.count(c); err != nil {
+			return err
+		}
+		err := next(h, c)
+		if p, ok := errors.AsType[*problem](err); ok && p.overload {
+			h.uncount(c)
+			c.quota = formsvc.QuotaState{}
+		}
+		return err
+	}
+}
+
+// permit refuses a request whose key lacks the permission.
+func permit(next handler) handler {
+	return func(h *Handler, c *call) error {
+		if err := c.needs(c.route.Permission); err != nil {
+			return err
+		}
+		return next(h, c)
+	}
+}
+
+// repeat serves a POST with an Idempotency-Key once, however often it arrives.
+func repeat(next handler) handler {
+	return func(h *Handler, c *call) error {
+		if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
+			return h.serveOnce(c) // which calls next as the route's handle
+		}
+		return next(h, c)
+	}
+}
+
+// read reads the body into memory, if the route has one. The client may send slowly, so the request has no slot yet.
+func read(body handler) step {
+	return func(next handler) handler {
+		if body == nil {
+			return next
+		}
+		return func(h *Handler, c *call) error {
+			if err := body(h, c); err != nil {
+				return err
+			}
+			return next(h, c)
+		}
+	}
+}
+
+// admit acquires the request's slot. The call releases it when it waits for its client: when its reply begins, or its file is sent or
+// received. It doesn't get another one.
+func admit(next handler) handler {
+	return func(h *Handler, c *call) (err error) {
+		account := string(c.who.AccountID)
+		if c.slot, err = h.gateOf(c.route, account).acquire(c.r.Context(), account); err != nil {
+			return h.overloaded(c, err)
+		}
+		return next(h, c)
+	}
+}
+
+// fail sends the problem document for err.
+func (h *Handler) fail(c *call, err error) {
+	p := problemOf(c.r.Context(), err)
+	if (p.status >= http.StatusInternalServerError || p.status == statusClientGone) && !p.told {
+		level := slog.LevelError
+		if p.status == statusClientGone {
+			level = slog.LevelDebug
+		}
+		h.logger.LogAttrs(c.r.Context(), level, "request failed",
+			c.logged(slog.Int("status", p.status), slog.String("error", err.Error()))...)
+	}
+	if c.sent { // a part of another reply is out: only cutting it short tells the client
+		panic(http.ErrAbortHandler)
+	}
+	c.sendProblem(p)
+}
+
+// end puts the call back into the pool, or sends 500 for a handler that panicked. A call that panicked isn't used
+// again.
+func (h *Handler) end(c *call) {
+	v := recover()
+	c.slot.release()
+	c.pause()
+	h.release(c)
+	if v == nil {
+		c.reset()
+		h.calls.Put(c)
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v)
+	}
+	h.logger.LogAttrs(c.r.Context(), slog.LevelError, "panic",
+		c.logged(slog.String("error", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))...)
+	if c.sent {
+		panic(http.ErrAbortHandler)
+	}
+	c.sendProblem(problemOf(c.r.Context(), errPanic))
+}
+
+// logged adds the attributes that identify the request to those of a log record.
+func (c *call) logged(attrs ...slog.Attr) []slog.Attr {
+	pattern := ""
+	if c.route != nil {
+		pattern = c.route.Pattern
+	}
+	return append(attrs, slog.String("requestId", c.requestID),
+		slog.String("method", c.r.Method), slog.String("route", pattern))
+}
