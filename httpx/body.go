@@ -39,6 +39,42 @@ func (h *Handler) readOptionalJSON(c *call) error {
 	return h.readJSON(c)
 }
 
+// readBody reads the body into memory. The time limit for work begins again afterwards.
+func (h *Handler) readBody(c *call) error {
+	if c.r.Body == nil || c.r.Body == http.NoBody {
+		return nil
+	}
+	c.pause()
+	var body io.Reader = c.r.Body
+	if c.r.ContentLength < 0 || c.r.ContentLength > freeBody {
+		body = &weighed{h: h, c: c}
+	}
+	return c.body.read(body, h.limits.Body)
+}
+
+// A weighed body reserves memory as its bytes arrive. It doesn't reserve by Content-Length: then clients could take all
+// of it by announcing long bodies.
+type weighed struct {
+	h *Handler
+	c *call
+	n int64 // bytes read
+}
+
+// Read implements io.Reader.
+func (w *weighed) Read(p []byte) (int, error) {
+	n, err := w.c.r.Body.Read(p)
+	w.n += int64(n)
+	more := w.n - freeBody - w.c.weight
+	if more <= 0 {
+		return n, err
+	}
+	if !w.h.bodies.take(string(w.c.who.AccountID), more) {
+		return n, w.h.overloaded(w.c, errBodies)
+	}
+	w.c.weight += more
+	return n, err
+}
+
 // checkMediaType accepts JSON in UTF-8 only.
 func checkMediaType(header http.Header) error {
 	if err := refuseEncoding(header); err != nil {

@@ -30,7 +30,7 @@ type call struct {
 	out       []byte              // the body of the reply
 	values    []string            // backing array for header values; not reused
 	sent      bool                // whether a part of the reply is out
-	slot      slot                // see admit
+	slot      slot                // of a look-up until the call is counted, then see admit
 	weight    int64               // bytes reserved for its body and its reply
 	replies   int64               // those for its reply
 	limit     time.Duration       // of its work; 0: none
@@ -83,6 +83,48 @@ func (c *call) pause() {
 		c.stop()
 	}
 	c.work, c.stop = nil, nil
+}
+
+// noQuery refuses all parameters.
+func (c *call) noQuery() error {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
+	_, err := parseQuery(c.r.URL.RawQuery, 0)
+	return err
+}
+
+// freeBody is how many bytes of each body don't count for [Options.MaxMemory].
+const freeBody = 16 << 10
+
+// reserve charges n bytes of the reply to the account until the client has read them, without the first 16 KiB. They include bytes that
+// were reserved for the reply before. A request that changes nothing fails if they aren't free.
+func (c *call) reserve(n int) error {
+	more := int64(n) - freeBody - c.replies
+	if more <= 0 || c.who == nil {
+		return nil
+	}
+	bodies, account := c.h.bodies, string(c.who.AccountID)
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.idem.Repeated {
+		bodies.force(account, more)
+	} else if !bodies.take(account, more) {
+		return c.h.overloaded(c, errBodies)
+	}
+	c.replies += more
+	c.weight += more
+	return nil
+}
+
+// release frees what the call reserved.
+func (h *Handler) release(c *call) {
+	if c.weight == 0 {
+		return
+	}
+	h.bodies.give(string(c.who.AccountID), c.weight)
+	if c.weight >= heavyAt {
+		h.heavy.note(string(c.who.AccountID), h.now())
+	}
+	c.weight, c.replies = 0, 0
 }
 
 // requestID returns the client's X-Request-Id if it is well-formed, or a new one. It must be unique, not secret.

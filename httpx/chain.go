@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -71,20 +72,30 @@ func (h *Handler) find(c *call, x *resource) error {
 	return nil
 }
 
-// join makes the way of a route from here on. It replaces handle by the steps that repeat if [Handler.serveOnce] finds no earlier reply.
+// join makes the way of a route from here on. It replaces handle by the steps below idempotent, which calls it.
 func (r *route) join() {
 	if r.Public {
 		r.way = r.handle
 		return
 	}
 	r.handle = chain(r.handle, read(r.read), admit)
-	r.way = chain(r.handle, authenticate, count, permit, repeat)
+	r.way = chain(r.handle, authenticate, count, permit, idempotent)
 }
 
-// authenticate finds out whose request it is.
+// authenticate finds out whose request it is. It and count ask the store, and anyone can make them, so they have slots of their own,
+// which the accounts whose keys are known share with the addresses of other keys.
 func authenticate(next handler) handler {
 	return func(h *Handler, c *call) (err error) {
-		c.who, err = h.principal(c)
+		key := bearer(c.r.Header)
+		account, known := h.svc.Keys.Known(key)
+		tenant := string(account)
+		if !known {
+			tenant = network(h.clientAddress(c.r))
+		}
+		if c.slot, err = h.lookups.acquire(c.r.Context(), tenant); err != nil {
+			return h.overloaded(c, err)
+		}
+		c.who, err = h.principal(c, key)
 		if errors.Is(err, formsvc.ErrUnauthenticated) {
 			return h.failed(c, err)
 		}
@@ -95,12 +106,35 @@ func authenticate(next handler) handler {
 	}
 }
 
+// principal returns whom the request acts for: the principal of the host application, or that of the key.
+func (h *Handler) principal(c *call, key string) (*formsvc.Principal, error) {
+	if h.authenticate != nil {
+		who, err := h.authenticate(c.r)
+		if err == nil && who != nil || err != nil && !errors.Is(err, formsvc.ErrUnauthenticated) {
+			return who, err
+		}
+	}
+	return h.svc.Keys.Authenticate(c.ctx(), key)
+}
+
+// bearer returns the API key in the only Authorization header, or "". Two headers are refused, since a proxy might read
+// another one than we do.
+func bearer(header http.Header) string {
+	const scheme = "bearer "
+	values := header["Authorization"]
+	if len(values) != 1 || len(values[0]) <= len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+		return ""
+	}
+	return values[0][len(scheme):]
+}
+
 // count counts the request for the rate and the quota of its key, whatever its outcome. If it is refused for overload, it doesn't count.
 func count(next handler) handler {
 	return func(h *Handler, c *call) error {
 		if err := h.count(c); err != nil {
 			return err
 		}
+		c.slot.release()
 		err := next(h, c)
 		if p, ok := errors.AsType[*problem](err); ok && p.overload {
 			h.uncount(c)
@@ -120,8 +154,19 @@ func permit(next handler) handler {
 	}
 }
 
-// repeat serves a POST with an Idempotency-Key once, however often it arrives.
-func repeat(next handler) handler {
+// needs returns an error unless the principal has the permission; "" is no permission.
+func (c *call) needs(permission formsvc.Permission) error {
+	if permission == "" || c.who.May(permission) {
+		return nil
+	}
+	return &problem{
+		status: http.StatusForbidden, code: "permission_denied", permission: permission,
+		detail: "The key lacks the permission " + string(permission) + ".",
+	}
+}
+
+// idempotent serves a POST with an Idempotency-Key once, however often it arrives.
+func idempotent(next handler) handler {
 	return func(h *Handler, c *call) error {
 		if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
 			return h.serveOnce(c) // which calls next as the route's handle

@@ -11,14 +11,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// responseTag returns the ETag of a response.
-func responseTag(version int64) string {
-	var b [24]byte
-	tag := append(b[:0], '"')
-	tag = strconv.AppendInt(tag, version, 10)
-	return string(append(tag, '"'))
-}
-
 // campaignTag returns the ETag of a campaign. It includes the number of responses, which is part of the campaign as
 // clients get it.
 func campaignTag(version, responses int64) string {

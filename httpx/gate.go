@@ -5,7 +5,11 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -192,6 +196,90 @@ func (h *lineHeap) Pop() any {
 	*h = (*h)[:last]
 	l.index = -1
 	return l
+}
+
+// heavyAt is the size of a body from which an account counts as heavy, for heavyFor.
+const (
+	heavyAt  = 256 << 10
+	heavyFor = time.Minute
+)
+
+// How many lists and how many requests of heavy accounts are served at once. Each may hold a page of 4 MiB and its records, and keeps a
+// processor busy for milliseconds.
+func listSlots() int  { return max(4, 2*runtime.GOMAXPROCS(0)) }
+func heavySlots() int { return max(2, runtime.GOMAXPROCS(0)) }
+
+// gateOf returns the gate for a request. Lists, and all requests of accounts whose bodies were large, have slots of their own. They are
+// few, since such requests take memory and processors, of which a gate knows nothing.
+func (h *Handler) gateOf(r *route, account string) *gate {
+	switch {
+	case h.heavy.has(account, h.now()):
+		return h.heavyGate
+	case r.list:
+		return h.listGate
+	}
+	return h.gate
+}
+
+// heavies are the accounts that recently sent or got a large body. It is safe for concurrent use.
+type heavies struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (x *heavies) note(account string, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.until == nil || len(x.until) >= limiterSize { // forgetting one costs it nothing
+		x.until = make(map[string]time.Time)
+	}
+	x.until[account] = now.Add(heavyFor)
+}
+
+func (x *heavies) has(account string, now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	until, ok := x.until[account]
+	if ok && now.After(until) {
+		delete(x.until, account)
+		ok = false
+	}
+	return ok
+}
+
+// refusalsEvery is the shortest time between two log records about refused requests.
+const refusalsEvery = 10 * time.Second
+
+// overloaded returns the problem for a request beyond a limit. If the request waited, its connection stays open, since
+// a new one costs more than the reply. If it didn't wait, the connection is closed: the client would use it to retry at once.
+func (h *Handler) overloaded(c *call, why error) error {
+	if err := c.r.Context().Err(); err != nil {
+		p := problemOf(c.r.Context(), err)
+		p.overload = true
+		return p
+	}
+	h.refusals.tell(c.r.Context(), h.logger, h.now())
+	return &problem{
+		status: http.StatusServiceUnavailable, code: "unavailable", cause: why,
+		told: true, overload: true, hangUp: !errors.Is(why, errNoSlot),
+		detail: "The service is overloaded. Nothing was changed; retry.",
+	}
+}
+
+// refusals counts the requests refused for overload, since a log record for each would add load.
+type refusals struct {
+	since atomic.Int64 // the last log record
+	last  atomic.Int64 // when it was written, in nanoseconds of Unix time
+}
+
+// tell logs the count, at most once in refusalsEvery.
+func (x *refusals) tell(ctx context.Context, logger *slog.Logger, now time.Time) {
+	x.since.Add(1)
+	last := x.last.Load()
+	if now.UnixNano()-last < int64(refusalsEvery) || !x.last.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
+	logger.LogAttrs(ctx, slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", x.since.Swap(0)))
 }
 
 // A pool shares bytes or places that are held for as long as a client likes. As with a gate, an account gets more only while it holds

@@ -43,9 +43,9 @@ type Options struct {
 	// while it transfers a file. So slow clients block nobody. Public routes always reply.
 	//
 	// An account gets a slot only while it holds fewer than are free, and of the accounts that wait, the one with the
-	// fewest is next. Look-ups of keys have as many slots of their own, in which a key that this node doesn't know counts
-	// for its address. Lists have two for each processor and at least four. All requests of accounts that had a body of
-	// 256 KiB or more in the last minute have one for each processor and at least two.
+	// fewest is next. Look-ups of keys and quotas have as many slots of their own, in which a key that this node doesn't
+	// know counts for its address. Lists have two for each processor and at least four. All requests of accounts that had
+	// a body of 256 KiB or more in the last minute have one for each processor and at least two.
 	//
 	// Twice as many file transfers, in both directions together, may run at once, each of which takes up to 0.6 MiB of memory, besides
 	// what the blob store uses. An export counts as a 32nd of them. Defaults to [DefaultMaxRequests].
@@ -120,7 +120,7 @@ type Handler struct {
 	calls         sync.Pool // of *call
 	transfers     *pool     // of slots for file transfers
 	exportWeight  int64     // how many of them an export takes
-	lookups       *gate     // limits look-ups of keys
+	lookups       *gate     // limits look-ups of keys and quotas
 	gate          *gate     // limits requests that need a key, but for those of the next two
 	listGate      *gate     // limits lists
 	heavyGate     *gate     // limits all requests of heavy accounts

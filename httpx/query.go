@@ -94,12 +94,6 @@ type listQuery struct {
 	module   string
 }
 
-// noQuery refuses all parameters.
-func (c *call) noQuery() error {
-	_, err := parseQuery(c.r.URL.RawQuery, 0)
-	return err
-}
-
 // maxPage ends a page early, with the record that brings its bytes to this: 1000 of the largest records would take gigabytes.
 const maxPage = 4 << 20
 

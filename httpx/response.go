@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -11,6 +12,14 @@ import (
 
 func (c *call) responseKey() formsvc.ResponseKey {
 	return formsvc.ResponseKey{AccountID: c.who.AccountID, CampaignID: c.ids[0], ID: c.ids[1]}
+}
+
+// responseTag returns the ETag of a response.
+func responseTag(version int64) string {
+	var b [24]byte
+	tag := append(b[:0], '"')
+	tag = strconv.AppendInt(tag, version, 10)
+	return string(append(tag, '"'))
 }
 
 func (h *Handler) listResponses(c *call) error {

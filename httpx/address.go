@@ -1,9 +1,13 @@
 package httpx
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // TrustedProxies returns a function that finds the client's address for requests that went through proxies in the given
@@ -89,4 +93,50 @@ func within(ranges []netip.Prefix, a netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// How often authentication may fail for one address; for IPv6, for one /64 network. A request with a valid key always
+// passes, so that failures from a shared address can't lock out the clients with keys. So the key is looked up even
+// when failures are limited, but only a key whose checksum fits costs a query. At least the last 5,000 addresses with
+// failures are remembered, and at most 10,000.
+const (
+	failureBurst = 120
+	failureEvery = time.Second
+)
+
+func newFailures() *limiter { return newLimiter(rate.Every(failureEvery), failureBurst) }
+
+// failed returns the problem for a request whose authentication failed.
+func (h *Handler) failed(c *call, err error) error {
+	wait, ok := h.failures.take(network(h.clientAddress(c.r)), h.now())
+	if ok {
+		return err
+	}
+	return &problem{
+		status: http.StatusTooManyRequests, code: "too_many_failures", retryAfter: seconds(wait), cause: err,
+		detail: "Too many requests without a valid key came from this address. A valid key is always accepted.",
+	}
+}
+
+// remoteHost is the default of [Options.ClientAddress].
+func remoteHost(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// network returns the key under which failures of an address are counted: the address, or its network where one client
+// commonly has all of it.
+func network(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return address[:min(len(address), 64)]
+	}
+	a = a.Unmap().WithZone("")
+	if a.Is4() {
+		return a.String()
+	}
+	return netip.PrefixFrom(a, 64).Masked().String()
 }

@@ -1,6 +1,9 @@
 package httpx
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // How fast a client must send or receive a file. It may pause for paceGrace at a time. Altogether it may pause for
 // paceGrace, and a second for every paceBytes transferred.
@@ -44,4 +47,20 @@ func paceTime(n int64) time.Duration { return time.Duration(n/paceBytes) * time.
 func (p *pace) end(n int) {
 	p.waited += time.Since(p.began)
 	p.moved += int64(n)
+}
+
+// exportsAtMost is how many exports take all slots of transfers: each holds records of up to 4 MiB, and works all the time.
+const exportsAtMost = 32
+
+// transfer takes slots for a file transfer or an export; done frees them. The caller releases the call's own slot once it waits for the
+// client.
+func (h *Handler) transfer(c *call, weight int64) (done func(), err error) {
+	account := string(c.who.AccountID)
+	if !h.transfers.take(account, weight) {
+		return nil, &problem{
+			status: http.StatusServiceUnavailable, code: "too_many_transfers",
+			detail: "The maximum number of transfers is in progress. Nothing was changed; retry.",
+		}
+	}
+	return func() { h.transfers.give(account, weight) }, nil
 }
