@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// This file is the way of a request, from top to bottom.
+// This file is the way of a request, from top to bottom. join has its steps in a line.
 
 // A handler replies to a call with [call.send], or returns an error, of which the client gets a problem document.
 type handler func(*Handler, *call) error
@@ -48,11 +48,11 @@ func (h *Handler) serve(x *resource, w http.ResponseWriter, r *http.Request) {
 	}
 	c.begin(h, w, r)
 	defer h.end(c)
-	if err := h.find(c, x); err != nil {
-		h.fail(c, err)
-		return
+	err := h.find(c, x)
+	if err == nil {
+		err = c.route.way(h, c)
 	}
-	if err := c.route.way(h, c); err != nil {
+	if err != nil {
 		h.fail(c, err)
 	}
 }
@@ -128,7 +128,8 @@ func bearer(header http.Header) string {
 	return values[0][len(scheme):]
 }
 
-// count counts the request for the rate and the quota of its key, whatever its outcome. If it is refused for overload, it doesn't count.
+// count counts the request for the rate and the quota of its key, whatever its outcome, unless it is refused for overload. It ends the
+// slot of the look-up.
 func count(next handler) handler {
 	return func(h *Handler, c *call) error {
 		if err := h.count(c); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
@@ -20,6 +21,7 @@ type faultyStore struct {
 	panic  any
 	calls  atomic.Int64           // of KeyByHash
 	ask    atomic.Pointer[func()] // called once, before a call of KeyByHash
+	used   atomic.Pointer[func()] // called once, before a call of QuotaUse
 	hold   atomic.Pointer[func()] // called once, before a call of Response
 	pages  func() error           // called before Responses
 	create func()                 // called once, before CreateCampaign
@@ -58,6 +60,13 @@ func (s *faultyStore) KeyByHash(ctx context.Context, hash [32]byte) (formsvc.Key
 		(*ask)()
 	}
 	return s.Store.KeyByHash(ctx, hash)
+}
+
+func (s *faultyStore) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
+	if used := s.used.Swap(nil); used != nil {
+		(*used)()
+	}
+	return s.Store.QuotaUse(ctx, subject, since)
 }
 
 func (s *faultyStore) Identity(ctx context.Context) (formsvc.ID, error) {

@@ -122,7 +122,7 @@ func (s *slot) release() {
 	*s = slot{}
 }
 
-// take takes a slot back, and gives it to who is next.
+// take takes a slot back, and serves waiting requests.
 func (g *gate) take(l *line) {
 	l.held--
 	g.free++
