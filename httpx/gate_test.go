@@ -221,13 +221,13 @@ func asTenant(x tenant) func(*http.Request) {
 func TestSlowClientsHoldNoSlot(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.campaign(plainCampaign) + "/responses"
-	uploads := w.response(strings.TrimSuffix(list, "/responses")) + "/files"
+	one := w.response(strings.TrimSuffix(list, "/responses"))
 	w.oneSlot()
 	server := httptest.NewServer(w.api)
 	t.Cleanup(server.Close) // after the connections are closed
 	for _, x := range []struct{ name, path, more string }{
 		{"body", list, "Content-Type: application/json\r\n"},
-		{"upload", uploads, "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=a\r\n"},
+		{"upload", one + "/files", "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=a\r\n"},
 	} {
 		conn := dial(t, server, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n"+
 			"Expect: 100-continue\r\n\r\n", x.path, w.mine.key, x.more, len(plainResponse)))
@@ -235,7 +235,7 @@ func TestSlowClientsHoldNoSlot(t *testing.T) {
 		if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // so the handler reads the body
 			t.Fatalf("%s: %q, %v", x.name, line, err)
 		}
-		w.do("GET", list, "").is(200, "")
+		w.do("GET", one, "").is(200, "")
 		_, _ = io.WriteString(conn, plainResponse)
 		if _, err := answers.ReadString('\n'); err != nil {
 			t.Errorf("%s: %v", x.name, err)
