@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// This file is the way of a request, from top to bottom. join has its steps in a line.
+// This file is the way of a request, from top to bottom. [route.way] has its steps in a line.
 
 // A handler replies to a call with [call.send], or returns an error, of which the client gets a problem document.
 type handler func(*Handler, *call) error
@@ -50,7 +50,7 @@ func (h *Handler) serve(x *resource, w http.ResponseWriter, r *http.Request) {
 	defer h.end(c)
 	err := h.find(c, x)
 	if err == nil {
-		err = c.route.way(h, c)
+		err = c.route.serve(h, c)
 	}
 	if err != nil {
 		h.fail(c, err)
@@ -72,14 +72,12 @@ func (h *Handler) find(c *call, x *resource) error {
 	return nil
 }
 
-// join makes the way of a route from here on. It replaces handle by the steps below idempotent, which calls it.
-func (r *route) join() {
+// way returns all that follows for a route.
+func (r *route) way() handler {
 	if r.Public {
-		r.way = r.handle
-		return
+		return r.handle
 	}
-	r.handle = chain(r.handle, read(r.read), admit)
-	r.way = chain(r.handle, authenticate, count, permit, idempotent)
+	return chain(r.handle, authenticate, count, permit, idempotent, read(r.read), admit)
 }
 
 // authenticate finds out whose request it is. It and count ask the store, and anyone can make them, so they have slots of their own,
@@ -170,7 +168,7 @@ func (c *call) needs(permission formsvc.Permission) error {
 func idempotent(next handler) handler {
 	return func(h *Handler, c *call) error {
 		if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
-			return h.serveOnce(c) // which calls next as the route's handle
+			return h.serveOnce(c, next)
 		}
 		return next(h, c)
 	}

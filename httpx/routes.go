@@ -32,8 +32,8 @@ func Routes() []Route {
 type route struct {
 	Route
 	read    handler // reads the body; nil if there is none, or if it is a file
-	handle  handler // after join, with reading and admission
-	way     handler // the whole way, see join
+	handle  handler // decodes, calls the service and sends
+	serve   handler // the steps of [route.way]
 	matched string  // method and pattern, as in [http.Request.Pattern]
 	list    bool    // whether it lists records
 }
@@ -138,7 +138,7 @@ func (h *Handler) mux(table []route) *http.ServeMux {
 		}
 		r.matched = r.Method + " " + r.Pattern
 		r.list = strings.HasPrefix(r.Name, "list")
-		r.join()
+		r.serve = r.way()
 		x.routes = append(x.routes, r)
 		if x.allow != "" {
 			x.allow += ", "
