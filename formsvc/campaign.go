@@ -110,9 +110,9 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 		campaign := Campaign{
 			ID: c.s.NewID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
-		change := Change{Idempotency: record(c.s, account, "", &campaign), Limit: c.s.maxCampaigns}
+		change := Change{Idempotency: record(c.s, account, "", &campaign), Limit: c.s.MaxCampaigns}
 		err = c.s.store.CreateCampaign(ctx, campaign, change)
-		return campaign, limited(err, "campaigns", c.s.maxCampaigns)
+		return campaign, limited(err, "campaigns", c.s.MaxCampaigns)
 	})
 }
 

@@ -162,7 +162,7 @@ func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 
 // The result of a call about a signature is erased, even if the event was pruned before.
 func TestEraseRepliesWithoutTheirEvents(t *testing.T) {
-	w := newWorld(t, func(o *formsvc.Options) { o.Retention = new(time.Hour) })
+	w := newWorld(t, func(o *formsvc.Options) { o.Retention = time.Hour })
 	c := w.campaign()
 	r := w.submitted(&c)
 	svc, _ := w.once("k")

@@ -162,11 +162,11 @@ func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, _ str
 			return Key{}, err
 		}
 		change := Change{
-			Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Limit: k.s.maxKeys,
+			Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Limit: k.s.MaxKeys,
 			Idempotency: record(k.s, account, "", &key),
 		}
 		if err := k.s.store.CreateKey(ctx, key, change); err != nil {
-			return Key{}, limited(err, "keys", k.s.maxKeys)
+			return Key{}, limited(err, "keys", k.s.MaxKeys)
 		}
 		value = secret
 		return key, nil

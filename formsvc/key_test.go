@@ -78,7 +78,7 @@ func TestKeyPermissions(t *testing.T) {
 }
 
 func TestKeyFormat(t *testing.T) {
-	w := newWorld(t, func(o *formsvc.Options) { o.MaxKeys = new(int) })
+	w := newWorld(t, func(o *formsvc.Options) { o.MaxKeys = -1 })
 	const n = 2_000
 	seen := make(map[string]bool)
 	var counts [128]int

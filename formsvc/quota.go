@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -133,14 +134,8 @@ type windowCount struct {
 
 func newQuotaCounter(store QuotaStore, o *Options) (*quotaCounter, error) {
 	l := &quotaCounter{
-		store: store, limit: valueOf(o.Quota, DefaultQuota), window: o.QuotaWindow, perAccount: o.QuotaPerAccount, now: o.Now,
+		store: store, limit: o.Quota, window: cmp.Or(o.QuotaWindow, DefaultQuotaWindow), perAccount: o.QuotaPerAccount, now: o.Now,
 		counts: make(map[windowKey]*windowCount),
-	}
-	if l.limit < 0 {
-		return nil, errors.New("the Quota must not be negative")
-	}
-	if l.window == 0 {
-		l.window = DefaultQuotaWindow
 	}
 	if l.window < time.Second || l.window > quotaLongest || l.window%time.Second != 0 {
 		return nil, errors.New("QuotaWindow must be whole seconds, at least one, and at most 100 years")

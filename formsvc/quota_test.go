@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = &n } }
+func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = n } }
 
 // caller returns a principal with a new key.
 func (w *world) caller() *formsvc.Principal {
@@ -65,9 +65,8 @@ func (w *world) wantCounted(subject formsvc.ID, want ...int) {
 func TestQuotaOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		option *int
-		want   int
-	}{{nil, formsvc.DefaultQuota}, {new(0), 0}, {new(7), 7}} {
+		option, want int
+	}{{0, formsvc.DefaultQuota}, {-1, 0}, {7, 7}} {
 		w := newWorld(t, func(o *formsvc.Options) { o.Quota = c.option })
 		if limit, window := w.svc.Quotas.Policy(); limit != c.want || window != time.Hour {
 			t.Errorf("%d requests in %v, want %d in an hour", limit, window, c.want)
@@ -99,7 +98,7 @@ func TestQuotaState(t *testing.T) {
 	w.wantCounted(who.KeyID, 40)
 	wantTook(t, w.svc, who, 10, 0)
 
-	none := newWorld(t, quota(0))
+	none := newWorld(t, quota(-1))
 	wantTook(t, none.svc, none.caller(), 2000, 2000)
 	if n := none.store.count("QuotaUse"); n != 0 {
 		t.Errorf("without a quota the store is asked %d times", n)

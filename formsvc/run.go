@@ -108,8 +108,8 @@ const (
 func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	defer wrap(&err, "prune")
 	now, events := s.core.now(), time.Time{}
-	if s.core.retention > 0 {
-		events = now.Add(-s.core.retention)
+	if s.core.Retention > 0 {
+		events = now.Add(-s.core.Retention)
 	}
 	for _, p := range []struct {
 		what   Prunable

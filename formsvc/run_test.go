@@ -84,9 +84,9 @@ func TestPrune(t *testing.T) {
 func TestRetentionOption(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		retention *time.Duration
+		retention time.Duration
 		gone      bool
-	}{{nil, true}, {new(31 * 24 * time.Hour), false}, {new(time.Duration), false}} {
+	}{{0, true}, {31 * 24 * time.Hour, false}, {-1, false}} {
 		w := newWorld(t, func(o *formsvc.Options) { o.Retention = c.retention })
 		campaign := w.campaign()
 		w.submitted(&campaign)

@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -74,19 +75,19 @@ type Options struct {
 	// check the address it connects to as well. Defaults to allowing every http or https URL.
 	CheckURL func(ctx context.Context, url string) error
 	// Retention is how long events, with their deliveries and notices, are kept before
-	// [Service.Run] deletes them: at least an hour, and longer than the webhook retries take. 0
-	// means forever. Defaults to [DefaultRetention].
-	Retention *time.Duration
+	// [Service.Run] deletes them: at least an hour, and longer than the webhook retries take.
+	// Negative means forever. Defaults to [DefaultRetention].
+	Retention time.Duration
 	// MaxKeys is how many keys an account may have that are neither revoked nor expired: each has a
-	// quota of its own. 0 means no limit. Defaults to [DefaultMaxKeys].
-	MaxKeys *int
-	// MaxCampaigns is how many campaigns an account may have. 0 means no limit. Defaults to
+	// quota of its own. Negative means no limit. Defaults to [DefaultMaxKeys].
+	MaxKeys int
+	// MaxCampaigns is how many campaigns an account may have. Negative means no limit. Defaults to
 	// [DefaultMaxCampaigns].
-	MaxCampaigns *int
+	MaxCampaigns int
 	// Quota is how many requests a key may make in a window, and likewise each user whom a host
-	// application has signed in ([Principal.Subject]). 0 means no limit. Defaults to
+	// application has signed in ([Principal.Subject]). Negative means no limit. Defaults to
 	// [DefaultQuota].
-	Quota *int
+	Quota int
 	// QuotaWindow is the length of a window, in whole seconds, at most 100 years. Windows begin at
 	// multiples of it since 1970 in UTC. Defaults to [DefaultQuotaWindow].
 	QuotaWindow time.Duration
@@ -103,26 +104,23 @@ type Options struct {
 
 // core is what the services share.
 type core struct {
-	Options // with defaults; some of them are in the fields below
+	Options // with defaults; a limit of 0 means none
 
 	store        Store
 	bound        bool         // whether the store is bound to a transaction, which may be rolled back
 	owned        *atomic.Bool // whether the blob store was claimed
 	now          func() time.Time
 	newReference func(time.Time) string
-	retention    time.Duration
 	quota        *quotaCounter
 	once         *Idempotency                               // nil unless the call is idempotent
 	actor        string                                     // named in the audit trail
 	refused      []FieldError                               // faults of the input, see Refusing
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
 	uses         *boundedMap[ID, KeyUse]                    // not written yet
-	maxKeys      int
-	maxCampaigns int
-	campaigns    *boundedMap[CampaignKey, *Campaign] // cached, perhaps outdated: see campaignFor
-	inFlight     *sync.Map                           // of inFlightKey
-	followers    *sync.Map                           // of *follower
-	ids          *boundedMap[string, ID]             // of accounts, by name
+	campaigns    *boundedMap[CampaignKey, *Campaign]        // cached, perhaps outdated: see campaignFor
+	inFlight     *sync.Map                                  // of inFlightKey
+	followers    *sync.Map                                  // of *follower
+	ids          *boundedMap[string, ID]                    // of accounts, by name
 }
 
 // New returns a Service over the store. It fails if an option is invalid.
@@ -152,9 +150,10 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.MaxFile == 0 {
 		o.MaxFile = DefaultMaxFile
 	}
-	retention := valueOf(o.Retention, DefaultRetention)
-	if retention != 0 && retention < time.Hour {
-		return nil, errors.New("formsvc: options: Retention must be at least an hour, or 0")
+	o.Retention, o.Quota = limit(o.Retention, DefaultRetention), limit(o.Quota, DefaultQuota)
+	o.MaxKeys, o.MaxCampaigns = limit(o.MaxKeys, DefaultMaxKeys), limit(o.MaxCampaigns, DefaultMaxCampaigns)
+	if o.Retention != 0 && o.Retention < time.Hour {
+		return nil, errors.New("formsvc: options: Retention must be at least an hour, or negative for none")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -169,8 +168,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	}
 	c := &core{
 		Options: o, store: store, owned: new(atomic.Bool), newReference: reference,
-		now: func() time.Time { return milliseconds(o.Now()) }, retention: retention, quota: quota,
-		maxKeys: valueOf(o.MaxKeys, DefaultMaxKeys), maxCampaigns: valueOf(o.MaxCampaigns, DefaultMaxCampaigns),
+		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
 		uses: newBoundedMap[ID](keysRemembered, one[KeyUse]), inFlight: new(sync.Map), followers: new(sync.Map),
 	}
 	c.forget()
@@ -193,13 +191,8 @@ func (c *core) forget() {
 	c.ids = newBoundedMap[string](accountsRemembered, one[ID])
 }
 
-// valueOf returns the value of an option, or its default.
-func valueOf[T any](option *T, byDefault T) T {
-	if option == nil {
-		return byDefault
-	}
-	return *option
-}
+// limit returns the limit that an option sets, or 0 for none.
+func limit[T int | time.Duration](option, byDefault T) T { return max(cmp.Or(option, byDefault), 0) }
 
 // With returns the same Service over another store, usually one that is bound to a transaction of
 // the caller: what the result writes commits with that transaction. After the commit, call

@@ -16,8 +16,8 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 		t.Errorf("without a store: %v, %v", svc, err)
 	}
 	for _, o := range []formsvc.Options{
-		{QuotaWindow: -time.Hour}, {QuotaWindow: 1500 * time.Millisecond}, {QuotaWindow: 101 * 365 * 24 * time.Hour}, {Quota: new(-1)},
-		{Retention: new(time.Minute)}, {Retention: new(time.Duration(-1))}, {MaxFile: -1}, {Workflow: &formsvc.Workflow{Final: []string{""}}},
+		{QuotaWindow: -time.Hour}, {QuotaWindow: 1500 * time.Millisecond}, {QuotaWindow: 101 * 365 * 24 * time.Hour},
+		{Retention: time.Minute}, {MaxFile: -1}, {Workflow: &formsvc.Workflow{Final: []string{""}}},
 	} {
 		if _, err := formsvc.New(memory.New(), &o); err == nil {
 			t.Errorf("%+v is accepted", o)

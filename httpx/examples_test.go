@@ -31,7 +31,7 @@ func newExamples(t *testing.T) *examples {
 	x.store.Store = openMemory(t) // without the accounts of other tests
 	made := 0
 	x.use(x.store, nil, func(o *formsvc.Options) {
-		o.Quota, o.MaxKeys, o.MaxFile = nil, nil, 0
+		o.Quota, o.MaxKeys, o.MaxFile = 0, 0, 0
 		o.NewReference = func() string { return "7XK4-MQ2PWD" }
 		o.NewID = func(now time.Time) formsvc.ID {
 			made++

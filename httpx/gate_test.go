@@ -329,7 +329,7 @@ func TestReplaysHaveALimit(t *testing.T) {
 // An account that has as many campaigns as it may gets 409, and an earlier call with the same key its own reply.
 func TestCampaignLimit(t *testing.T) {
 	w := newWorld(t, nil)
-	w.use(w.store, nil, func(o *formsvc.Options) { o.MaxCampaigns = new(1) })
+	w.use(w.store, nil, func(o *formsvc.Options) { o.MaxCampaigns = 1 })
 	w.do("POST", "/v1/campaigns", plainCampaign, once("k")).is(201, "")
 	if a := w.do("POST", "/v1/campaigns", plainCampaign).is(409, "campaign_limit"); !strings.Contains(a.problem().Detail, "1 campaigns") {
 		a.errorf("doesn't name the limit: %s", a.body)

@@ -77,8 +77,6 @@ type Options struct {
 	// Links are shown by GET / after the documentation, in this order: pages that the program serves beside the
 	// Handler, such as those of package [github.com/formsvc/toolkit/httpx/settings]. Defaults to none.
 	Links []Link
-	// NoQuota turns the quota of the service off: requests are not counted. Defaults to counting them.
-	NoQuota bool
 	// Logger gets failures that the client didn't cause: replies of 500 and above, and panics. Requests refused for
 	// overload are summed up at most every ten seconds. A record has the request's id, its method, the pattern of its
 	// route, and the cause; never a body, a key, an address or a query. Defaults to [slog.Default].
@@ -143,9 +141,6 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: o.Logger,
 		grace:         paceGrace,
 		clientAddress: o.ClientAddress, failures: newFailures(), replays: newLimiter(replayRate, replayBurst), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
-	}
-	if o.NoQuota {
-		h.quota = quotaPolicy{}
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {

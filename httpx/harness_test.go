@@ -70,7 +70,7 @@ func newWorldOn(tb testing.TB, store formsvc.Store, opts *httpx.Options) *world 
 // use creates a new service over a store, with edited options, and a new handler for it.
 func (w *world) use(store formsvc.Store, opts *httpx.Options, edit func(*formsvc.Options)) {
 	w.tb.Helper()
-	o := formsvc.Options{Blobs: w.blobs, MaxFile: maxFile, Quota: new(int), MaxKeys: new(int), Now: func() time.Time { return w.clock() }}
+	o := formsvc.Options{Blobs: w.blobs, MaxFile: maxFile, Quota: -1, MaxKeys: -1, Now: func() time.Time { return w.clock() }}
 	if edit != nil {
 		edit(&o)
 	}

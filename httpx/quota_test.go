@@ -19,7 +19,7 @@ const century = 50 * 365 * 24 * time.Hour
 func (w *world) limit(n int, opts *httpx.Options, edits ...func(*formsvc.Options)) {
 	w.tb.Helper()
 	w.use(w.store, opts, func(o *formsvc.Options) {
-		o.Quota, o.QuotaWindow = &n, century
+		o.Quota, o.QuotaWindow = n, century
 		for _, edit := range edits {
 			edit(o)
 		}

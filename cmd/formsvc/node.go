@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,9 +91,10 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		return nil, err
 	}
 	opts := formsvc.Options{
-		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Retention: &c.Retention, Logger: logger,
-		Quota: &c.Quota, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
-		MaxKeys: &c.MaxKeys, MaxCampaigns: &c.MaxCampaigns,
+		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Logger: logger,
+		QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
+		// A flag of 0 means no limit.
+		Retention: cmp.Or(c.Retention, -1), Quota: cmp.Or(c.Quota, -1), MaxKeys: cmp.Or(c.MaxKeys, -1), MaxCampaigns: cmp.Or(c.MaxCampaigns, -1),
 	}
 	if db, ok := s.(store); ok {
 		n.ping = db.Ping

@@ -198,7 +198,7 @@ func (g *global) with(ctx context.Context, n need, do func(svc *formsvc.Service)
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	n.MaxKeys, n.MaxCampaigns = new(int), new(int) // the limits are for clients of the server
+	n.MaxKeys, n.MaxCampaigns = -1, -1 // the limits are for clients of the server
 	svc, err := formsvc.New(s, &n.Options)
 	if err != nil {
 		return err

@@ -100,7 +100,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
 	// The API handler sends files and exports.
-	h.api, err = httpx.New(svc, &httpx.Options{Authenticate: principalOf, NoQuota: true, Logger: h.logger})
+	h.api, err = httpx.New(svc, &httpx.Options{Authenticate: principalOf, Logger: h.logger})
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}

@@ -42,7 +42,7 @@ func TestQuotaOnOverview(t *testing.T) {
 	w.signIn()
 	w.get("/").says("0 of 1 000 this hour", "Nothing in the last 24 hours")
 
-	svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Quota: new(int)})
+	svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Quota: -1})
 	w.must(err)
 	w.svc = svc
 	w.serve(nil)
