@@ -77,17 +77,9 @@ type RedeliverQuery struct {
 	Limit        int
 }
 
-// A QueueQuery chooses the deliveries whose backlog a store counts.
-type QueueQuery struct {
-	Webhook *WebhookKey // nil means all webhooks of all accounts
-	Limit   int64       // counting ends there
-	Now     time.Time
-}
-
 // QueueStats describes the backlog.
 type QueueStats struct {
-	// Pending counts deliveries that wait for an attempt or are in one, up to the
-	// limit of the query, which is MaxCounted for all accounts together.
+	// Pending counts deliveries that wait for an attempt or are in one, up to MaxCounted.
 	Pending int64
 	// OldestDue is the earliest time at which a waiting delivery of an enabled webhook was due;
 	// zero if none is due.
@@ -209,15 +201,11 @@ func (d Deliveries) redeliverFailed(ctx context.Context, key WebhookKey, since t
 // up to [MaxWaiting]. An unknown webhook has none.
 func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (_ int64, err error) {
 	defer wrap(&err, "waiting")
-	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Webhook: &key, Limit: MaxWaiting, Now: d.s.now()})
-	if err != nil {
-		return 0, err
-	}
-	return stats.Pending, nil
+	return d.s.store.Waiting(ctx, key, MaxWaiting)
 }
 
 // Stats returns the backlog of all accounts together.
 func (d Deliveries) Stats(ctx context.Context) (_ QueueStats, err error) {
 	defer wrap(&err, "queue")
-	return d.s.store.QueueStats(ctx, QueueQuery{Limit: MaxCounted, Now: d.s.now()})
+	return d.s.store.QueueStats(ctx, d.s.now(), MaxCounted)
 }

@@ -167,7 +167,7 @@ func (w *eraser) audited(
 ) error {
 	err := w.note(ctx, begun, target, details)
 	if err == nil { // the remains of deleted webhooks can't be found by their owner later
-		_, err = w.prune(ctx, PruneEvents, time.Time{})
+		_, err = w.prune(ctx, w.store.PruneEvents, time.Time{})
 	}
 	if err == nil {
 		err = erase()
@@ -190,7 +190,7 @@ func (w *eraser) audited(
 
 // note adds an entry to the audit trail.
 func (w *eraser) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
-	return w.store.Note(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
+	return w.store.Commit(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
 }
 
 // person removes the data of one person.
@@ -353,7 +353,7 @@ func (c *core) responsesOf(ctx context.Context, key CampaignKey, filter Response
 // signatures yields the person's signatures, of any response.
 func (p *person) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
 	return records(erasePages(), func(page PageQuery) (Page[Signature], error) {
-		return p.store.Signatures(ctx, SignatureQuery{AccountID: p.account, Email: p.email, Page: page})
+		return p.store.SignaturesBy(ctx, p.account, p.email, page)
 	})
 }
 

@@ -2,58 +2,27 @@ package formsvc
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
-// An EventPosition is a position in an account's events. The zero position is before the first
-// event. Only the store interprets its fields. To keep a position, use [EventPosition.String] and
-// [ParseEventPosition].
-type EventPosition struct{ Commit, Row int64 }
+// A Cursor is a position in a list of events; "" is before the first one. Store it, compare it for
+// equality, and pass it back to the method that returned it. Only the store knows what the text means:
+// up to 50 bytes of printable ASCII.
+type Cursor string
 
-// String returns the position as a text of at most 41 characters, "0.0" for the zero
-// position.
-func (p EventPosition) String() string {
-	return strconv.FormatInt(p.Commit, 10) + "." + strconv.FormatInt(p.Row, 10)
-}
-
-// ParseEventPosition parses the result of String; "" is the zero position. It fails with
-// [ErrInvalid] for any other text.
-func ParseEventPosition(s string) (EventPosition, error) {
-	if s == "" {
-		return EventPosition{}, nil
-	}
-	commit, row, _ := strings.Cut(s, ".")
-	var (
-		p   EventPosition
-		err error
-	)
-	p.Commit, _ = strconv.ParseInt(commit, 10, 64)
-	p.Row, _ = strconv.ParseInt(row, 10, 64)
-	if p.String() != s {
-		p, err = EventPosition{}, fmt.Errorf("formsvc: %.50q is not the position of an event: %w", s, ErrInvalid)
-	}
-	return p, err
-}
-
-// EventQuery chooses events of one account, for [Events.List] and [Events.Follow].
+// EventQuery chooses events for [Events.List], [Events.Follow] and [Events.FollowAll].
 type EventQuery struct {
 	AccountID  ID
-	CampaignID ID            // "" means all
-	Types      []EventType   // none means all
-	After      EventPosition // continue after this position; zero means before the oldest stored event
-	Limit      int           // 1 to MaxLimit; 0 means DefaultLimit, values above MaxLimit are clamped
+	CampaignID ID          // "" means all
+	Types      []EventType // none means all
+	After      Cursor      // continue after this position; "" means before the oldest stored event
+	Limit      int         // 1 to MaxLimit; 0 means DefaultLimit, values above MaxLimit are clamped
 	// MaxBytes limits the sum of the payloads. A page has at least one event if there is one. 0
 	// means DefaultEventBytes.
 	MaxBytes int
 	// Early includes events that running transactions may still precede. Set it to read everything
 	// there is now; leave it unset to continue from Next later. Follow ignores it.
 	Early bool
-	// AllAccounts selects the events of all accounts, in one order; leave AccountID empty then. A
-	// position of all accounts isn't valid for one account, nor the reverse.
-	AllAccounts bool
 	// Poll is Follow's interval for finding events that were committed by other processes or in the
 	// host application's transactions. 0 means DefaultPoll. List ignores it.
 	Poll time.Duration
@@ -76,7 +45,7 @@ type EventPage struct {
 	Items []Event
 	// Next is the position to continue from, even if nothing follows yet: after the last item, or
 	// as far as the query searched.
-	Next EventPosition
+	Next Cursor
 	More bool // whether more events followed when the page was read
 }
 

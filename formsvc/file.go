@@ -41,8 +41,6 @@ type FileQuery struct {
 	CampaignID ID
 	ResponseID ID
 	Page       PageQuery
-	// AllAccounts selects the files of all accounts; the identifiers are ignored.
-	AllAccounts bool
 }
 
 // FileInput is what a new file needs.

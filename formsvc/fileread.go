@@ -131,7 +131,7 @@ func (c *content) load() error {
 // pages, so that an index of any size takes little memory. An error ends the sequence.
 func AllFiles(ctx context.Context, store FileStore) iter.Seq2[*File, error] {
 	return records(PageQuery{Limit: 100, Ascending: true}, func(page PageQuery) (Page[File], error) {
-		return store.Files(ctx, FileQuery{AllAccounts: true, Page: page})
+		return store.AllFiles(ctx, page)
 	})
 }
 

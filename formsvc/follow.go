@@ -28,8 +28,7 @@ const (
 // it returns nil. Use it to act on events in Go instead of by webhook.
 //
 // handle gets at least one event, oldest first, after their transactions have committed, and the
-// position after the last of them. Store that position ([EventPosition.String]), and start from it
-// after a restart. No event is skipped, however late its transaction commits, unless the program is
+// position after the last of them. Store that position, and start from it after a restart. No event is skipped, however late its transaction commits, unless the program is
 // down for longer than [Options.Retention]. To process each event exactly once, store the position
 // in the same transaction as the work. If you store it afterwards, you may get the last events
 // again. Calls don't overlap; handle may take any time and may call the Service. Without a position
@@ -42,14 +41,32 @@ const (
 // An error of handle ends Follow and is returned unchanged, except the error of ctx. While the
 // store is unavailable ([ErrUnavailable]), Follow logs that and retries every few seconds; it
 // returns every other error of the store. It fails with [ErrNotFound] if there is no such account
-// or campaign, and with [ErrInvalid] for a contradictory query. It also fails on a Service that is
+// or campaign, and with [ErrInvalid] for an invalid query. It also fails on a Service that is
 // bound to a transaction ([Service.With]).
+func (e Events) Follow(
+	ctx context.Context, q EventQuery, handle func(ctx context.Context, events []Event, next Cursor) error,
+) error {
+	if q.AccountID == "" {
+		return fmt.Errorf("formsvc: follow: AccountID is required: %w", ErrInvalid)
+	}
+	return e.follow(ctx, q, handle)
+}
+
+// FollowAll is [Events.Follow] for the events of all accounts, in one order; leave AccountID and
+// CampaignID empty. Its positions are not valid for Follow, nor the reverse.
 //
 // On Postgres, a look costs one index lookup for each account: some milliseconds for a thousand
 // accounts. To catch up on many accounts faster, set a larger Limit.
-func (e Events) Follow(
-	ctx context.Context, q EventQuery, handle func(ctx context.Context, events []Event, next EventPosition) error,
+func (e Events) FollowAll(
+	ctx context.Context, q EventQuery, handle func(ctx context.Context, events []Event, next Cursor) error,
 ) error {
+	if q.AccountID != "" || q.CampaignID != "" {
+		return fmt.Errorf("formsvc: follow all: an AccountID or CampaignID: %w", ErrInvalid)
+	}
+	return e.follow(ctx, q, handle)
+}
+
+func (e Events) follow(ctx context.Context, q EventQuery, handle func(context.Context, []Event, Cursor) error) error {
 	if err := q.check(); err != nil {
 		return fmt.Errorf("formsvc: follow: %w", err)
 	}
@@ -72,14 +89,7 @@ func (e Events) Follow(
 }
 
 func (q *EventQuery) check() error {
-	switch {
-	case q.AllAccounts && q.AccountID != "":
-		return fmt.Errorf("AccountID and AllAccounts exclude each other: %w", ErrInvalid)
-	case !q.AllAccounts && q.AccountID == "":
-		return fmt.Errorf("AccountID, or AllAccounts, is required: %w", ErrInvalid)
-	case q.AllAccounts && q.CampaignID != "":
-		return fmt.Errorf("CampaignID needs the AccountID that it belongs to: %w", ErrInvalid)
-	case q.Poll < 0:
+	if q.Poll < 0 {
 		return fmt.Errorf("a negative Poll: %w", ErrInvalid)
 	}
 	for _, t := range q.Types {
@@ -93,7 +103,7 @@ func (q *EventQuery) check() error {
 // A follower is one call of Follow.
 type follower struct {
 	*core
-	query EventQuery
+	query EventQuery    // without an AccountID: of all accounts
 	heard chan struct{} // has a token if an event was committed since the last look
 	took  time.Duration // by the last look
 	// due is the delay before looking again for an event that the feed may not show yet; 0 if there
@@ -106,7 +116,7 @@ func (f *follower) soon() time.Duration { return max(firstLook, looksApart*f.too
 
 // begin makes sure that the account and campaign exist.
 func (f *follower) begin(ctx context.Context) error {
-	if f.query.AllAccounts {
+	if f.query.AccountID == "" {
 		return nil
 	}
 	return f.patiently(ctx, func(ctx context.Context) error {
@@ -119,11 +129,15 @@ func (f *follower) begin(ctx context.Context) error {
 }
 
 // step passes on the next events, or waits until there may be some.
-func (f *follower) step(ctx context.Context, handle func(context.Context, []Event, EventPosition) error) error {
+func (f *follower) step(ctx context.Context, handle func(context.Context, []Event, Cursor) error) error {
 	var page EventPage
+	read := f.store.Events
+	if f.query.AccountID == "" {
+		read = f.store.AllEvents
+	}
 	if err := f.patiently(ctx, func(ctx context.Context) (err error) {
 		began := time.Now()
-		page, err = f.store.Events(ctx, f.query)
+		page, err = read(ctx, f.query)
 		f.took = time.Since(began)
 		return err
 	}); err != nil {
@@ -192,7 +206,7 @@ func (f *follower) patiently(ctx context.Context, do func(context.Context) error
 func (c *core) tell(account ID) {
 	c.followers.Range(func(key, _ any) bool {
 		one, ok := key.(*follower)
-		if ok && (account == "" || one.query.AllAccounts || one.query.AccountID == account) {
+		if ok && (account == "" || one.query.AccountID == "" || one.query.AccountID == account) {
 			select {
 			case one.heard <- struct{}{}:
 			default: // it will look anyway

@@ -24,18 +24,22 @@ const never = 24 * time.Hour
 // A handed is one call of the handler.
 type handed struct {
 	events []formsvc.Event
-	next   formsvc.EventPosition
+	next   formsvc.Cursor
 }
 
-// follow runs Follow in the background and passes on the handler's arguments. stop ends it and
+// follow runs Follow, or FollowAll without an AccountID, in the background and passes on the handler's arguments. stop ends it and
 // returns its error.
 func follow(t *testing.T, svc *formsvc.Service, q formsvc.EventQuery) (calls <-chan handed, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	passed, result := make(chan handed, 1000), make(chan error, 1)
+	run := svc.Events.Follow
+	if q.AccountID == "" {
+		run = svc.Events.FollowAll
+	}
 	go func() {
 		defer close(passed)
-		result <- svc.Events.Follow(ctx, q, func(_ context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
+		result <- run(ctx, q, func(_ context.Context, events []formsvc.Event, next formsvc.Cursor) error {
 			passed <- handed{slices.Clone(events), next}
 			return nil
 		})
@@ -50,7 +54,7 @@ func follow(t *testing.T, svc *formsvc.Service, q formsvc.EventQuery) (calls <-c
 
 // wantTypes reads calls until there were as many events as wanted, and returns the
 // last position.
-func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at formsvc.EventPosition) {
+func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at formsvc.Cursor) {
 	t.Helper()
 	var got []formsvc.EventType
 	guard := time.After(2 * time.Minute)
@@ -78,7 +82,7 @@ func TestFollowEveryEventAtOnce(t *testing.T) {
 	w := newWorld(t, func(o *formsvc.Options) { o.Blobs = memblob.New() })
 	c := w.campaign()
 	calls, stop := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Poll: never})
-	all, _ := follow(t, w.svc, formsvc.EventQuery{AllAccounts: true, Poll: never})
+	all, _ := follow(t, w.svc, formsvc.EventQuery{Poll: never})
 	want := func(types ...formsvc.EventType) {
 		t.Helper()
 		wantTypes(t, calls, types...)
@@ -109,13 +113,12 @@ func TestFollowContinuesFromAPosition(t *testing.T) {
 	}
 	created := slices.Repeat([]formsvc.EventType{webhook.ResponseCreated}, 10)
 	calls, stop := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Limit: 3, Poll: never})
-	at := wantTypes(t, calls, created[:7]...).String()
+	at := wantTypes(t, calls, created[:7]...)
 	wantError(t, stop(), nil)
 	for range 3 {
 		w.submitted(&c) // without a follower
 	}
-	after := must(formsvc.ParseEventPosition(at))
-	calls, _ = follow(t, w.neighbour(), formsvc.EventQuery{AccountID: w.account, After: after, Poll: never})
+	calls, _ = follow(t, w.neighbour(), formsvc.EventQuery{AccountID: w.account, After: at, Poll: never})
 	wantTypes(t, calls, created[:3]...)
 }
 
@@ -126,7 +129,7 @@ func TestFollowFindsEventsOfOtherNodes(t *testing.T) {
 	c := w.campaign()
 	node := w.neighbour()
 	polls, _ := follow(t, node, formsvc.EventQuery{AccountID: w.account, Poll: time.Millisecond})
-	told, _ := follow(t, node, formsvc.EventQuery{AllAccounts: true, Poll: never})
+	told, _ := follow(t, node, formsvc.EventQuery{Poll: never})
 	w.submitted(&c)
 	wantTypes(t, polls, webhook.ResponseCreated)
 	node.Notify()
@@ -145,7 +148,7 @@ func TestFollowFilters(t *testing.T) {
 	strange := must(w.svc.Campaigns.Create(w.ctx, w.second(), formsvc.CampaignInput{Title: "Another's"}))
 	typed, _ := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseCompleted}, Poll: never})
 	one, _ := follow(t, w.svc, formsvc.EventQuery{AccountID: w.account, CampaignID: b.ID, Poll: never})
-	all, _ := follow(t, w.svc, formsvc.EventQuery{AllAccounts: true, Poll: never})
+	all, _ := follow(t, w.svc, formsvc.EventQuery{Poll: never})
 	w.submitted(&strange)
 	w.submitted(&a)
 	r := w.submitted(&b)
@@ -223,7 +226,7 @@ func TestFollowReturnsTheHandlersError(t *testing.T) {
 		{func(context.Context) error { return stop }, nil}, // not called anymore
 	} {
 		err := w.svc.Events.Follow(ctx, formsvc.EventQuery{AccountID: w.account},
-			func(ctx context.Context, _ []formsvc.Event, _ formsvc.EventPosition) error { return row.handle(ctx) })
+			func(ctx context.Context, _ []formsvc.Event, _ formsvc.Cursor) error { return row.handle(ctx) })
 		if err != row.want { //nolint:errorlint // it is returned as it is
 			t.Errorf("Follow ended with %v, want %v", err, row.want)
 		}
@@ -236,11 +239,9 @@ func TestFollowRefusesInvalidQueries(t *testing.T) {
 	c, second := w.campaign(), w.second()
 	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute) // ends Follow if the query isn't refused
 	defer cancel()
-	handle := func(context.Context, []formsvc.Event, formsvc.EventPosition) error { return nil }
+	handle := func(context.Context, []formsvc.Event, formsvc.Cursor) error { return nil }
 	for want, q := range map[string]formsvc.EventQuery{
-		"AccountID, or AllAccounts":  {},
-		"exclude each other":         {AccountID: w.account, AllAccounts: true},
-		"CampaignID needs":           {AllAccounts: true, CampaignID: c.ID},
+		"AccountID is required":      {},
 		"a negative Poll":            {AccountID: w.account, Poll: -1},
 		`no event type "response.x"`: {AccountID: w.account, Types: []formsvc.EventType{"response.x"}},
 	} {
@@ -248,6 +249,9 @@ func TestFollowRefusesInvalidQueries(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, formsvc.ErrInvalid) {
 			t.Errorf("%+v: error %v, want ErrInvalid with %q", q, err, want)
 		}
+	}
+	for _, q := range []formsvc.EventQuery{{AccountID: w.account}, {CampaignID: c.ID}, {Poll: -1}} {
+		wantError(t, w.svc.Events.FollowAll(ctx, q, handle), formsvc.ErrInvalid)
 	}
 	for _, q := range []formsvc.EventQuery{
 		{AccountID: c.ID}, {AccountID: "nope"}, {AccountID: second, CampaignID: c.ID},
@@ -258,29 +262,6 @@ func TestFollowRefusesInvalidQueries(t *testing.T) {
 	if err := bound.Events.Follow(ctx, formsvc.EventQuery{AccountID: w.account}, handle); err == nil ||
 		!strings.Contains(err.Error(), "bound to a transaction") {
 		t.Errorf("a bound service: error %v, want one that says so", err)
-	}
-}
-
-func TestEventPositionText(t *testing.T) {
-	t.Parallel()
-	for text, p := range map[string]formsvc.EventPosition{
-		"0.0": {}, "12.7": {Commit: 12, Row: 7}, "9223372036854775807.1": {Commit: 1<<63 - 1, Row: 1},
-	} {
-		if got := p.String(); got != text {
-			t.Errorf("%#v is %q, want %q", p, got, text)
-		}
-		if got, err := formsvc.ParseEventPosition(text); err != nil || got != p {
-			t.Errorf("%q is %#v (%v), want %#v", text, got, err, p)
-		}
-
-	}
-	if p, err := formsvc.ParseEventPosition(""); err != nil || p != (formsvc.EventPosition{}) {
-		t.Errorf(`"" is %v (%v), want the zero position`, p, err)
-	}
-	for _, text := range []string{"1", ".", "1.", ".1", "1.2.3", "+1.2", "01.2", "1.2 ", "a.b", "9223372036854775808.0", strings.Repeat("9", 100)} {
-		if _, err := formsvc.ParseEventPosition(text); !errors.Is(err, formsvc.ErrInvalid) {
-			t.Errorf("%q: error %v, want ErrInvalid", text, err)
-		}
 	}
 }
 

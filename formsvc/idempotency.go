@@ -71,7 +71,7 @@ func (s *Service) Refuse(ctx context.Context, account ID, o *Idempotency, refusa
 	defer wrap(&err, "refuse")
 	c := s.Once(o).core
 	_, err = once(ctx, c, account, func() (jsontext.Value, error) {
-		return nil, c.store.Note(ctx, Change{Idempotency: &IdempotencyRecord{
+		return nil, c.store.Commit(ctx, Change{Idempotency: &IdempotencyRecord{
 			AccountID: account, Key: o.Key, Request: o.Request, Refused: true, Result: refusal, CreatedAt: c.now(),
 		}})
 	})

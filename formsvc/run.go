@@ -107,29 +107,32 @@ const (
 // If it can't delete one kind, it goes on with the others and returns the first error.
 func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	defer wrap(&err, "prune")
-	now, events := s.core.now(), time.Time{}
+	store, now, events := s.core.store, s.core.now(), time.Time{}
 	if s.core.Retention > 0 {
 		events = now.Add(-s.core.Retention)
 	}
 	for _, p := range []struct {
-		what   Prunable
+		prune  pruneFunc
 		before time.Time
 	}{
-		{PruneEvents, events},
-		{PruneIdempotency, now.Add(-IdempotencyTTL)},
-		{PruneQuota, now.Add(-max(quotaKept, 2*s.core.quota.window))},
-		{PruneSessions, now.Add(-sessionKept)},
+		{store.PruneEvents, events},
+		{store.PruneIdempotency, now.Add(-IdempotencyTTL)},
+		{store.PruneQuota, now.Add(-max(quotaKept, 2*s.core.quota.window))},
+		{store.PruneSessions, now.Add(-sessionKept)},
 	} {
-		n, failed := s.core.prune(ctx, p.what, p.before)
+		n, failed := s.core.prune(ctx, p.prune, p.before)
 		deleted, err = deleted+n, cmp.Or(err, failed)
 	}
 	return deleted, err
 }
 
+// A pruneFunc is a Prune method of [MaintenanceStore].
+type pruneFunc = func(ctx context.Context, before time.Time, limit int) (int, error)
+
 // prune deletes until nothing is left, with pauses, and returns the number of deleted rows.
-func (c *core) prune(ctx context.Context, what Prunable, before time.Time) (deleted int, err error) {
+func (c *core) prune(ctx context.Context, batch pruneFunc, before time.Time) (deleted int, err error) {
 	for {
-		n, err := c.store.Prune(ctx, what, before, pruneBatch)
+		n, err := batch(ctx, before, pruneBatch)
 		deleted += n
 		if err != nil || n == 0 {
 			return deleted, err

@@ -29,12 +29,6 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// A SessionQuery chooses sessions of an account.
-type SessionQuery struct {
-	AccountID ID
-	Hash      [sha256.Size]byte // of one session's value; zero means all sessions
-}
-
 // inForce reports whether the session is active at that time.
 func (s *Session) inForce(now time.Time) bool { return now.Before(s.ExpiresAt) }
 
@@ -121,7 +115,7 @@ func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
 		if session.inForce(s.s.now()) { // otherwise it had expired
 			change.Audit = s.s.audit(session.AccountID, AuditSignedOut, session.ID, nil)
 		}
-		err = s.s.store.EndSessions(ctx, SessionQuery{session.AccountID, hash}, change)
+		err = s.s.store.EndSession(ctx, session.AccountID, hash, change)
 	}
 	return ignoreNotFound(err)
 }
@@ -132,7 +126,7 @@ func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
 	defer wrap(&err, "sign out")
 	details := map[string]string{"sessions": "all"}
 	change := Change{Audit: s.s.audit(account, AuditSignedOut, account, details)}
-	return s.s.store.EndSessions(ctx, SessionQuery{AccountID: account}, change)
+	return s.s.store.EndAllSessions(ctx, account, change)
 }
 
 // A token, and the value of a session, is 256 random bits in base64url. It can't be guessed, not

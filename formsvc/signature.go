@@ -43,7 +43,6 @@ type SignatureQuery struct {
 	AccountID  ID
 	CampaignID ID
 	ResponseID ID
-	Email      string // of the signer, across all responses; "" for the signatures of the response
 	Page       PageQuery
 }
 

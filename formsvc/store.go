@@ -37,12 +37,14 @@ type Store interface {
 	KeyStore
 	CampaignStore
 	ResponseStore
-	ReviewStore
+	CommentStore
+	SignatureStore
 	FileStore
 	WebhookStore
 	DeliveryStore
 	EventStore
-	JournalStore
+	AuditStore
+	IdempotencyStore
 	QuotaStore
 	SessionStore
 	MaintenanceStore
@@ -136,9 +138,10 @@ type FileStore interface {
 	// File returns a file, or ErrNotFound.
 	File(ctx context.Context, key FileKey) (File, error)
 	// Files returns a page of the files of a response, without Blocks, or ErrNotFound if there is
-	// no such response. With AllAccounts it returns the files of all accounts, with
-	// Blocks and without a total.
+	// no such response.
 	Files(ctx context.Context, q FileQuery) (Page[File], error)
+	// AllFiles returns a page of the files of all accounts, with Blocks and without a total.
+	AllFiles(ctx context.Context, page PageQuery) (Page[File], error)
 	// UnknownFiles returns the given identifiers that name no file of any account, in the given
 	// order. It includes barred identifiers.
 	UnknownFiles(ctx context.Context, ids []ID) ([]ID, error)
@@ -149,14 +152,18 @@ type FileStore interface {
 	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
 }
 
-// A ReviewStore keeps the comments and signatures of responses.
-type ReviewStore interface {
+// A CommentStore keeps the comments on responses.
+type CommentStore interface {
 	// CreateComment adds a comment to its response, with the change. It fails with ErrNotFound if
 	// there is no such response, and with ErrConflict if the identifier is taken.
 	CreateComment(ctx context.Context, c Comment, change Change) error
 	// Comments returns a page of the comments on a response, or ErrNotFound if there is no such
 	// response.
 	Comments(ctx context.Context, q CommentQuery) (Page[Comment], error)
+}
+
+// A SignatureStore keeps the signatures of responses.
+type SignatureStore interface {
 	// CreateSignature adds a signature to its response, with the change that decide returns for the
 	// current response, in one atomic write. decide may set DocumentSHA256; other changes that it
 	// makes are not kept. The response is not changed. The result is the signature as stored. It
@@ -166,9 +173,11 @@ type ReviewStore interface {
 		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
 	) (Signature, error)
 	// Signatures returns a page of the signatures of a response, or ErrNotFound if there is no such
-	// response. With an Email it returns the account's signatures by that signer ([SameEmail]),
-	// across all responses and without a total. An unknown account has none.
+	// response.
 	Signatures(ctx context.Context, q SignatureQuery) (Page[Signature], error)
+	// SignaturesBy returns a page of the account's signatures by the signer with that e-mail address
+	// ([SameEmail]), across all responses and without a total. An unknown account has none.
+	SignaturesBy(ctx context.Context, account ID, email string, page PageQuery) (Page[Signature], error)
 }
 
 // A WebhookStore keeps webhooks. A store that writes to a disk should encrypt their secrets and the
@@ -219,9 +228,12 @@ type DeliveryStore interface {
 	// The delivery is a replay that is due at the event's time. The event's AccountID is that of
 	// the key. It fails with ErrNotFound.
 	CreateTest(ctx context.Context, key WebhookKey, event Event, decide func(*Delivery) (Change, error)) (Delivery, error)
-	// QueueStats returns the backlog at a bounded cost, for all accounts together or for one
-	// webhook; for one webhook it leaves OldestDue out. An unknown webhook has no backlog.
-	QueueStats(ctx context.Context, q QueueQuery) (QueueStats, error)
+	// QueueStats returns the backlog of all accounts together at a time. It counts up to limit
+	// deliveries, which bounds its cost.
+	QueueStats(ctx context.Context, now time.Time, limit int64) (QueueStats, error)
+	// Waiting returns how many deliveries of a webhook wait for an attempt or are in one, up to
+	// limit, which bounds its cost. An unknown webhook has none.
+	Waiting(ctx context.Context, key WebhookKey, limit int64) (int64, error)
 }
 
 // An EventStore keeps events until they are pruned, and the notices of permanently failed
@@ -231,9 +243,12 @@ type EventStore interface {
 	// response are in the order of its changes. Concurrent changes of different responses may come
 	// in either order, but an event never becomes visible before a position that was already
 	// returned. A reader that continues from [EventPage.Next] therefore misses none, however late a
-	// transaction commits. An unknown account has none. With AllAccounts it returns the events of
-	// all accounts in the same way; its positions are valid for such queries only.
+	// transaction commits. An unknown account has none. Events fails with ErrInvalid if q.After isn't
+	// such a position.
 	Events(ctx context.Context, q EventQuery) (EventPage, error)
+	// AllEvents returns the events of all accounts in one order, in the same way. q has no AccountID.
+	// The positions are valid for AllEvents only.
+	AllEvents(ctx context.Context, q EventQuery) (EventPage, error)
 	// Event returns an event, which may be a test event, or ErrNotFound.
 	Event(ctx context.Context, account, id ID) (Event, error)
 	// RecentEvents returns the newest matching events, without test events, newest first: at most
@@ -258,18 +273,21 @@ type EventStore interface {
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
 }
 
-// A JournalStore keeps the audit trail, which nothing changes or removes, and the outcomes of
-// idempotent calls.
-type JournalStore interface {
-	// Note commits a change by itself. It fails with ErrNotFound if the audit entry's account
+// An AuditStore keeps the audit trail, which nothing changes or removes.
+type AuditStore interface {
+	// Commit writes a change by itself, without a record. It fails with ErrNotFound if the audit entry's account
 	// doesn't exist, and with ErrConflict if the entry's identifier is taken. It fails with
 	// ErrRepeated if the idempotency key is taken, and with ErrInvalid if the change has events.
-	Note(ctx context.Context, change Change) error
+	Commit(ctx context.Context, change Change) error
+	// Audit returns a page of an account's audit entries. An unknown account has none.
+	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
+}
+
+// An IdempotencyStore returns the outcomes of idempotent calls.
+type IdempotencyStore interface {
 	// Recall returns the idempotency record of a key of an account if it was created at since or
 	// later. It removes an older one. It fails with ErrNotFound.
 	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
-	// Audit returns a page of an account's audit entries. An unknown account has none.
-	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
 }
 
 // A QuotaStore counts requests in windows of time. Windows are aligned to the UTC clock: they begin
@@ -301,18 +319,28 @@ type SessionStore interface {
 	) (Session, error)
 	// SessionByHash returns the session whose value has this SHA-256, or ErrNotFound.
 	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
-	// EndSessions removes the session with that hash, with the change, in one atomic write. Without
-	// a hash it removes all links and sessions of the account; a link that is redeemed at the same
-	// time leaves no session. It fails with ErrNotFound if there is no such account, or if the
-	// account has no such session.
-	EndSessions(ctx context.Context, q SessionQuery, change Change) error
+	// EndSession removes the account's session whose value has this SHA-256, with the change, in one
+	// atomic write. It fails with ErrNotFound.
+	EndSession(ctx context.Context, account ID, hash [sha256.Size]byte, change Change) error
+	// EndAllSessions removes all links and sessions of the account, with the change, in one atomic
+	// write. A link that is redeemed at the same time leaves no session. It fails with ErrNotFound if
+	// there is no such account.
+	EndAllSessions(ctx context.Context, account ID, change Change) error
 }
 
 // A MaintenanceStore prunes old data, erases personal data, and identifies the data that it keeps.
+// Its Prune methods delete about limit rows of each table in one atomic write. They return the number
+// of deleted rows; 0 means that nothing is left to delete.
 type MaintenanceStore interface {
-	// Prune deletes what is older than before: about limit rows of each table in one atomic write.
-	// It returns the number of deleted rows; 0 means that nothing is left to delete.
-	Prune(ctx context.Context, what Prunable, before time.Time, limit int) (int, error)
+	// PruneEvents deletes events created before that time with their deliveries, attempts and
+	// notices, and the remains of deleted webhooks.
+	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)
+	// PruneIdempotency deletes idempotency records created before that time, oldest first.
+	PruneIdempotency(ctx context.Context, before time.Time, limit int) (int, error)
+	// PruneQuota deletes windows of quotas that began before that time.
+	PruneQuota(ctx context.Context, before time.Time, limit int) (int, error)
+	// PruneSessions deletes links and sessions that expired before that time.
+	PruneSessions(ctx context.Context, before time.Time, limit int) (int, error)
 	// Erase removes what q names in one atomic write, so callers name few records at a time. It
 	// returns what it removed: nothing for an unknown account.
 	Erase(ctx context.Context, q EraseQuery) (Erased, error)
@@ -329,19 +357,6 @@ type MaintenanceStore interface {
 	// Notify.
 	Notify()
 }
-
-// Prunable says what [MaintenanceStore.Prune] deletes.
-type Prunable int
-
-// What Prune deletes.
-const (
-	// PruneEvents deletes events with their deliveries, attempts and notices, and the remains of
-	// deleted webhooks.
-	PruneEvents      Prunable = iota + 1
-	PruneIdempotency          // idempotency records, oldest first
-	PruneQuota                // windows of quotas, by when they began
-	PruneSessions             // links and sessions, by when they expired
-)
 
 // A Change is what commits together with a record. Events (test events apart), audit entries and
 // idempotency records are written only as part of a Change.

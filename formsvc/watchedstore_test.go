@@ -20,8 +20,8 @@ type watchedStore struct {
 
 	mu    sync.Mutex
 	calls map[string]int
-	seen  formsvc.EventPosition // of the last take
-	pages []int                 // numbers of responses on the pages that were read
+	seen  formsvc.Cursor // of the last take
+	pages []int          // numbers of responses on the pages that were read
 }
 
 // disturb sets the function that runs before calls, and resets the counters.
@@ -67,9 +67,9 @@ func (s *watchedStore) wrote(method string, call func() error) error {
 
 // take returns the events since the last take.
 func (s *watchedStore) take() (events []formsvc.Event) {
-	q := formsvc.EventQuery{AllAccounts: true, After: s.seen, Limit: formsvc.MaxLimit, MaxBytes: 1 << 30}
+	q := formsvc.EventQuery{After: s.seen, Limit: formsvc.MaxLimit, MaxBytes: 1 << 30}
 	for more := true; more; {
-		page, err := s.Store.Events(context.Background(), q)
+		page, err := s.Store.AllEvents(context.Background(), q)
 		if err != nil {
 			panic(err)
 		}
@@ -95,8 +95,12 @@ func (s *watchedStore) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (
 	return watched(s, "Campaigns", func() (formsvc.Page[formsvc.Campaign], error) { return s.Store.Campaigns(ctx, q) })
 }
 
-func (s *watchedStore) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	return watched(s, "Signatures", func() (formsvc.Page[formsvc.Signature], error) { return s.Store.Signatures(ctx, q) })
+func (s *watchedStore) SignaturesBy(
+	ctx context.Context, account formsvc.ID, email string, page formsvc.PageQuery,
+) (formsvc.Page[formsvc.Signature], error) {
+	return watched(s, "SignaturesBy", func() (formsvc.Page[formsvc.Signature], error) {
+		return s.Store.SignaturesBy(ctx, account, email, page)
+	})
 }
 
 func (s *watchedStore) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
@@ -119,12 +123,16 @@ func (s *watchedStore) Events(ctx context.Context, q formsvc.EventQuery) (formsv
 	return page, err
 }
 
+func (s *watchedStore) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	return watched(s, "AllEvents", func() (formsvc.EventPage, error) { return s.Store.AllEvents(ctx, q) })
+}
+
 func (s *watchedStore) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
 	return watched(s, "QuotaUse", func() ([]formsvc.QuotaUse, error) { return s.Store.QuotaUse(ctx, subject, since) })
 }
 
-func (s *watchedStore) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
-	return watched(s, "Prune", func() (int, error) { return s.Store.Prune(ctx, what, before, limit) })
+func (s *watchedStore) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
+	return watched(s, "PruneEvents", func() (int, error) { return s.Store.PruneEvents(ctx, before, limit) })
 }
 
 func (s *watchedStore) Notify() {
@@ -134,16 +142,16 @@ func (s *watchedStore) Notify() {
 	})
 }
 
-func (s *watchedStore) Note(ctx context.Context, change formsvc.Change) error {
-	return s.wrote("Note", func() error { return s.Store.Note(ctx, change) })
+func (s *watchedStore) Commit(ctx context.Context, change formsvc.Change) error {
+	return s.wrote("Commit", func() error { return s.Store.Commit(ctx, change) })
 }
 
 func (s *watchedStore) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 	return s.wrote("UseKeys", func() error { return s.Store.UseKeys(ctx, uses) })
 }
 
-func (s *watchedStore) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
-	return s.wrote("EndSessions", func() error { return s.Store.EndSessions(ctx, q, change) })
+func (s *watchedStore) EndSession(ctx context.Context, account formsvc.ID, hash [sha256.Size]byte, change formsvc.Change) error {
+	return s.wrote("EndSession", func() error { return s.Store.EndSession(ctx, account, hash, change) })
 }
 
 func (s *watchedStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, change formsvc.Change) error {
@@ -217,10 +225,10 @@ func (s *watchedStore) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) 
 	return watched(s, method, func() (formsvc.Page[formsvc.Delivery], error) { return s.Store.Deliveries(ctx, q) })
 }
 
-func (s *watchedStore) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
-	page, err := s.Store.Files(ctx, q)
+func (s *watchedStore) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
+	page, err := s.Store.AllFiles(ctx, q)
 	for i := range page.Items {
-		if q.AllAccounts && s.alter != nil {
+		if s.alter != nil {
 			s.alter(&page.Items[i])
 		}
 	}

@@ -2,13 +2,15 @@ package httpx
 
 import (
 	"encoding/base64"
-	"encoding/binary"
+	"errors"
 	"slices"
 	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
 )
+
+const badEventCursor = "must be the nextCursor of an earlier page"
 
 // listEvents lists the events after a position, as webhooks got them, or the newest.
 func (h *Handler) listEvents(c *call) error {
@@ -25,16 +27,19 @@ func (h *Handler) listEvents(c *call) error {
 	q.page.Ascending = false // so that cursors are the same whether the order is given or not
 	// The types of events are left out of the scope, so that a reader can go on with other types.
 	sum := c.scope(&q)
-	var after formsvc.EventPosition
+	var after formsvc.Cursor
 	if q.cursor != "" {
 		var ok bool
-		if after, ok = parsePosition(q.cursor, sum); !ok {
-			return badCursor("must be the nextCursor of an earlier page")
+		if after, ok = parseEventCursor(q.cursor, sum); !ok {
+			return badCursor(badEventCursor)
 		}
 	}
 	page, err := h.svc.Events.List(c.ctx(), formsvc.EventQuery{
 		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, After: after, Limit: q.page.Limit,
 	})
+	if errors.Is(err, formsvc.ErrInvalid) {
+		return badCursor(badEventCursor)
+	}
 	if err != nil {
 		return err
 	}
@@ -42,7 +47,7 @@ func (h *Handler) listEvents(c *call) error {
 		return err
 	}
 	b := append(c.out, `,"nextCursor":"`...)
-	b = appendPosition(b, page.Next, sum)
+	b = appendEventCursor(b, page.Next, sum)
 	b = append(b, `","more":`...)
 	b = strconv.AppendBool(b, page.More)
 	c.out = append(b, '}')
@@ -99,32 +104,19 @@ func (c *call) appendEvents(events []formsvc.Event, limit int) error {
 	return nil
 }
 
-// A position's cursor is a version, the position's two numbers and the scope, in URL-safe base64.
-const (
-	positionVersion = 1
-	positionBytes   = 1 + 8 + 8 + 8
-)
+// A cursor of events is a version, the store's cursor and the scope, in URL-safe base64.
+const eventCursorVersion = 1
 
-func appendPosition(b []byte, p formsvc.EventPosition, sum scope) []byte {
-	var raw [positionBytes]byte
-	raw[0] = positionVersion
-	binary.BigEndian.PutUint64(raw[1:], uint64(p.Commit)) //nolint:gosec // keeps all 64 bits
-	binary.BigEndian.PutUint64(raw[9:], uint64(p.Row))    //nolint:gosec // the same
-	copy(raw[17:], sum[:])
-	return base64.RawURLEncoding.AppendEncode(b, raw[:])
+func appendEventCursor(b []byte, next formsvc.Cursor, sum scope) []byte {
+	raw := append([]byte{eventCursorVersion}, next...)
+	return base64.RawURLEncoding.AppendEncode(b, append(raw, sum[:]...))
 }
 
-func parsePosition(s string, sum scope) (formsvc.EventPosition, bool) {
-	var raw [positionBytes + 2]byte
-	if len(s) != base64.RawURLEncoding.EncodedLen(positionBytes) {
-		return formsvc.EventPosition{}, false
+func parseEventCursor(s string, sum scope) (after formsvc.Cursor, ok bool) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	end := len(raw) - len(sum)
+	if err != nil || end < 1 || raw[0] != eventCursorVersion || scope(raw[end:]) != sum {
+		return "", false
 	}
-	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(s))
-	if err != nil || n != positionBytes || raw[0] != positionVersion || scope(raw[17:25]) != sum {
-		return formsvc.EventPosition{}, false
-	}
-	return formsvc.EventPosition{
-		Commit: int64(binary.BigEndian.Uint64(raw[1:])), //nolint:gosec // all 64 bits unchanged
-		Row:    int64(binary.BigEndian.Uint64(raw[9:])), //nolint:gosec // the same
-	}, true
+	return formsvc.Cursor(raw[1:end]), true
 }

@@ -46,16 +46,12 @@ INSERT INTO followed VALUES ('tasks', '') ON CONFLICT DO NOTHING`)
 
 // follow creates tasks until ctx ends.
 func follow(ctx context.Context, db *sql.DB, forms *formsvc.Service) error {
-	var at string
-	if err := db.QueryRowContext(ctx, "SELECT position FROM followed WHERE name = 'tasks'").Scan(&at); err != nil {
+	var after formsvc.Cursor
+	if err := db.QueryRowContext(ctx, "SELECT position FROM followed WHERE name = 'tasks'").Scan(&after); err != nil {
 		return err
 	}
-	after, err := formsvc.ParseEventPosition(at)
-	if err != nil {
-		return err
-	}
-	query := formsvc.EventQuery{AllAccounts: true, Types: []webhook.EventType{webhook.ResponseCreated}, After: after}
-	return forms.Events.Follow(ctx, query, func(ctx context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
+	query := formsvc.EventQuery{Types: []webhook.EventType{webhook.ResponseCreated}, After: after}
+	return forms.Events.FollowAll(ctx, query, func(ctx context.Context, events []formsvc.Event, next formsvc.Cursor) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -71,7 +67,7 @@ func follow(ctx context.Context, db *sql.DB, forms *formsvc.Service) error {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE followed SET position = ? WHERE name = 'tasks'", next.String()); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE followed SET position = ? WHERE name = 'tasks'", string(next)); err != nil {
 			return err
 		}
 		return tx.Commit()

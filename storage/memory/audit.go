@@ -15,8 +15,8 @@ func (s *Store) append(a *formsvc.AuditEntry) {
 	}
 }
 
-// Note implements [formsvc.JournalStore].
-func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
+// Commit implements [formsvc.AuditStore].
+func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	return s.write(ctx, &change, func() error {
 		if a := change.Audit; a != nil {
 			if _, err := s.account(a.AccountID); err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
 	}, func() error { return nil })
 }
 
-// Audit implements [formsvc.JournalStore].
+// Audit implements [formsvc.AuditStore].
 func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.AuditEntry]{}, err

@@ -6,7 +6,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateComment implements [formsvc.ReviewStore].
+// CreateComment implements [formsvc.CommentStore].
 func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {
 	if err := formsvc.CheckText(
 		string(c.ID), string(c.AccountID), string(c.CampaignID), string(c.ResponseID), c.Body, c.Author); err != nil {
@@ -25,7 +25,7 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 	})
 }
 
-// Comments implements [formsvc.ReviewStore].
+// Comments implements [formsvc.CommentStore].
 func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.Comment]{}, err

@@ -145,29 +145,40 @@ func (s *Store) CreateTest(
 }
 
 // QueueStats implements [formsvc.DeliveryStore].
-func (s *Store) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
+func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (formsvc.QueueStats, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.QueueStats{}, err
 	}
 	defer s.mu.Unlock()
 	var stats formsvc.QueueStats
 	for _, e := range s.endpoints.rows {
-		if q.Webhook != nil && *q.Webhook != (formsvc.WebhookKey{AccountID: e.AccountID, ID: e.ID}) {
-			continue
-		}
 		for _, waiting := range e.waiting {
 			stats.Pending += int64(len(waiting))
-			if q.Webhook != nil || e.Disabled || len(waiting) == 0 {
+			if e.Disabled || len(waiting) == 0 {
 				continue
 			}
 			due := waiting[0].DueAt
-			if !due.After(q.Now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
+			if !due.After(now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
 				stats.OldestDue = due
 			}
 		}
 	}
-	stats.Pending = max(min(stats.Pending, q.Limit), 0)
+	stats.Pending = max(min(stats.Pending, limit), 0)
 	return stats, nil
+}
+
+// Waiting implements [formsvc.DeliveryStore].
+func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	if e, ok := s.endpoints.get(key.ID); ok && e.AccountID == key.AccountID {
+		for _, waiting := range e.waiting {
+			n += int64(len(waiting))
+		}
+	}
+	return max(min(n, limit), 0), nil
 }
 
 // delivery returns a delivery of an account and its webhook. The caller holds s.mu.

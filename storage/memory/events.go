@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -63,19 +65,52 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		return formsvc.EventPage{}, err
 	}
 	defer s.mu.Unlock()
+	at, err := position(q.After)
+	if err != nil {
+		return formsvc.EventPage{}, err
+	}
+	a, err := s.account(q.AccountID)
+	if err != nil {
+		return formsvc.EventPage{Next: q.After}, nil // an unknown account has none
+	}
+	return pageOf(a.after(at), q), nil
+}
+
+// AllEvents implements [formsvc.EventStore].
+func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.EventPage{}, err
+	}
+	defer s.mu.Unlock()
+	at, err := position(q.After)
+	if err != nil {
+		return formsvc.EventPage{}, err
+	}
 	var events []*event
-	for id, a := range s.accounts.rows {
-		if q.AllAccounts || id == q.AccountID { // an unknown account has none
-			events = append(events, a.after(q.After)...)
-		}
+	for _, a := range s.accounts.rows {
+		events = append(events, a.after(at)...)
 	}
 	slices.SortFunc(events, func(a, b *event) int { return cmp.Compare(a.position, b.position) })
 	return pageOf(events, q), nil
 }
 
+// position returns the position that a cursor names, as a decimal number.
+func position(c formsvc.Cursor) (int64, error) {
+	if c == "" {
+		return 0, nil
+	}
+	at, err := strconv.ParseInt(string(c), 10, 64)
+	if err != nil || cursor(at) != c {
+		return 0, fmt.Errorf("memory: %.50q is not a position of events: %w", c, formsvc.ErrInvalid)
+	}
+	return at, nil
+}
+
+func cursor(at int64) formsvc.Cursor { return formsvc.Cursor(strconv.FormatInt(at, 10)) }
+
 // after returns the account's events after a position.
-func (a *account) after(p formsvc.EventPosition) []*event {
-	start, _ := slices.BinarySearchFunc(a.events, p.Commit+1, func(e *event, position int64) int {
+func (a *account) after(at int64) []*event {
+	start, _ := slices.BinarySearchFunc(a.events, at+1, func(e *event, position int64) int {
 		return cmp.Compare(e.position, position)
 	})
 	return a.events[start:]
@@ -95,7 +130,7 @@ func pageOf(events []*event, q formsvc.EventQuery) formsvc.EventPage {
 			}
 			page.Items = append(page.Items, copyEvent(&e.Event))
 		}
-		page.Next.Commit = e.position
+		page.Next = cursor(e.position)
 	}
 	return page
 }

@@ -63,9 +63,6 @@ func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[fo
 		return formsvc.Page[formsvc.File]{}, err
 	}
 	defer s.mu.Unlock()
-	if q.AllAccounts {
-		return page(&s.files, q.Page, true, nil, copyFile), nil
-	}
 	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
 	if err != nil {
 		return formsvc.Page[formsvc.File]{}, err
@@ -75,6 +72,15 @@ func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[fo
 		f.Blocks = nil
 		return f
 	}), nil
+}
+
+// AllFiles implements [formsvc.FileStore].
+func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.File]{}, err
+	}
+	defer s.mu.Unlock()
+	return page(&s.files, q, true, nil, copyFile), nil
 }
 
 // UnknownFiles implements [formsvc.FileStore].

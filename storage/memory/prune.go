@@ -8,29 +8,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Prune implements [formsvc.MaintenanceStore]. Of deleted webhooks only notices are left,
+// PruneEvents implements [formsvc.MaintenanceStore]. Of deleted webhooks only notices are left,
 // which are deleted with their events.
-func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
+func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (rows int, err error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
-	switch what {
-	case formsvc.PruneEvents:
-		return s.pruneEvents(before, limit), nil
-	case formsvc.PruneIdempotency:
-		return s.pruneRecords(before, limit), nil
-	case formsvc.PruneQuota:
-		return pruneMap(s.quota, limit, func(w quotaWindow, _ int) bool { return w.start < before.UnixMicro() }), nil
-	case formsvc.PruneSessions:
-		return pruneTable(&s.links, limit, func(l *formsvc.Link) bool { return l.ExpiresAt.Before(before) }) +
-			pruneTable(&s.sessions, limit, func(x *formsvc.Session) bool { return x.ExpiresAt.Before(before) }), nil
-	}
-	return 0, formsvc.ErrInvalid
-}
-
-func (s *Store) pruneEvents(before time.Time, limit int) int {
-	events, rows := 0, 0
+	events := 0
 	for _, id := range s.accounts.ids {
 		a := s.accounts.rows[id]
 		a.events = slices.DeleteFunc(a.events, func(e *event) bool {
@@ -42,10 +27,40 @@ func (s *Store) pruneEvents(before time.Time, limit int) int {
 			return true
 		})
 	}
-	return rows
+	return rows, nil
 }
 
-func (s *Store) pruneRecords(before time.Time, limit int) int {
+// PruneQuota implements [formsvc.MaintenanceStore].
+func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (n int, err error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	for w := range s.quota {
+		if n < limit && w.start < before.UnixMicro() {
+			delete(s.quota, w)
+			n++
+		}
+	}
+	return n, nil
+}
+
+// PruneSessions implements [formsvc.MaintenanceStore].
+func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	return pruneTable(&s.links, limit, func(l *formsvc.Link) bool { return l.ExpiresAt.Before(before) }) +
+		pruneTable(&s.sessions, limit, func(x *formsvc.Session) bool { return x.ExpiresAt.Before(before) }), nil
+}
+
+// PruneIdempotency implements [formsvc.MaintenanceStore].
+func (s *Store) PruneIdempotency(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
 	var old []recordKey
 	for key, r := range s.records {
 		if r.CreatedAt.Before(before) {
@@ -57,18 +72,7 @@ func (s *Store) pruneRecords(before time.Time, limit int) int {
 	for _, key := range old {
 		delete(s.records, key)
 	}
-	return len(old)
-}
-
-// pruneMap deletes up to limit old entries, and returns how many.
-func pruneMap[K comparable, V any](m map[K]V, limit int, old func(K, V) bool) (n int) {
-	for key, value := range m {
-		if n < limit && old(key, value) {
-			delete(m, key)
-			n++
-		}
-	}
-	return n
+	return len(old), nil
 }
 
 // pruneTable deletes up to limit old rows, and returns how many.

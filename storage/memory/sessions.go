@@ -74,22 +74,27 @@ func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (form
 	return *session, nil
 }
 
-// EndSessions implements [formsvc.SessionStore].
-func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
-	all := q.Hash == [sha256.Size]byte{}
+// EndSession implements [formsvc.SessionStore].
+func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256.Size]byte, change formsvc.Change) error {
 	return s.write(ctx, &change, func() error {
-		if _, err := s.account(q.AccountID); err != nil {
-			return err
-		}
-		if session := s.session(q.Hash); !all && (session == nil || session.AccountID != q.AccountID) {
+		if session := s.session(hash); session == nil || session.AccountID != account {
 			return formsvc.ErrNotFound
 		}
 		return nil
 	}, func() error {
-		pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return all && l.AccountID == q.AccountID })
-		pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool {
-			return x.AccountID == q.AccountID && (all || x.Hash == q.Hash)
-		})
+		s.sessions.remove(s.session(hash).ID)
+		return nil
+	})
+}
+
+// EndAllSessions implements [formsvc.SessionStore].
+func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
+	return s.write(ctx, &change, func() error {
+		_, err := s.account(account)
+		return err
+	}, func() error {
+		pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return l.AccountID == account })
+		pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool { return x.AccountID == account })
 		return nil
 	})
 }

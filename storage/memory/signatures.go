@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateSignature implements [formsvc.ReviewStore].
+// CreateSignature implements [formsvc.SignatureStore].
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
@@ -42,25 +42,33 @@ func (s *Store) CreateSignature(
 	return *signature, nil
 }
 
-// Signatures implements [formsvc.ReviewStore].
+// Signatures implements [formsvc.SignatureStore].
 func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	if err := formsvc.CheckText(q.Email); err != nil {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.Signature]{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
+	if err != nil {
+		return formsvc.Page[formsvc.Signature]{}, err
+	}
+	return page(&r.signatures, q.Page, false, nil, copySignature), nil
+}
+
+// SignaturesBy implements [formsvc.SignatureStore].
+func (s *Store) SignaturesBy(
+	ctx context.Context, account formsvc.ID, email string, q formsvc.PageQuery,
+) (formsvc.Page[formsvc.Signature], error) {
+	if err := formsvc.CheckText(email); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
 	defer s.mu.Unlock()
-	if q.Email != "" {
-		return page(&s.signed, q.Page, true, func(sig *formsvc.Signature) bool {
-			return sig.AccountID == q.AccountID && formsvc.SameEmail(sig.Signer.Email, q.Email)
-		}, copySignature), nil
-	}
-	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
-	if err != nil {
-		return formsvc.Page[formsvc.Signature]{}, err
-	}
-	return page(&r.signatures, q.Page, false, nil, copySignature), nil
+	return page(&s.signed, q, true, func(sig *formsvc.Signature) bool {
+		return sig.AccountID == account && formsvc.SameEmail(sig.Signer.Email, email)
+	}, copySignature), nil
 }
 
 func checkSignature(sig *formsvc.Signature) error {

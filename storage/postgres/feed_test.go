@@ -62,7 +62,7 @@ func (f *feed) begin() (bun.Tx, *formsvc.Service) {
 }
 
 // read returns the responses of the events after a position.
-func (f *feed) read(after *formsvc.EventPosition, limit int) (ids []formsvc.ID) {
+func (f *feed) read(after *formsvc.Cursor, limit int) (ids []formsvc.ID) {
 	f.Helper()
 	page, err := f.svc.Events.List(f.Context(), formsvc.EventQuery{AccountID: f.account, After: *after, Limit: limit})
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *feed) read(after *formsvc.EventPosition, limit int) (ids []formsvc.ID) 
 // readWhole returns the responses in the feed of all accounts.
 func (f *feed) readWhole() (ids []formsvc.ID) {
 	f.Helper()
-	page, err := f.store.Events(f.Context(), formsvc.EventQuery{AllAccounts: true})
+	page, err := f.store.AllEvents(f.Context(), formsvc.EventQuery{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (f *feed) readWhole() (ids []formsvc.ID) {
 
 // readAll polls until it has seen want events: transactions of other tests on the server
 // can hold up the feed.
-func (f *feed) readAll(after formsvc.EventPosition, want int) (ids []formsvc.ID) {
+func (f *feed) readAll(after formsvc.Cursor, want int) (ids []formsvc.ID) {
 	f.Helper()
 	for guard := time.Now().Add(time.Minute); len(ids) < want; {
 		if time.Now().After(guard) {
@@ -109,7 +109,7 @@ func TestFeedWaitsForOlderTransactions(t *testing.T) {
 	tx, svc := f.begin()
 	second := f.add(svc)
 	third := f.add(f.svc) // commits before the second
-	var after formsvc.EventPosition
+	var after formsvc.Cursor
 	for len(f.read(&after, 1)) == 0 {
 		continue
 	}
@@ -128,7 +128,7 @@ func TestFeedWaitsForOlderTransactions(t *testing.T) {
 	if ids := f.readAll(position, 2); !slices.Equal(ids, []formsvc.ID{second, third}) {
 		t.Errorf("saw %v, want %v and %v", ids, second, third)
 	}
-	if ids := f.readAll(formsvc.EventPosition{}, 3); ids[0] != first {
+	if ids := f.readAll("", 3); ids[0] != first {
 		t.Errorf("saw %v first, want %v", ids[0], first)
 	}
 }
@@ -140,11 +140,12 @@ func TestFeedContinuesAfterMoving(t *testing.T) {
 	f := newFeed(t)
 	ids := []formsvc.ID{f.add(f.svc), f.add(f.svc), f.add(f.svc)}
 	f.exec("UPDATE formsvc_events SET xact = xact + 1000000000000")
-	var position formsvc.EventPosition
+	var commit, row int64
 	if err := f.db.NewSelect().Table("formsvc_events").Column("xact", "seq").Where("response_id = ?", string(ids[0])).
-		Scan(t.Context(), &position.Commit, &position.Row); err != nil {
+		Scan(t.Context(), &commit, &row); err != nil {
 		t.Fatal(err)
 	}
+	position := formsvc.Cursor(fmt.Sprintf("%d.%d", commit, row))
 	tx, svc := f.begin() // begins before the move, writes after it
 	if err := tx.QueryRowContext(t.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestFeedContinuesAfterMoving(t *testing.T) {
 	if got := f.readAll(position, 5); !slices.Equal(got, ids[1:]) {
 		t.Errorf("after the first event: %v, want %v", got, ids[1:])
 	}
-	if got := f.readAll(formsvc.EventPosition{}, 6); !slices.Equal(got, ids) {
+	if got := f.readAll("", 6); !slices.Equal(got, ids) {
 		t.Errorf("from the start: %v, want %v", got, ids)
 	}
 	if offset := f.offset(); offset < 1e11 {

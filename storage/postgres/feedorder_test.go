@@ -218,8 +218,8 @@ func (f *feed) host(isolation sql.IsolationLevel, change func(*formsvc.Service) 
 // whole returns the feed of all accounts.
 func (f *feed) whole() (events []formsvc.Event) {
 	f.Helper()
-	for q := (formsvc.EventQuery{AllAccounts: true}); ; {
-		page, err := f.store.Events(f.Context(), q)
+	for q := (formsvc.EventQuery{}); ; {
+		page, err := f.store.AllEvents(f.Context(), q)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -116,7 +116,7 @@ func (w *world) addTarget() *target {
 	w.must("CreateFile", w.createFile(w.ctx, f))
 	w.must("CreateComment", w.store.CreateComment(w.ctx, w.newComment(&r), none))
 	w.must("CreateSignature", w.createSignature(w.ctx, w.newSignature(&r)))
-	w.must("Note", w.store.Note(w.ctx, formsvc.Change{Audit: &entry, Idempotency: &record}))
+	w.must("Commit", w.store.Commit(w.ctx, formsvc.Change{Audit: &entry, Idempotency: &record}))
 	w.must("CreateLink", w.store.CreateLink(w.ctx, link, none))
 	w.must("RedeemLink", w.redeem(w.store, &link, session))
 	link.ID = w.nextID()

@@ -46,13 +46,8 @@ func accountCalls() []call {
 			})
 		}},
 		{"SessionByHash", nil, false, func(c *caller) (any, error) { return c.s.SessionByHash(c.ctx, keyHash(c.of)) }},
-		{"EndSessions of one", nil, false, func(c *caller) (any, error) {
-			q := formsvc.SessionQuery{AccountID: c.of, Hash: keyHash(c.of)}
-			return nil, c.s.EndSessions(c.ctx, q, none)
-		}},
-		{"EndSessions", ofAccount, false, func(c *caller) (any, error) {
-			return nil, c.s.EndSessions(c.ctx, formsvc.SessionQuery{AccountID: c.of}, none)
-		}},
+		{"EndSession", nil, false, func(c *caller) (any, error) { return nil, c.s.EndSession(c.ctx, c.of, keyHash(c.of), none) }},
+		{"EndAllSessions", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.EndAllSessions(c.ctx, c.of, none) }},
 	}
 }
 
@@ -69,7 +64,7 @@ func responseCalls() []call {
 			k := c.at.response()
 			return c.s.Files(c.ctx, formsvc.FileQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
 		}},
-		{"Files of all accounts", nil, false, func(c *caller) (any, error) { return c.s.Files(c.ctx, formsvc.FileQuery{AllAccounts: true}) }},
+		{"AllFiles", nil, false, func(c *caller) (any, error) { return c.s.AllFiles(c.ctx, formsvc.PageQuery{}) }},
 		{"UnknownFiles", nil, false, func(c *caller) (any, error) { return c.s.UnknownFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
 		{"BarFiles", nil, false, func(c *caller) (any, error) { return c.s.BarFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
 		{"Comments", ofResponse, false, func(c *caller) (any, error) {
@@ -80,8 +75,8 @@ func responseCalls() []call {
 			k := c.at.response()
 			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
 		}},
-		{"Signatures by signer", ofAccount, true, func(c *caller) (any, error) {
-			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: c.of, Email: "grace@example.com"})
+		{"SignaturesBy", ofAccount, true, func(c *caller) (any, error) {
+			return c.s.SignaturesBy(c.ctx, c.of, "grace@example.com", formsvc.PageQuery{})
 		}},
 	}
 }
@@ -94,8 +89,8 @@ func webhookCalls() []call {
 			page, err := c.s.Events(c.ctx, formsvc.EventQuery{AccountID: c.of})
 			return page.Items, err
 		}},
-		{"Events of all accounts", nil, false, func(c *caller) (any, error) {
-			page, err := c.s.Events(c.ctx, formsvc.EventQuery{AllAccounts: true})
+		{"AllEvents", nil, false, func(c *caller) (any, error) {
+			page, err := c.s.AllEvents(c.ctx, formsvc.EventQuery{})
 			return page.Items, err
 		}},
 		{"Event", ofEvent, false, func(c *caller) (any, error) { return c.s.Event(c.ctx, c.of, c.at[eventPart]) }},
@@ -118,14 +113,8 @@ func webhookCalls() []call {
 
 func queueCalls() []call {
 	return []call{
-		{"QueueStats", nil, false, func(c *caller) (any, error) {
-			return c.s.QueueStats(c.ctx, formsvc.QueueQuery{Now: nextDay(), Limit: 100})
-		}},
-		{"QueueStats of one webhook", ofHook, true, func(c *caller) (any, error) {
-			key := c.at.hook()
-			stats, err := c.s.QueueStats(c.ctx, formsvc.QueueQuery{Webhook: &key, Limit: 10})
-			return stats.Pending, err
-		}},
+		{"QueueStats", nil, false, func(c *caller) (any, error) { return c.s.QueueStats(c.ctx, nextDay(), 100) }},
+		{"Waiting", ofHook, true, func(c *caller) (any, error) { return c.s.Waiting(c.ctx, c.at.hook(), 10) }},
 		{"Deliveries", ofHook, true, func(c *caller) (any, error) {
 			return c.s.Deliveries(c.ctx, formsvc.DeliveryQuery{AccountID: c.of, WebhookID: c.at[webhookPart]})
 		}},
@@ -165,9 +154,10 @@ func otherCalls() []call {
 			return c.s.AddQuota(c.ctx, []formsvc.QuotaCount{{Subject: c.at[keyPart], Start: start(), N: 1}})
 		}},
 		{"QuotaUse", nil, false, func(c *caller) (any, error) { return c.s.QuotaUse(c.ctx, c.at[keyPart], time.Time{}) }},
-		{"Prune", nil, false, func(c *caller) (any, error) {
-			return c.s.Prune(c.ctx, formsvc.PruneEvents, start().Add(-time.Hour), 10)
-		}},
+		{"PruneEvents", nil, false, func(c *caller) (any, error) { return c.s.PruneEvents(c.ctx, start().Add(-time.Hour), 10) }},
+		{"PruneIdempotency", nil, false, func(c *caller) (any, error) { return c.s.PruneIdempotency(c.ctx, start().Add(-time.Hour), 10) }},
+		{"PruneQuota", nil, false, func(c *caller) (any, error) { return c.s.PruneQuota(c.ctx, start().Add(-time.Hour), 10) }},
+		{"PruneSessions", nil, false, func(c *caller) (any, error) { return c.s.PruneSessions(c.ctx, start().Add(-time.Hour), 10) }},
 		{"Scrub", nil, false, func(c *caller) (any, error) { return nil, c.s.Scrub(c.ctx) }},
 		{"Identity", nil, false, func(c *caller) (any, error) { return c.s.Identity(c.ctx) }},
 		{"Erase", ofEvent, true, func(c *caller) (any, error) {

@@ -83,9 +83,8 @@ func (c *collector) addWebhook(hook *formsvc.Webhook) {
 	}
 	payloads, err := c.s.Payloads(c.ctx, append(events, "nope", ""))
 	c.add("payloads", hook.ID, payloads, err)
-	key := webhookKey(hook)
-	stats, err := c.s.QueueStats(c.ctx, formsvc.QueueQuery{Webhook: &key, Limit: formsvc.MaxCounted})
-	c.add("backlog", hook.ID, stats, err)
+	waiting, err := c.s.Waiting(c.ctx, webhookKey(hook), formsvc.MaxCounted)
+	c.add("waiting", hook.ID, waiting, err)
 }
 
 // specified returns the delivery without what isn't specified.

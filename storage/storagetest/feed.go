@@ -34,10 +34,14 @@ func (w *world) feed(q formsvc.EventQuery, last formsvc.ID) (events []formsvc.Ev
 	return nil
 }
 
-// page returns a page of events and moves on to the next. It checks that its position moves on.
+// page returns a page of events, without an AccountID of all accounts, and moves on to the next. It checks that its position moves on.
 func (w *world) page(s Store, q *formsvc.EventQuery) []formsvc.Event {
 	w.Helper()
-	page, err := s.Events(w.ctx, *q)
+	read := s.Events
+	if q.AccountID == "" {
+		read = s.AllEvents
+	}
+	page, err := read(w.ctx, *q)
 	w.must("Events", err)
 	if page.Next == q.After && (len(page.Items) > 0 || page.More) {
 		w.Fatalf("Events: a page of %d events (more: %t) leads back to where it began", len(page.Items), page.More)
@@ -66,10 +70,16 @@ func testWholeFeed(w *world) {
 		want = append(want, e)
 	}
 	for _, limit := range []int{0, 1, 2, len(want) - 1, len(want), len(want) + 1} {
-		q := formsvc.EventQuery{AllAccounts: true, AccountID: scenes[0].account.ID, Limit: limit}
+		q := formsvc.EventQuery{Limit: limit}
 		w.same("events of all accounts", w.feed(q, want[len(want)-1].ID), want)
 	}
-	q := formsvc.EventQuery{AllAccounts: true, Types: webhook.EventTypes()[3:4], Limit: 2}
+	for _, cursor := range []formsvc.Cursor{".", "1.", ".1", "1.2.3", "+1.2", "01.2", "1.2 ", "a.b", "9223372036854775808.0", "\x00"} {
+		_, err := w.store.Events(w.ctx, formsvc.EventQuery{AccountID: scenes[0].account.ID, After: cursor})
+		w.wantError("Events after "+string(cursor), err, formsvc.ErrInvalid)
+		_, err = w.store.AllEvents(w.ctx, formsvc.EventQuery{After: cursor})
+		w.wantError("AllEvents after "+string(cursor), err, formsvc.ErrInvalid)
+	}
+	q := formsvc.EventQuery{Types: webhook.EventTypes()[3:4], Limit: 2}
 	w.same("events of a type", w.feed(q, want[19].ID), []formsvc.Event{want[3], want[7], want[11], want[15], want[19]})
 }
 
@@ -109,7 +119,7 @@ func (w *world) followed(stores []Store) {
 		close(ended)
 	}()
 	var seen, all []formsvc.Event
-	one, whole := formsvc.EventQuery{AccountID: sc.account.ID, Limit: 7}, formsvc.EventQuery{AllAccounts: true, Limit: 5}
+	one, whole := formsvc.EventQuery{AccountID: sc.account.ID, Limit: 7}, formsvc.EventQuery{Limit: 5}
 	for n, changing := 0, true; changing; n++ {
 		select {
 		case <-ended:

@@ -119,7 +119,7 @@ type model struct {
 	sessions   []formsvc.Session
 	claims     []held[delivery.Claim]
 	digests    []held[formsvc.Digest]
-	positions  [][2]formsvc.EventPosition
+	positions  [][2]formsvc.Cursor
 	gone       map[formsvc.ID]bool // responses that were deleted: services never use an identifier again
 }
 
@@ -144,8 +144,8 @@ func newModel(w *world, r *rapid.T, n int) *model {
 		}
 		return id, at
 	}}
-	for _, what := range prunables() { // what a failed history left
-		m.pruneAll(subject, what, begin)
+	for i := range prunes(m.stores[subject]) { // what a failed history left
+		m.pruneAll(subject, i, begin)
 	}
 	for range 2 {
 		m.settle()
@@ -175,15 +175,16 @@ func (m *model) leave() {
 	}
 }
 
-func prunables() []formsvc.Prunable {
-	return []formsvc.Prunable{formsvc.PruneEvents, formsvc.PruneIdempotency, formsvc.PruneQuota, formsvc.PruneSessions}
+// prunes returns the methods that prune; the last one prunes the oldest records first.
+func prunes(s Store) []func(context.Context, time.Time, int) (int, error) {
+	return []func(context.Context, time.Time, int) (int, error){s.PruneEvents, s.PruneQuota, s.PruneSessions, s.PruneIdempotency}
 }
 
-// pruneAll prunes until nothing is left.
-func (m *model) pruneAll(store int, what formsvc.Prunable, before time.Time) {
+// pruneAll prunes one kind of records until nothing is left.
+func (m *model) pruneAll(store, kind int, before time.Time) {
 	for n := 1; n > 0; {
 		var err error
-		if n, err = m.stores[store].Prune(m.ctx, what, before, 50); err != nil {
+		if n, err = prunes(m.stores[store])[kind](m.ctx, before, 50); err != nil {
 			m.Fatalf("Prune: %v", err)
 		}
 	}
@@ -303,7 +304,7 @@ func (m *model) addHidden(s Store, all map[string]any) (err error) {
 				AccountID: account, CampaignID: m.campaigns[i].ID, Filter: formsvc.ResponseFilter{Email: email, AnyCase: true},
 			})
 			add("responses by "+email, account, sent, err)
-			signed, err := s.Signatures(m.ctx, formsvc.SignatureQuery{AccountID: account, Email: email, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit}})
+			signed, err := s.SignaturesBy(m.ctx, account, email, formsvc.PageQuery{Limit: formsvc.MaxLimit})
 			add("signatures by "+email, account, signed, err)
 		}
 		for _, key := range recordKeys() {

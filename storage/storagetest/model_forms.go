@@ -265,8 +265,8 @@ func (m *model) listFiles() {
 	q := formsvc.FileQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(ids[2:]...)}
 	q.Page.MaxBytes = 0
 	m.do("Files", func(s Store, _ int) (any, error) { return s.Files(m.ctx, q) })
-	every := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: q.Page.Limit, Ascending: true, After: formsvc.FloorID(m.start)}}
-	m.do("Files of all accounts", func(s Store, _ int) (any, error) { return s.Files(m.ctx, every) })
+	every := formsvc.PageQuery{Limit: q.Page.Limit, Ascending: true, After: formsvc.FloorID(m.start)}
+	m.do("AllFiles", func(s Store, _ int) (any, error) { return s.AllFiles(m.ctx, every) })
 	m.do("UnknownFiles", func(s Store, _ int) (any, error) { return s.UnknownFiles(m.ctx, ids) })
 }
 
@@ -313,8 +313,8 @@ func (m *model) listReviews() {
 	m.do("Comments", func(s Store, _ int) (any, error) { return s.Comments(m.ctx, q) })
 	signed := formsvc.SignatureQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(m.signatures...)}
 	m.do("Signatures", func(s Store, _ int) (any, error) { return s.Signatures(m.ctx, signed) })
-	by := formsvc.SignatureQuery{AccountID: r.AccountID, Email: oneOf(m, "email", addresses()...), Page: m.page(m.signatures...)}
-	m.do("Signatures by signer", func(s Store, _ int) (any, error) { return s.Signatures(m.ctx, by) })
+	email, page := oneOf(m, "email", addresses()...), m.page(m.signatures...)
+	m.do("SignaturesBy", func(s Store, _ int) (any, error) { return s.SignaturesBy(m.ctx, r.AccountID, email, page) })
 }
 
 func (m *model) webhook(w *formsvc.Webhook) {

@@ -158,9 +158,8 @@ func (m *model) listDeliveries() {
 		}
 		return page, err
 	})
-	for _, stats := range []formsvc.QueueQuery{{Webhook: &key, Limit: 2, Now: m.now}, {Limit: 3, Now: m.now}} {
-		m.do("QueueStats", func(s Store, _ int) (any, error) { return s.QueueStats(m.ctx, stats) })
-	}
+	m.do("Waiting", func(s Store, _ int) (any, error) { return s.Waiting(m.ctx, key, 2) })
+	m.do("QueueStats", func(s Store, _ int) (any, error) { return s.QueueStats(m.ctx, m.now, 3) })
 }
 
 func (m *model) failures(limit int) {
@@ -213,7 +212,7 @@ func (m *model) feed() {
 	q := formsvc.EventQuery{
 		AccountID: m.owner(m.accounts[0]), Limit: m.number("limit", 0, 4), MaxBytes: oneOf(m, "bytes", 0, 1, 50), Early: true,
 	}
-	var after [2]formsvc.EventPosition
+	var after [2]formsvc.Cursor
 	if len(m.positions) > 0 && m.chance("after", 2) {
 		after = one(m, "position", m.positions)
 	}
@@ -223,11 +222,11 @@ func (m *model) feed() {
 	if m.chance("of a campaign", 3) {
 		q.CampaignID = one(m, "campaign", m.campaigns).ID
 	}
-	var next [2]formsvc.EventPosition
+	var next [2]formsvc.Cursor
 	m.do("Events", func(s Store, i int) (any, error) {
 		q.After = after[i]
 		page, err := s.Events(m.ctx, q)
-		next[i], page.Next = page.Next, formsvc.EventPosition{}
+		next[i], page.Next = page.Next, ""
 		if len(q.Types) > 0 || q.CampaignID != "" {
 			page.More = false // it may say so to read on
 		}
@@ -257,7 +256,7 @@ func (m *model) note() {
 	if !m.chance("events", 8) {
 		change.Events = nil
 	}
-	m.do("Note", func(s Store, _ int) (any, error) { return nil, s.Note(m.ctx, change) })
+	m.do("Commit", func(s Store, _ int) (any, error) { return nil, s.Commit(m.ctx, change) })
 }
 
 func (m *model) recall() {
@@ -339,24 +338,26 @@ func (m *model) redeem(l *formsvc.Link, x formsvc.Session, against bool) {
 }
 
 func (m *model) endSessions() {
-	q := formsvc.SessionQuery{AccountID: m.owner(m.accounts[0])}
+	account := m.owner(m.accounts[0])
+	change := m.change(formsvc.ResponseKey{AccountID: account, ID: m.nextID()})
 	if len(m.sessions) > 0 && m.chance("one", 2) {
-		q.Hash = one(m, "session", m.sessions).Hash
+		hash := one(m, "session", m.sessions).Hash
+		m.do("EndSession", func(s Store, _ int) (any, error) { return nil, s.EndSession(m.ctx, account, hash, change) })
+		return
 	}
-	change := m.change(formsvc.ResponseKey{AccountID: q.AccountID, ID: m.nextID()})
-	m.do("EndSessions", func(s Store, _ int) (any, error) { return nil, s.EndSessions(m.ctx, q, change) })
+	m.do("EndAllSessions", func(s Store, _ int) (any, error) { return nil, s.EndAllSessions(m.ctx, account, change) })
 }
 
 func (m *model) prune() {
-	what, before := oneOf(m, "what", prunables()...), m.past()
-	if what == formsvc.PruneIdempotency { // oldest first
+	kind, before := m.number("kind", 0, 3), m.past()
+	if kind == 3 { // oldest first
 		limit := m.number("limit", 0, 2)
-		m.do("Prune", func(s Store, _ int) (any, error) { return s.Prune(m.ctx, what, before, limit) })
+		m.do("PruneIdempotency", func(s Store, _ int) (any, error) { return s.PruneIdempotency(m.ctx, before, limit) })
 		return
 	}
 	m.do("Prune", func(Store, int) (any, error) { return nil, nil })
 	for i := range m.stores {
-		m.pruneAll(i, what, before)
+		m.pruneAll(i, kind, before)
 	}
 }
 

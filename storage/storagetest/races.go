@@ -191,7 +191,7 @@ func (w *world) limits(stores []Store) {
 			case 2:
 				return s.CreateCampaign(w.ctx, w.newCampaign(a.ID), change)
 			case 3:
-				return s.Note(w.ctx, change)
+				return s.Commit(w.ctx, change)
 			}
 			change.Events = []formsvc.Event{w.newEvent(&r)}
 			err := s.CreateResponse(w.ctx, r, 1, change)
@@ -295,7 +295,7 @@ func (w *world) noStrayFiles(stores []Store) {
 			}
 		}
 	}
-	if page, err := w.store.Files(w.ctx, formsvc.FileQuery{AllAccounts: true}); err != nil || len(page.Items) != 0 {
+	if page, err := w.store.AllFiles(w.ctx, formsvc.PageQuery{}); err != nil || len(page.Items) != 0 {
 		w.Errorf("%d files have no response (%v)", len(page.Items), err)
 	}
 }

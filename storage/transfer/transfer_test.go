@@ -152,7 +152,7 @@ func (w *world) respond(t testing.TB, dsn string, n int) {
 }
 
 // feed reads the feed after a position, in pages of one event, and returns the events and the position after each.
-func (w *world) feed(t testing.TB, dsn string, after formsvc.EventPosition) (ids []formsvc.ID, at []formsvc.EventPosition) {
+func (w *world) feed(t testing.TB, dsn string, after formsvc.Cursor) (ids []formsvc.ID, at []formsvc.Cursor) {
 	t.Helper()
 	w.with(t, dsn, func(svc *formsvc.Service) {
 		for {
@@ -174,7 +174,7 @@ func TestCopy(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to string) {
 		w := newWorld(t, from)
-		events, at := w.feed(t, from, formsvc.EventPosition{})
+		events, at := w.feed(t, from, "")
 		running, err := start(t.Context(), from, w.ring)
 		must(t, err)
 		defer func() { _ = running.Close() }()
@@ -222,7 +222,7 @@ func TestCopy(t *testing.T) {
 				t.Errorf("the webhook's secret doesn't open (%v)", err)
 			}
 		})
-		all, _ := w.feed(t, to, formsvc.EventPosition{})
+		all, _ := w.feed(t, to, "")
 		if len(all) <= len(events) || !slices.Equal(all[:len(events)], events) {
 			t.Fatalf("the feed has %d events, with others in front than the old %d", len(all), len(events))
 		}

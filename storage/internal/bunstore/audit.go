@@ -61,8 +61,8 @@ func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEn
 	return err
 }
 
-// Note implements formsvc.JournalStore.
-func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
+// Commit implements formsvc.AuditStore.
+func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	if a := change.Audit; a != nil && !a.AccountID.Valid() {
 		return cmp.Or(s.Usable(ctx), formsvc.ErrNotFound)
 	}
@@ -78,7 +78,7 @@ func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
 	return s.changing(ctx, &change, func(context.Context, bun.IConn) error { return nil })
 }
 
-// Audit implements formsvc.JournalStore.
+// Audit implements formsvc.AuditStore.
 func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return formsvc.Page[formsvc.AuditEntry]{}, noneWhenNotFound(err)

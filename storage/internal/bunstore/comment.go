@@ -23,7 +23,7 @@ type commentRow struct {
 	Total int64 `bun:",scanonly"`
 }
 
-// CreateComment implements formsvc.ReviewStore.
+// CreateComment implements formsvc.CommentStore.
 func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
 	key := formsvc.ResponseKey{AccountID: comment.AccountID, CampaignID: comment.CampaignID, ID: comment.ResponseID}
 	if err := cmp.Or(s.ready(ctx, key.AccountID, key.CampaignID, key.ID), checkIDs(comment.ID),
@@ -47,7 +47,7 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 	})
 }
 
-// Comments implements formsvc.ReviewStore.
+// Comments implements formsvc.CommentStore.
 func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
 	return pageOfResponse(ctx, s, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {

@@ -138,7 +138,7 @@ func (s *Store) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (str
 	if q.State != formsvc.DeliveryPending || !q.NoTotal {
 		return "d.state = 0", nil
 	}
-	n, err := s.waiting(ctx, formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}, fewPending)
+	n, err := s.Waiting(ctx, formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}, fewPending)
 	if err != nil {
 		return "", err
 	}
@@ -319,8 +319,8 @@ SELECT min(x.due_at) FROM (
 const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = " +
 	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?) LIMIT ?) AS waiting"
 
-// waiting counts the pending deliveries of a webhook, up to limit.
-func (s *Store) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
+// Waiting implements formsvc.DeliveryStore.
+func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)
 	}
@@ -332,20 +332,15 @@ func (s *Store) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 }
 
 // QueueStats implements formsvc.DeliveryStore.
-func (s *Store) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
+func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (formsvc.QueueStats, error) {
 	var stats formsvc.QueueStats
-	if q.Webhook != nil {
-		var err error
-		stats.Pending, err = s.waiting(ctx, *q.Webhook, q.Limit)
-		return stats, err
-	}
 	if err := s.ready(ctx); err != nil {
 		return stats, err
 	}
 	var due *int64
 	err := errors.Join(
-		s.read.QueryRowContext(ctx, s.rebind(countPending), max(q.Limit, 0)).Scan(&stats.Pending),
-		s.read.QueryRowContext(ctx, s.rebind(oldestDue), micros(q.Now)).Scan(&due),
+		s.read.QueryRowContext(ctx, s.rebind(countPending), max(limit, 0)).Scan(&stats.Pending),
+		s.read.QueryRowContext(ctx, s.rebind(oldestDue), micros(now)).Scan(&due),
 	)
 	if err != nil {
 		return formsvc.QueueStats{}, s.backend.Classify(err)

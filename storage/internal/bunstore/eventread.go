@@ -37,7 +37,7 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	const last = 1<<63 - 1
 	p := picked{
 		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)},
-		last: formsvc.EventPosition{Commit: last, Row: last},
+		last: Position{last, last},
 	}
 	// The first step asks for some more than the limit, as a few may be tests.
 	if _, err := s.pickAll(ctx, &p, q.Limit+10, &Look{Account: string(q.AccountID), Back: true}); err != nil {

@@ -3,6 +3,9 @@ package bunstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -16,25 +19,35 @@ const feedLook = 10_000
 // restores.
 const LostPositions = 1_000_000_000_000
 
-// Events implements formsvc.EventStore. It first looks at the positions, types and sizes
-// of events and then reads those that fit on the page.
+// Events implements formsvc.EventStore.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	page := formsvc.EventPage{Next: q.After}
-	var err error
-	if q.AllAccounts {
-		q.AccountID = ""
-		err = s.ready(ctx)
-	} else {
-		err = s.ready(ctx, q.AccountID)
+	if err := s.ready(ctx, q.AccountID); err != nil {
+		return formsvc.EventPage{Next: q.After}, noneWhenNotFound(err)
 	}
+	return s.events(ctx, q)
+}
+
+// AllEvents implements formsvc.EventStore.
+func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.EventPage{Next: q.After}, err
+	}
+	q.AccountID = ""
+	return s.events(ctx, q)
+}
+
+// events looks at the positions, types and sizes of events and then reads those that fit on the page.
+func (s *Store) events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	page := formsvc.EventPage{Next: q.After}
+	after, err := parseCursor(q.After)
 	if err != nil {
-		return page, noneWhenNotFound(err)
+		return page, err
 	}
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
 	q = q.Clamped()
-	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, last: q.After}
+	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, last: after}
 	// The first step asks for one more than the page holds, to learn whether others follow.
 	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &Look{Account: string(q.AccountID), Early: q.Early})
 	if err == nil {
@@ -43,8 +56,28 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	if err != nil {
 		return formsvc.EventPage{Next: q.After}, s.backend.Classify(err)
 	}
-	page.Next, page.More = p.last, more
+	page.Next, page.More = p.last.cursor(), more
 	return page, nil
+}
+
+// A Position is that of an event in the feed. Its cursor has both numbers in decimal.
+type Position struct{ Commit, Row int64 }
+
+func (p Position) cursor() formsvc.Cursor {
+	if p == (Position{}) {
+		return ""
+	}
+	return formsvc.Cursor(strconv.FormatInt(p.Commit, 10) + "." + strconv.FormatInt(p.Row, 10))
+}
+
+func parseCursor(c formsvc.Cursor) (p Position, err error) {
+	commit, row, _ := strings.Cut(string(c), ".")
+	p.Commit, _ = strconv.ParseInt(commit, 10, 64)
+	p.Row, _ = strconv.ParseInt(row, 10, 64)
+	if p.cursor() != c {
+		return Position{}, fmt.Errorf("bunstore: %.50q is not a position of events: %w", c, formsvc.ErrInvalid)
+	}
+	return p, nil
 }
 
 // wanted says which events are asked for. Tests never are.
@@ -63,7 +96,7 @@ type picked struct {
 	limit, maxBytes int
 	bytes           int // size of their payloads
 	ids             []string
-	last            formsvc.EventPosition // where to continue
+	last            Position // where to continue
 	full            bool
 }
 
@@ -85,7 +118,7 @@ func (p *picked) pick(list []Glimpse) {
 // A Look asks which events come after a position.
 type Look struct {
 	Account string // "" for all
-	From    formsvc.EventPosition
+	From    Position
 	Back    bool // look at events before the position instead, newest first
 	Early   bool // also look at events that others may still precede
 	Limit   int
@@ -94,7 +127,7 @@ type Look struct {
 // A Glimpse is what decides whether to read an event.
 type Glimpse struct {
 	ID, Campaign string
-	At           formsvc.EventPosition
+	At           Position
 	Type         int64 // see TypeOf
 	Size         int   // of the payload
 }

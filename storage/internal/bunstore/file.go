@@ -96,16 +96,13 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 
 // Files implements formsvc.FileStore.
 func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
-	if q.AllAccounts {
-		return s.allFiles(ctx, q.Page)
-	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
 	return pageOfResponse(ctx, s, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total },
 		sizeless, "blocks")
 }
 
-// allFiles returns a page of the files of all accounts.
-func (s *Store) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
+// AllFiles implements formsvc.FileStore.
+func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Page[formsvc.File]{}, err
 	}

@@ -60,7 +60,7 @@ const (
 	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = ? AND created_at < ?"
 )
 
-// Recall implements formsvc.JournalStore.
+// Recall implements formsvc.IdempotencyStore.
 func (s *Store) Recall(
 	ctx context.Context, account formsvc.ID, key string, since time.Time,
 ) (formsvc.IdempotencyRecord, error) {

@@ -3,7 +3,6 @@ package bunstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -27,8 +26,29 @@ SELECT x.webhook_id, x.gone FROM (
   FROM hooks AS h WHERE h.webhook_id IS NOT NULL
 ) AS x WHERE x.gone OR x.first < ? ORDER BY x.webhook_id LIMIT ?`
 
-// Prune implements formsvc.MaintenanceStore.
-func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
+// PruneEvents implements formsvc.MaintenanceStore.
+func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.prune(ctx, before, limit, (*pruning).oldEvents)
+}
+
+// PruneIdempotency implements formsvc.MaintenanceStore.
+func (s *Store) PruneIdempotency(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.prune(ctx, before, limit, (*pruning).oldRecords)
+}
+
+// PruneQuota implements formsvc.MaintenanceStore.
+func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.prune(ctx, before, limit, (*pruning).oldQuota)
+}
+
+// PruneSessions implements formsvc.MaintenanceStore.
+func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.prune(ctx, before, limit, (*pruning).oldSessions)
+}
+
+func (s *Store) prune(
+	ctx context.Context, before time.Time, limit int, run func(*pruning, context.Context, bun.IConn) (int, error),
+) (int, error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return 0, err
 	}
@@ -36,16 +56,9 @@ func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Ti
 	// Identifiers have the time to the millisecond, so they limit the index range only
 	// roughly. The exact time is in a column.
 	p.below = string(formsvc.FloorID(before.Add(time.Millisecond)))
-	run, known := map[formsvc.Prunable]func(context.Context, bun.IConn) (int, error){
-		formsvc.PruneEvents: p.oldEvents, formsvc.PruneIdempotency: p.oldRecords,
-		formsvc.PruneQuota: p.oldQuota, formsvc.PruneSessions: p.oldSessions,
-	}[what]
-	if !known {
-		return 0, fmt.Errorf("bunstore: prune %d: %w", what, formsvc.ErrInvalid)
-	}
 	deleted := 0
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
-		deleted, err = run(ctx, c)
+		deleted, err = run(p, ctx, c)
 		return err
 	})
 	if err != nil {

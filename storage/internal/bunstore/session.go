@@ -110,18 +110,24 @@ const (
 	deleteSession  = deleteSessions + " AND hash = ?"
 )
 
-// EndSessions implements formsvc.SessionStore. It deletes links first: this waits for a
-// link that is being redeemed, and the next statement finds its session.
-func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
-	account := string(q.AccountID)
-	if err := cmp.Or(s.ready(ctx, q.AccountID), checkChange(&change)); err != nil {
+// EndSession implements formsvc.SessionStore.
+func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256.Size]byte, change formsvc.Change) error {
+	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
-		if q.Hash != [sha256.Size]byte{} {
-			return changedOne(c.ExecContext(ctx, s.rebind(deleteSession), account, q.Hash[:]))
-		}
-		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", account).Exists(ctx)
+		return changedOne(c.ExecContext(ctx, s.rebind(deleteSession), string(account), hash[:]))
+	})
+}
+
+// EndAllSessions implements formsvc.SessionStore. It deletes links first: this waits for a
+// link that is being redeemed, and the next statement finds its session.
+func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
+	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
+		return err
+	}
+	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", string(account)).Exists(ctx)
 		if err != nil {
 			return err
 		}
@@ -129,7 +135,7 @@ func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change 
 			return formsvc.ErrNotFound
 		}
 		for _, statement := range []string{deleteLinks, deleteSessions} {
-			if _, err := c.ExecContext(ctx, s.rebind(statement), account); err != nil {
+			if _, err := c.ExecContext(ctx, s.rebind(statement), string(account)); err != nil {
 				return err
 			}
 		}

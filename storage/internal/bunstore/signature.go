@@ -60,7 +60,7 @@ func (r *signatureRow) signature() formsvc.Signature {
 	return sig
 }
 
-// CreateSignature implements formsvc.ReviewStore.
+// CreateSignature implements formsvc.SignatureStore.
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
@@ -93,26 +93,25 @@ func (s *Store) CreateSignature(
 	return row.signature(), nil
 }
 
-// Signatures implements formsvc.ReviewStore.
+// Signatures implements formsvc.SignatureStore.
 func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	if q.Email != "" {
-		return s.signaturesBy(ctx, q)
-	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
 	return pageOfResponse(ctx, s, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
 		return r.signature(), r.Total
 	}, sizeless)
 }
 
-// signaturesBy returns a page of the account's signatures of a signer.
-func (s *Store) signaturesBy(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	if err := s.ready(ctx, q.AccountID); err != nil {
+// SignaturesBy implements formsvc.SignatureStore.
+func (s *Store) SignaturesBy(
+	ctx context.Context, account formsvc.ID, email string, page formsvc.PageQuery,
+) (formsvc.Page[formsvc.Signature], error) {
+	if err := s.ready(ctx, account); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, noneWhenNotFound(err)
 	}
-	if err := formsvc.CheckText(q.Email); err != nil {
+	if err := formsvc.CheckText(email); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
-	return pageOf(ctx, s, "g.id", q.Page, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
-		return sel.Where("g.account_id = ? AND g.folded = ?", string(q.AccountID), formsvc.FoldEmail(q.Email))
+	return pageOf(ctx, s, "g.id", page, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		return sel.Where("g.account_id = ? AND g.folded = ?", string(account), formsvc.FoldEmail(email))
 	}, (*signatureRow).signature)
 }

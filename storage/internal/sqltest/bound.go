@@ -34,7 +34,7 @@ func boundWrites(t *testing.T, d Database) {
 	ctx := t.Context()
 	_, err := d.DB.ExecContext(ctx, "CREATE TABLE host (response TEXT)")
 	must(t, err)
-	must(t, s.Note(ctx, formsvc.Change{Idempotency: s.record("taken")}))
+	must(t, s.Commit(ctx, formsvc.Change{Idempotency: s.record("taken")}))
 	identity, err := s.Identity(ctx)
 	must(t, err)
 	for _, end := range []error{errors.New("the host changed its mind"), nil} {
@@ -127,7 +127,7 @@ func keyedCalls() map[string]hostCall {
 			return nil, on.CreateCampaign(ctx, c, formsvc.Change{Idempotency: record})
 		},
 		"a record": func(ctx context.Context, _ *scene, on formsvc.Store, _ formsvc.ResponseKey, record *formsvc.IdempotencyRecord) ([]formsvc.ID, error) {
-			return nil, on.Note(ctx, formsvc.Change{Idempotency: record})
+			return nil, on.Commit(ctx, formsvc.Change{Idempotency: record})
 		},
 	}
 }

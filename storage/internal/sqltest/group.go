@@ -68,7 +68,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	}
 	wantRows("before", 0, events+2, events, events) // one of the deliveries is of the other webhook
 	for n := 1; n > 0; {
-		n, err = s.Prune(t.Context(), formsvc.PruneEvents, time.Time{}, 3)
+		n, err = s.PruneEvents(t.Context(), time.Time{}, 3)
 		must(t, err)
 		if n > 6 {
 			t.Errorf("a step deleted %d rows, want 3 deliveries and their attempts at most", n)
@@ -81,7 +81,7 @@ func pruneDeleted(t *testing.T, d Database) {
 func auditOnlyGrows(t *testing.T, d Database) {
 	s := newScene(t, d)
 	entry := formsvc.AuditEntry{ID: s.id(), AccountID: s.account, Actor: "somebody", Action: formsvc.AuditKeyCreated, CreatedAt: s.now}
-	must(t, s.Note(t.Context(), formsvc.Change{Audit: &entry}))
+	must(t, s.Commit(t.Context(), formsvc.Change{Audit: &entry}))
 	for _, statement := range []string{
 		"UPDATE formsvc_audit SET actor = 'nobody'", "DELETE FROM formsvc_audit", "UPDATE formsvc_audit SET created_at = 0 WHERE actor = 'somebody'",
 	} {

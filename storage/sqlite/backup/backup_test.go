@@ -131,14 +131,14 @@ func (p *place) sound(t testing.TB) []formsvc.ID {
 		t.Fatal(err)
 	}
 	var list []formsvc.File
-	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}}
+	q := formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}
 	for more := true; more; {
-		page, err := p.rows.Files(t.Context(), q)
+		page, err := p.rows.AllFiles(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if list, more = append(list, page.Items...), page.More; more {
-			q.Page.After = list[len(list)-1].ID
+			q.After = list[len(list)-1].ID
 		}
 	}
 	if len(list) != n {
