@@ -33,7 +33,7 @@
 // The service therefore signs each attempt a second time, in the headers of Standard Webhooks
 // (https://www.standardwebhooks.com): webhook-id, webhook-timestamp and webhook-signature. A
 // [Verifier] checks them only with [Options.Tolerance], and then requires them. The libraries of
-// Standard Webhooks verify them as well; [SignStandard] says what the key is.
+// Standard Webhooks verify them as well; [SetSignatures] says what the key is.
 //
 // # Duplicates
 //

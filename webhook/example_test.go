@@ -148,7 +148,7 @@ func Example_replayProtection() {
 	d, err := verifier.VerifyRequest(nil, r)
 	fmt.Println(time.Since(d.SentAt) < time.Minute, err)
 
-	webhook.SetStandard(r.Header, "m-1", time.Now().Add(-time.Hour), payload, []byte("secret"))
+	webhook.SetSignatures(r.Header, "m-1", time.Now().Add(-time.Hour), payload, "secret")
 	_, err = verifier.VerifyRequest(nil, r)
 	fmt.Println(errors.Is(err, webhook.ErrTooOld), webhook.Status(err))
 	// Output:
@@ -211,13 +211,14 @@ func ExampleSQLDeduper_Reserve() {
 }
 
 // The signature that a receiver with a library of Standard Webhooks expects.
-func ExampleSignStandard() {
-	at := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
-	fmt.Println(webhook.SignStandard([]byte("whsec_c2VjcmV0"), "m-1", at, []byte(`{"event":"response.created"}`)))
+func ExampleSetSignatures() {
+	at, h := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC), http.Header{}
+	webhook.SetSignatures(h, "m-1", at, []byte(`{"event":"response.created"}`), "whsec_c2VjcmV0")
+	fmt.Println(h.Get(webhook.StandardSignatureHeader))
 	// Output: v1,fTvNZ3Yuy+P3n3bXrYNonD4yvubtRc0LRJkO05YpV6o=
 }
 
 func ExampleSign() {
-	fmt.Println(webhook.Sign([]byte("whsec_5f1c0b9e4d7a42d3"), []byte(`{"event":"response.created"}`)))
+	fmt.Println(webhook.Sign("whsec_5f1c0b9e4d7a42d3", []byte(`{"event":"response.created"}`)))
 	// Output: 0164b1b043cb1a9b45ffd3362637c1dca8113acfcaf6e78ce9ea8419fc656df2
 }

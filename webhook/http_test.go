@@ -84,7 +84,7 @@ func TestHandlerRefuses(t *testing.T) {
 		{"too large without a length", func(r *http.Request) {
 			long := bytes.Repeat([]byte("a"), limit+1)
 			r.ContentLength, r.Body = -1, io.NopCloser(bytes.NewReader(long))
-			r.Header.Set(webhook.SignatureHeader, webhook.Sign([]byte(secret), long))
+			r.Header.Set(webhook.SignatureHeader, webhook.Sign(secret, long))
 		}, http.StatusRequestEntityTooLarge, webhook.ErrTooLarge, ""},
 		{"over the limit of an outer handler", func(r *http.Request) { r.Body = http.MaxBytesReader(nil, r.Body, 5) },
 			http.StatusRequestEntityTooLarge, webhook.ErrTooLarge, ""},

@@ -27,10 +27,10 @@ const (
 // hexadecimal digits. The secret's bytes are the key: nothing is trimmed or decoded. body is the
 // raw request body, which may be empty.
 //
-// Sign accepts an empty secret; [NewVerifier] refuses it. It keeps neither argument and is safe for
-// concurrent use.
-func Sign(secret, body []byte) string {
-	return hex.EncodeToString(sum(secret, body))
+// Sign accepts an empty secret; [NewVerifier] refuses it. Senders sign whole requests with
+// [SetSignatures].
+func Sign(secret string, body []byte) string {
+	return hex.EncodeToString(sum([]byte(secret), body))
 }
 
 // sum returns the 32 bytes of the HMAC-SHA-256 of the concatenated parts.

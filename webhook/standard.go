@@ -22,7 +22,7 @@ const (
 	// 1970, in decimal digits.
 	StandardTimestampHeader = "webhook-timestamp"
 	// StandardSignatureHeader carries one or more signatures, separated by spaces: one for each
-	// valid secret (see [SignStandard]).
+	// valid secret (see [SetSignatures]).
 	StandardSignatureHeader = "webhook-signature"
 )
 
@@ -35,25 +35,41 @@ const (
 	lastSecond = 253402300799
 )
 
-// SignStandard returns the signature of a message by Standard Webhooks: "v1," and an HMAC-SHA-256
-// in base64 (RFC 4648, section 4). The signed text is id, a dot, the seconds of at since 1970, a
-// dot and body. at is when the message is sent, so every attempt has another signature. id and at
-// must be sent, too: see [SetStandard].
+// SetSignatures signs a request as the service does: it sets [SignatureHeader] and the three headers of
+// Standard Webhooks on h, replacing existing ones. id is the event's identifier, and at is when the
+// request is sent. There is one secret. While receivers switch secrets, give the new one and then the
+// old one: SignatureHeader, which has room for one signature, is by the last one, and
+// [StandardSignatureHeader] has a signature by each. It keeps no argument.
 //
-// If secret starts with "whsec_" and the rest is valid base64 ([base64.StdEncoding]), the decoded
-// bytes are the key, as in the libraries of Standard Webhooks. Otherwise, or if the decoded bytes
-// are empty or all zero, the secret's own bytes are the key; receivers must then pass them to their
-// library as a raw key. [Sign] never decodes a secret.
+// A signature of Standard Webhooks is "v1," and an HMAC-SHA-256 in base64 (RFC 4648, section 4). The
+// signed text is id, a dot, the seconds of at since 1970, a dot and body. If the secret starts with
+// "whsec_" and the rest is valid base64 ([base64.StdEncoding]), the decoded bytes are the key, as in
+// the libraries of Standard Webhooks. Otherwise, or if the decoded bytes are empty or all zero, the
+// secret's own bytes are the key; receivers must then pass them to their library as a raw key. The key
+// of SignatureHeader is never decoded.
 //
-// SignStandard also signs an id that is empty or has a dot, and a time before 1970, but a
-// [Verifier] refuses them. SignStandard keeps no argument and is safe for concurrent use.
-func SignStandard(secret []byte, id string, at time.Time, body []byte) string {
-	return string(AppendStandard(nil, secret, id, at, body))
+// A [Verifier] refuses an id that is empty or has a dot, a time before 1970, and requests without
+// secrets.
+func SetSignatures(h http.Header, id string, at time.Time, body []byte, secrets ...string) {
+	var own string
+	signatures := make([]byte, 0, len(secrets)*(standardLength+1)+len(id))
+	for i, secret := range secrets {
+		if i > 0 {
+			signatures = append(signatures, ' ')
+		}
+		signatures = appendStandard(signatures, []byte(secret), id, at, body)
+		if i == len(secrets)-1 {
+			own = Sign(secret, body)
+		}
+	}
+	h.Set(SignatureHeader, own)
+	h.Set(StandardIDHeader, id)
+	h.Set(StandardTimestampHeader, strconv.FormatInt(at.Unix(), 10))
+	h.Set(StandardSignatureHeader, string(signatures))
 }
 
-// AppendStandard appends the result of [SignStandard] to dst and returns the extended buffer. It
-// doesn't copy the body. It is for senders, which sign often.
-func AppendStandard(dst, secret []byte, id string, at time.Time, body []byte) []byte {
+// appendStandard appends a signature of Standard Webhooks.
+func appendStandard(dst, secret []byte, id string, at time.Time, body []byte) []byte {
 	start := len(dst)
 	// Grow once for the head, which is only hashed, and the signature.
 	dst = slices.Grow(dst, max(len(id)+len(".-9223372036854775808."), standardLength))
@@ -66,23 +82,7 @@ func AppendStandard(dst, secret []byte, id string, at time.Time, body []byte) []
 	return base64.StdEncoding.AppendEncode(dst, mac)
 }
 
-// SetStandard sets the three headers of Standard Webhooks on h, replacing existing ones, with one
-// signature for each secret. Without secrets the signature is empty, which every receiver refuses.
-// It keeps no argument.
-func SetStandard(h http.Header, id string, at time.Time, body []byte, secrets ...[]byte) {
-	signatures := make([]byte, 0, len(secrets)*(standardLength+1)+len(id))
-	for i, secret := range secrets {
-		if i > 0 {
-			signatures = append(signatures, ' ')
-		}
-		signatures = AppendStandard(signatures, secret, id, at, body)
-	}
-	h.Set(StandardIDHeader, id)
-	h.Set(StandardTimestampHeader, strconv.FormatInt(at.Unix(), 10))
-	h.Set(StandardSignatureHeader, string(signatures))
-}
-
-// standardKey returns the key of a secret by the rule of SignStandard.
+// standardKey returns the key of a secret by the rule of SetSignatures.
 func standardKey(secret []byte) []byte {
 	text, ok := bytes.CutPrefix(secret, []byte(standardPrefix))
 	if !ok {
@@ -112,7 +112,7 @@ type standard struct {
 // parseStandard parses the three headers and refuses malformed ones.
 //
 // The signed text must have only one meaning. Hence the identifier has no dot, and the time has the
-// form that SignStandard writes.
+// form that SetSignatures writes.
 func parseStandard(h http.Header) (standard, error) {
 	var values [3]string
 	for i, name := range [...]string{StandardIDHeader, StandardTimestampHeader, StandardSignatureHeader} {
@@ -173,7 +173,7 @@ func (v *Verifier) matchStandard(s standard, body []byte) bool {
 	matches := false
 	var want []byte
 	for _, secret := range v.secrets {
-		want = AppendStandard(want[:0], secret, s.id, s.sentAt, body)
+		want = appendStandard(want[:0], secret, s.id, s.sentAt, body)
 		for token := range strings.SplitSeq(s.signatures, " ") {
 			if hmac.Equal([]byte(token), want) {
 				matches = true

@@ -28,12 +28,8 @@ func at(now time.Time) *webhook.Options {
 // standard returns the headers of body, sent at sentAt: x-service-signature with the last of keys,
 // and Standard Webhooks with all of them.
 func standard(body string, keys ...string) http.Header {
-	h := signed(keys[len(keys)-1], body)
-	var secrets [][]byte
-	for _, key := range keys {
-		secrets = append(secrets, []byte(key))
-	}
-	webhook.SetStandard(h, messageID, sentAt, []byte(body), secrets...)
+	h := http.Header{}
+	webhook.SetSignatures(h, messageID, sentAt, []byte(body), keys...)
 	return h
 }
 
@@ -73,12 +69,13 @@ func TestStandardVectors(t *testing.T) {
 	}
 }
 
-func TestSetStandard(t *testing.T) {
+func TestSetSignatures(t *testing.T) {
 	t.Parallel()
 	h := http.Header{"Webhook-Signature": {"v1,old", "v1,older"}, "Other": {"stays"}}
-	webhook.SetStandard(h, messageID, sentAt, []byte(body), []byte("new"), []byte("old"))
-	sign := func(key string) string { return webhook.SignStandard([]byte(key), messageID, sentAt, []byte(body)) }
+	webhook.SetSignatures(h, messageID, sentAt, []byte(body), "new", "old")
+	sign := func(key string) string { return standard(body, key).Get(webhook.StandardSignatureHeader) }
 	for name, want := range map[string]string{
+		webhook.SignatureHeader:         webhook.Sign("old", []byte(body)),
 		webhook.StandardIDHeader:        messageID,
 		webhook.StandardTimestampHeader: "1795249800",
 		webhook.StandardSignatureHeader: sign("new") + " " + sign("old"),
@@ -129,7 +126,7 @@ func TestToleranceDuringARotation(t *testing.T) {
 		}
 	}
 	v := newVerifier(t, at(sentAt), "new", "old")
-	h.Set(webhook.StandardSignatureHeader, webhook.SignStandard([]byte("new"), messageID, sentAt, []byte(body)))
+	h.Set(webhook.StandardSignatureHeader, standard(body, "new").Get(webhook.StandardSignatureHeader))
 	if _, err := v.Verify([]byte(body), h); err != nil {
 		t.Errorf("one signature by each secret: %v", err)
 	}

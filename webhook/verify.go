@@ -85,7 +85,7 @@ type Verifier struct {
 // NewVerifier returns a Verifier that accepts requests signed with any of secrets. One is usual;
 // while you change a secret, give the new one first and then the old one.
 //
-// The bytes of a secret are used unchanged; for Standard Webhooks see [SignStandard]. If you read a
+// The bytes of a secret are used unchanged; for Standard Webhooks see [SetSignatures]. If you read a
 // secret from a file, trim the newline at its end.
 //
 // It fails with [ErrNoSecret] if there is no secret or one is empty. A secret of zero bytes only

@@ -155,7 +155,7 @@ func TestReceiver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set(webhook.SignatureHeader, webhook.Sign([]byte(key), body))
+		req.Header.Set(webhook.SignatureHeader, webhook.Sign(key, body))
 		req.Close = true
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {

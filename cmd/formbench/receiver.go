@@ -83,7 +83,7 @@ func (r *receiver) handle(ctx *fasthttp.RequestCtx) {
 	body := ctx.PostBody()
 	now := time.Now()
 	number, ok := numberOf(body)
-	ok = ok && hmac.Equal(ctx.Request.Header.Peek(webhook.SignatureHeader), []byte(webhook.Sign([]byte(secret), body)))
+	ok = ok && hmac.Equal(ctx.Request.Header.Peek(webhook.SignatureHeader), []byte(webhook.Sign(secret, body)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !ok {

@@ -18,7 +18,7 @@ func (c *signCmd) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(std.out, webhook.Sign([]byte(c.Secret), body))
+	_, err = fmt.Fprintln(std.out, webhook.Sign(c.Secret, body))
 	return err
 }
 

@@ -166,7 +166,7 @@ func requestHeaders(hook *formsvc.Webhook, d *formsvc.Delivery, body []byte) []f
 	}
 	list := []formsvc.Header{
 		{Name: "Content-Type", Value: "application/json"},
-		{Name: webhook.SignatureHeader, Value: webhook.Sign([]byte(secret), body)},
+		{Name: webhook.SignatureHeader, Value: webhook.Sign(secret, body)},
 		{Name: webhook.EventHeader, Value: string(d.Event)},
 		{Name: webhook.DeliveryHeader, Value: string(d.ID)},
 		{Name: webhook.StandardIDHeader, Value: string(d.EventID)},

@@ -129,7 +129,7 @@ func TestDeliveries(t *testing.T) {
 	w.drain()
 	page := w.get(path).is(200).says("response.created", "delivered", "Answered 200", "100.0 % delivered")
 	one := page.linkTo("/deliveries/")
-	signature := webhook.Sign([]byte(good.Secret), w.payload())
+	signature := webhook.Sign(good.Secret, w.payload())
 	w.get(one).is(200).says("Answered 200", "thanks", "x-service-signature", signature, "X-Token", "(not shown)", r.Reference, "ada@example.com").
 		lacks("for the receiver", good.Secret)
 	if body := w.get(one + "/body").is(200); body.body != string(w.payload()) || !strings.HasPrefix(body.header.Get("Content-Disposition"), "attachment") {

@@ -20,7 +20,7 @@
 //   - x-service-attempt: 1 for the first
 //   - webhook-id: the event's identifier, the same on every attempt
 //   - webhook-timestamp: when the attempt was made, in seconds since 1970
-//   - webhook-signature: see [github.com/formsvc/toolkit/webhook.SignStandard]
+//   - webhook-signature: see [github.com/formsvc/toolkit/webhook.SetSignatures]
 //   - Idempotency-Key: the delivery's identifier, too
 //   - User-Agent: formsvc-webhooks/1
 //   - traceparent and tracestate, if [Options.Tracer] sets them; they aren't signed

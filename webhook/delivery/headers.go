@@ -28,7 +28,11 @@ func newRequest(ctx context.Context, j *job, number int, at time.Time) (*http.Re
 	addHeaders(req.Header, j.endpoint.Headers)
 	maps.Copy(req.Header, j.traced)
 	setHeaders(req.Header, j, number)
-	sign(req.Header, j, at)
+	secrets := []string{j.endpoint.Secret}
+	if j.endpoint.Previous != "" {
+		secrets = append(secrets, j.endpoint.Previous)
+	}
+	webhook.SetSignatures(req.Header, j.claim.EventID, at, j.body, secrets...)
 	return req, nil
 }
 
@@ -42,17 +46,6 @@ func setHeaders(h http.Header, j *job, number int) {
 	// Receivers close idle connections at any time. net/http retries a request on such a
 	// connection, but a POST only with this header.
 	h.Set("Idempotency-Key", j.claim.ID)
-}
-
-// sign sets the signatures. While receivers switch to a new secret, the service's own header, which
-// has room for one signature, keeps using the old secret.
-func sign(h http.Header, j *job, at time.Time) {
-	secrets := [][]byte{[]byte(j.endpoint.Secret)}
-	if j.endpoint.Previous != "" {
-		secrets = append(secrets, []byte(j.endpoint.Previous))
-	}
-	h.Set(webhook.SignatureHeader, webhook.Sign(secrets[len(secrets)-1], j.body))
-	webhook.SetStandard(h, j.claim.EventID, at, j.body, secrets...)
 }
 
 func usable(u *url.URL) bool {

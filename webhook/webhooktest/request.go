@@ -25,11 +25,10 @@ func NewRequest(secret string, body []byte) *http.Request {
 // and attempt. The headers of Standard Webhooks have the current time and the event's identifier.
 // The delivery's identifier is derived from the body, so the same body is the same delivery; it
 // also replaces the event's identifier if there is none. The caller may change the headers;
-// [webhook.SetStandard] sets another time of sending.
+// [webhook.SetSignatures] sets another time of sending.
 func Header(secret string, body []byte) http.Header {
 	h, id := http.Header{}, deliveryID(body)
 	h.Set("Content-Type", "application/json")
-	h.Set(webhook.SignatureHeader, webhook.Sign([]byte(secret), body))
 	h.Set(webhook.DeliveryHeader, id)
 	h.Set(webhook.AttemptHeader, "1")
 	if e, err := webhook.ParseEvent(body); err == nil {
@@ -38,7 +37,7 @@ func Header(secret string, body []byte) http.Header {
 			id = e.ID
 		}
 	}
-	webhook.SetStandard(h, id, time.Now(), body, []byte(secret))
+	webhook.SetSignatures(h, id, time.Now(), body, secret)
 	return h
 }
 

@@ -71,7 +71,7 @@ func TestHeaderIsOfStandardWebhooks(t *testing.T) {
 		if got := event.Get(webhook.StandardIDHeader); got != "e-1" {
 			t.Errorf("webhook-id of an event is %q", got)
 		}
-		webhook.SetStandard(h, "m-1", time.Now().Add(-time.Hour), body, []byte(secret))
+		webhook.SetSignatures(h, "m-1", time.Now().Add(-time.Hour), body, secret)
 		if _, err := v.Verify(body, h); !errors.Is(err, webhook.ErrTooOld) {
 			t.Errorf("an hour old: %v", err)
 		}

@@ -99,7 +99,7 @@ func (s *sender) Work(ctx context.Context, job *river.Job[delivery]) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(webhook.DeliveryHeader, strconv.FormatInt(job.ID, 10))
-	req.Header.Set(webhook.SignatureHeader, webhook.Sign(s.secret, body))
+	req.Header.Set(webhook.SignatureHeader, webhook.Sign(string(s.secret), body))
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webho
 // signed returns headers with the signature of body by key.
 func signed(key, body string) http.Header {
 	h := http.Header{}
-	h.Set(webhook.SignatureHeader, webhook.Sign([]byte(key), []byte(body)))
+	h.Set(webhook.SignatureHeader, webhook.Sign(key, []byte(body)))
 	return h
 }
 

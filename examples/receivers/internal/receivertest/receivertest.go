@@ -41,9 +41,9 @@ func Run(t *testing.T, newHandler func([]string, func(context.Context, webhook.E
 		return fmt.Appendf(nil, `{"id":"e-%d","event":"response.created","data":{"response":{"user":{"email":"ada@example.com"}}}}`, n)
 	}
 	forged := webhooktest.Header(newSecret, body(1))
-	forged.Set(webhook.SignatureHeader, webhook.Sign([]byte("guessed"), body(1)))
+	forged.Set(webhook.SignatureHeader, webhook.Sign("guessed", body(1)))
 	replayed := webhooktest.Header(newSecret, body(1))
-	webhook.SetStandard(replayed, "e-1", time.Now().Add(-time.Hour), body(1), []byte(newSecret))
+	webhook.SetSignatures(replayed, "e-1", time.Now().Add(-time.Hour), body(1), newSecret)
 	for _, tt := range []struct {
 		name    string
 		header  http.Header
