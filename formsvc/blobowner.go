@@ -43,10 +43,10 @@ func (s Files) Claim(ctx context.Context, opts *ClaimOptions) (err error) {
 	return s.s.claim(ctx, opts == nil || !opts.DryRun)
 }
 
-// BlobOwner returns the identity of the data that a blob store belongs to, or fs.ErrNotExist if it
+// blobOwner returns the identity of the data that a blob store belongs to, or fs.ErrNotExist if it
 // belongs to none yet. It fails with [ErrOtherBlobs] if the content of [MarkerKey] isn't an
 // identity.
-func BlobOwner(ctx context.Context, blobs blobstore.Store) (_ ID, err error) {
+func blobOwner(ctx context.Context, blobs blobstore.Store) (_ ID, err error) {
 	r, _, err := blobs.Open(ctx, MarkerKey, 0, idLength)
 	if err != nil {
 		return "", blobError(err)
@@ -77,7 +77,7 @@ func (c *core) claim(ctx context.Context, mark bool) error {
 	if err != nil {
 		return fmt.Errorf("identity of the store: %w", err)
 	}
-	theirs, err := BlobOwner(ctx, c.Blobs)
+	theirs, err := blobOwner(ctx, c.Blobs)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = c.checkStrangers(ctx, ours); err == nil {
 			if !mark {
@@ -89,7 +89,7 @@ func (c *core) claim(ctx context.Context, mark bool) error {
 		}
 		// Another claim may have been first, perhaps of our own data, whose uploads have no rows yet.
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, ErrOtherBlobs) {
-			if owner, failed := BlobOwner(ctx, c.Blobs); !errors.Is(failed, fs.ErrNotExist) {
+			if owner, failed := blobOwner(ctx, c.Blobs); !errors.Is(failed, fs.ErrNotExist) {
 				theirs, err = owner, failed
 			}
 		}

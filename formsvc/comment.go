@@ -28,14 +28,6 @@ type CommentInput struct {
 	Author string // at most MaxAuthor characters; "" if unknown
 }
 
-// CommentQuery chooses comments on one response.
-type CommentQuery struct {
-	AccountID  ID
-	CampaignID ID
-	ResponseID ID
-	Page       PageQuery
-}
-
 // Comments creates and lists comments. It is safe for concurrent use.
 type Comments struct{ s *core }
 
@@ -64,10 +56,9 @@ func (in *CommentInput) check(v ValidationError) error {
 }
 
 // List returns a page of the comments on a response, or [ErrNotFound].
-func (s Comments) List(ctx context.Context, q CommentQuery) (_ Page[Comment], err error) {
+func (s Comments) List(ctx context.Context, key ResponseKey, page PageQuery) (_ Page[Comment], err error) {
 	defer wrap(&err, "comments")
-	q.Page = q.Page.Clamped()
-	return s.s.store.Comments(ctx, q)
+	return s.s.store.Comments(ctx, key, page.Clamped())
 }
 
 // AppendJSON appends the comment as the JSON object that clients get.

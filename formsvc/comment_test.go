@@ -9,9 +9,7 @@ import (
 
 func (w *world) comments(r *formsvc.Response) []formsvc.Comment {
 	w.tb.Helper()
-	page, err := w.svc.Comments.List(w.ctx, formsvc.CommentQuery{
-		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Ascending: true},
-	})
+	page, err := w.svc.Comments.List(w.ctx, r.Key(), formsvc.PageQuery{Ascending: true})
 	if err != nil || page.Total != int64(len(page.Items)) {
 		w.tb.Fatalf("%+v, %v", page, err)
 	}

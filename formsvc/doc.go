@@ -2,7 +2,7 @@
 // stores. It depends on neither HTTP nor SQL.
 //
 //	store, err := sqlite.Open(ctx, "forms.db", nil)
-//	blobs, err := fileblob.Open("files", nil) // or s3blob.New; without blobs there are no files
+//	blobs, err := fileblob.Open("files") // or s3blob.New; without blobs there are no files
 //	svc, err := formsvc.New(store, &formsvc.Options{Blobs: blobs})
 //	account, key, err := svc.Accounts.CreateWithKey(ctx, "default", formsvc.KeyInput{
 //		Name: "first", Permissions: formsvc.AllPermissions(),

@@ -39,12 +39,8 @@ type Erased struct {
 	FileIDs    []ID // of the responses' files, whose blobs the caller removes
 }
 
-// SameEmail reports whether two addresses belong to one person: they are equal when the case of
-// ASCII letters is ignored. Stores that filter by query must agree with it.
-func SameEmail(a, b string) bool { return FoldEmail(a) == FoldEmail(b) }
-
-// FoldEmail returns the text with ASCII letters in lower case, for comparing as
-// [SameEmail] does.
+// FoldEmail returns an address with ASCII letters in lower case. Two addresses belong to one person if
+// they are the same then. Stores that filter by query must agree with it.
 func FoldEmail(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -88,7 +84,7 @@ func (r *Receipt) counts() map[string]string {
 	}
 }
 
-// Person removes an account's data about the person with that e-mail address ([SameEmail]):
+// Person removes an account's data about the person with that e-mail address ([FoldEmail]):
 //   - the responses of that user, with their files, comments, signatures and events, and the
 //     deliveries, attempts and notices of these events;
 //   - the person's signatures of other responses;
@@ -395,5 +391,6 @@ func (p *person) named(payload []byte) bool {
 	if err := json.Unmarshal(payload, &v); err != nil {
 		return true // written by another program: its structure is unknown
 	}
-	return SameEmail(v.Data.Response.User.Email, p.email) || SameEmail(v.Data.Signature.Signer.Email, p.email)
+	email := FoldEmail(p.email)
+	return FoldEmail(v.Data.Response.User.Email) == email || FoldEmail(v.Data.Signature.Signer.Email) == email
 }

@@ -4,9 +4,12 @@ import "time"
 
 // Internals for the tests in package formsvc_test.
 var (
-	EncodeID     = encodeID
-	NewReference = newReference
-	ValidEmail   = validEmail
+	AppendTime    = appendTime
+	CleanFileName = cleanFileName
+	BlobOwner     = blobOwner
+	EncodeID      = encodeID
+	NewReference  = newReference
+	ValidEmail    = validEmail
 )
 
 // Retries is the largest number of attempts to write a new response.

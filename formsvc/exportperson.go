@@ -49,9 +49,9 @@ func (x *personExport) write(ctx context.Context) error {
 	}
 	var comments int // a receipt doesn't count them
 	part(x, "responses", x.responses(ctx), &x.receipt.Responses)
-	part(x, "comments", x.comments(ctx), &comments)
+	part(x, "comments", ofEach(ctx, x, x.store.Comments), &comments)
 	part(x, "signatures", x.signatures(ctx), &x.receipt.Signatures)
-	part(x, "files", x.files(ctx), &x.receipt.Files)
+	part(x, "files", ofEach(ctx, x, x.store.Files), &x.receipt.Files)
 	part(x, "events", x.events(ctx), &x.receipt.Events)
 	if x.err == nil {
 		x.err = x.contents(ctx)
@@ -112,11 +112,11 @@ func (x *personExport) responses(ctx context.Context) iter.Seq2[*Response, error
 func ofEach[T any, P interface {
 	*T
 	id() ID
-}](x *personExport, fetch func(ResponseKey, PageQuery) (Page[T], error)) iter.Seq2[P, error] {
+}](ctx context.Context, x *personExport, list func(context.Context, ResponseKey, PageQuery) (Page[T], error)) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
 		for _, key := range x.keys {
-			list := records[T, P](erasePages(), func(page PageQuery) (Page[T], error) { return fetch(key, page) })
-			for record, err := range list {
+			of := records[T, P](erasePages(), func(page PageQuery) (Page[T], error) { return list(ctx, key, page) })
+			for record, err := range of {
 				if errors.Is(err, ErrNotFound) {
 					break
 				}
@@ -128,17 +128,9 @@ func ofEach[T any, P interface {
 	}
 }
 
-func (x *personExport) comments(ctx context.Context) iter.Seq2[*Comment, error] {
-	return ofEach(x, func(key ResponseKey, page PageQuery) (Page[Comment], error) {
-		return x.store.Comments(ctx, CommentQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
-	})
-}
-
 // signatures yields those of the person's responses, by anybody, and the person's of other responses.
 func (x *personExport) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
-	own := ofEach(x, func(key ResponseKey, page PageQuery) (Page[Signature], error) {
-		return x.store.Signatures(ctx, SignatureQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
-	})
+	own := ofEach(ctx, x, x.store.Signatures)
 	return func(yield func(*Signature, error) bool) {
 		for sig, err := range own {
 			if !yield(sig, err) {
@@ -154,12 +146,6 @@ func (x *personExport) signatures(ctx context.Context) iter.Seq2[*Signature, err
 			}
 		}
 	}
-}
-
-func (x *personExport) files(ctx context.Context) iter.Seq2[*File, error] {
-	return ofEach(x, func(key ResponseKey, page PageQuery) (Page[File], error) {
-		return x.store.Files(ctx, FileQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
-	})
 }
 
 // events yields those about the person's responses and those that name the person.
@@ -178,7 +164,7 @@ func (x *personExport) events(ctx context.Context) iter.Seq2[*Event, error] {
 
 // contents writes the bytes of the files as they are: most kinds of files are compressed already.
 func (x *personExport) contents(ctx context.Context) error {
-	for listed, err := range x.files(ctx) {
+	for listed, err := range ofEach(ctx, x, x.store.Files) {
 		if err == nil {
 			err = x.content(ctx, listed)
 		}

@@ -16,11 +16,15 @@ import (
 // A File is the metadata of a file that was uploaded to a response. Its bytes are in a blob under
 // [BlobKey]. It never changes.
 type File struct {
-	ID          ID
-	AccountID   ID
-	CampaignID  ID
-	ResponseID  ID
-	Name        string // as [CleanFileName] returns it
+	ID         ID
+	AccountID  ID
+	CampaignID ID
+	ResponseID ID
+	// Name is what follows the last slash or backslash of the uploader's name, without control
+	// characters, characters that change the direction of writing, surrounding spaces and trailing dots.
+	// It has up to 255 bytes of UTF-8 and keeps the extension; "file" if nothing remains. It is only
+	// displayed: blobs are not stored under it.
+	Name        string
 	ContentType string // declared by the uploader, in the form of mime.FormatMediaType
 	Module      string // "" for none
 	Size        int64  // bytes
@@ -35,17 +39,9 @@ type File struct {
 // FileKey names one file of one account.
 type FileKey struct{ AccountID, ID ID }
 
-// FileQuery chooses files of one response.
-type FileQuery struct {
-	AccountID  ID
-	CampaignID ID
-	ResponseID ID
-	Page       PageQuery
-}
-
 // FileInput is what a new file needs.
 type FileInput struct {
-	Name        string    // any text; see [CleanFileName]
+	Name        string    // any text; see [File].Name
 	ContentType string    // a media type; "" or an invalid one means application/octet-stream
 	Module      string    // the module that the file belongs to, at most 200 characters; "" for none
 	Content     io.Reader // read until io.EOF; its errors are returned
@@ -104,13 +100,12 @@ func (s Files) Get(ctx context.Context, key FileKey) (_ File, err error) {
 
 // List returns a page of the files of a response, without [File.Blocks], or
 // [ErrNotFound].
-func (s Files) List(ctx context.Context, q FileQuery) (_ Page[File], err error) {
+func (s Files) List(ctx context.Context, key ResponseKey, page PageQuery) (_ Page[File], err error) {
 	defer wrap(&err, "files")
 	if s.s.Blobs == nil {
 		return Page[File]{}, errors.ErrUnsupported
 	}
-	q.Page = q.Page.Clamped()
-	return s.s.store.Files(ctx, q)
+	return s.s.store.Files(ctx, key, page.Clamped())
 }
 
 // blobError wraps an error of a blob store in the matching error of this package.

@@ -39,7 +39,7 @@ func TestUpload(t *testing.T) {
 	if err != nil || fmt.Sprint(kept) != fmt.Sprint(f) {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
-	page, err := w.svc.Files.List(w.ctx, w.files())
+	page, err := w.svc.Files.List(w.ctx, w.response.Key(), formsvc.PageQuery{})
 	if err != nil || page.Total != 1 || len(page.Items) != 1 || page.Items[0].ID != f.ID || page.Items[0].Blocks != nil {
 		t.Errorf("list %+v, %v", page, err)
 	}
@@ -187,7 +187,7 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	for _, err := range []error{
 		failure(w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("")})),
 		failure(w.svc.Files.Get(w.ctx, fileKey(&f))), failure(w.svc.Files.Open(w.ctx, &f, 0, -1)),
-		failure(w.svc.Files.List(w.ctx, formsvc.FileQuery{})), failure(w.svc.Files.Sweep(w.ctx, nil)), failure(w.svc.Files.Verify(w.ctx, nil)),
+		failure(w.svc.Files.List(w.ctx, r.Key(), formsvc.PageQuery{})), failure(w.svc.Files.Sweep(w.ctx, nil)), failure(w.svc.Files.Verify(w.ctx, nil)),
 	} {
 		wantError(t, err, errors.ErrUnsupported)
 	}

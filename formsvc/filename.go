@@ -26,14 +26,8 @@ func (in *FileInput) check() error {
 	return v.err()
 }
 
-// CleanFileName returns the name that is stored and offered for a file, made from the uploader's
-// name for it. It keeps what follows the last slash or backslash, and removes control characters,
-// characters that change the direction of writing, surrounding spaces and trailing dots. It
-// shortens the name to 255 bytes and keeps the extension. U+FFFD replaces invalid UTF-8. If nothing
-// remains, the name is "file".
-//
-// The name is only displayed: blobs are not stored under it.
-func CleanFileName(name string) string {
+// cleanFileName returns [File.Name] for an uploader's name.
+func cleanFileName(name string) string {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {

@@ -114,7 +114,7 @@ func (g *guestbook) traces(svc *formsvc.Service) string {
 		list(len(page.Items), err)
 		for _, r := range page.Items {
 			list(r.User, nil)
-			signatures, err := svc.Signatures.List(g.ctx, formsvc.SignatureQuery{AccountID: g.account, CampaignID: c.ID, ResponseID: r.ID})
+			signatures, err := svc.Signatures.List(g.ctx, r.Key(), formsvc.PageQuery{})
 			list(signatures, err)
 		}
 	}

@@ -117,7 +117,7 @@ func TestOnce(t *testing.T) {
 			t.Errorf("%s without a key: %v", name, err)
 		}
 	}
-	page, err := w.svc.Files.List(w.ctx, formsvc.FileQuery{AccountID: w.account, CampaignID: c.ID, ResponseID: r.ID})
+	page, err := w.svc.Files.List(w.ctx, r.Key(), formsvc.PageQuery{})
 	if err != nil || page.Total != 2 {
 		t.Errorf("%d files, %v", page.Total, err)
 	}

@@ -25,20 +25,15 @@ func TestOthersResponsesAreNotFound(t *testing.T) {
 		{AccountID: second, CampaignID: r.CampaignID, ID: r.ID}, {AccountID: w.account, CampaignID: other.ID, ID: r.ID},
 		{AccountID: w.account, CampaignID: r.CampaignID, ID: r.CampaignID}, {},
 	} {
-		q := formsvc.FileQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID}
 		for name, err := range map[string]error{
-			"Get":             failure(w.svc.Responses.Get(w.ctx, key)),
-			"Update":          failure(w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})),
-			"Delete":          w.svc.Responses.Delete(w.ctx, key, 0),
-			"Files.Upload":    failure(w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: iotest.ErrReader(errors.New("was read"))})),
-			"Files.List":      failure(w.svc.Files.List(w.ctx, q)),
-			"Comments.Create": failure(w.svc.Comments.Create(w.ctx, key, formsvc.CommentInput{Body: "x"})),
-			"Comments.List": failure(w.svc.Comments.List(w.ctx, formsvc.CommentQuery{
-				AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
-			})),
-			"Signatures.List": failure(w.svc.Signatures.List(w.ctx, formsvc.SignatureQuery{
-				AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
-			})),
+			"Get":               failure(w.svc.Responses.Get(w.ctx, key)),
+			"Update":            failure(w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})),
+			"Delete":            w.svc.Responses.Delete(w.ctx, key, 0),
+			"Files.Upload":      failure(w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: iotest.ErrReader(errors.New("was read"))})),
+			"Files.List":        failure(w.svc.Files.List(w.ctx, key, formsvc.PageQuery{})),
+			"Comments.Create":   failure(w.svc.Comments.Create(w.ctx, key, formsvc.CommentInput{Body: "x"})),
+			"Comments.List":     failure(w.svc.Comments.List(w.ctx, key, formsvc.PageQuery{})),
+			"Signatures.List":   failure(w.svc.Signatures.List(w.ctx, key, formsvc.PageQuery{})),
 			"Signatures.Create": failure(w.svc.Signatures.Create(w.ctx, key, formsvc.SignatureInput{Signer: ada()})),
 			"Events.About":      failure(w.svc.Events.About(w.ctx, key, 10)),
 		} {

@@ -153,7 +153,7 @@ type KeyInput struct {
 
 // Create creates a key and returns its value, which can't be read again. It fails with a
 // *[LimitError] if the account has [Options].MaxKeys keys that are neither revoked nor expired.
-func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, _ string, err error) {
+func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, value string, err error) {
 	defer wrap(&err, "create key")
 	value := ""
 	key, err := once(ctx, k.s, account, func() (Key, error) {

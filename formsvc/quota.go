@@ -32,9 +32,16 @@ type QuotaUse struct {
 	Used  int
 }
 
-// QuotaStart returns the start of the window that contains a time.
-func QuotaStart(at time.Time, window time.Duration) time.Time {
-	now, length := at.UnixMicro(), window.Microseconds()
+// A QuotaPolicy says how many requests are allowed.
+type QuotaPolicy struct {
+	Limit      int           // requests in a window; 0: there is no quota
+	Window     time.Duration // the length of a window
+	PerAccount bool          // whether all requests of an account are counted together
+}
+
+// Start returns the start of the window that contains a time.
+func (p *QuotaPolicy) Start(at time.Time) time.Time {
+	now, length := at.UnixMicro(), p.Window.Microseconds()
 	return time.UnixMicro(now - ((now%length)+length)%length).UTC()
 }
 
@@ -59,13 +66,8 @@ type QuotaState struct {
 // of the node.
 type Quotas struct{ s *core }
 
-// Policy returns the quota's limit and window. A limit of 0 means that there is no quota.
-func (q Quotas) Policy() (limit int, window time.Duration) {
-	return q.s.quota.limit, q.s.quota.window
-}
-
-// PerAccount reports whether all requests of an account are counted together.
-func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
+// Policy returns the quota of the service.
+func (q Quotas) Policy() QuotaPolicy { return q.s.quota.QuotaPolicy }
 
 // Take counts one request of a principal, unless it has NoQuota. If the window has no requests
 // left, it counts nothing and fails with a *[QuotaError]. On a Service that is bound to a
@@ -76,7 +78,7 @@ func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
 func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
 	defer wrap(&err, "take quota")
 	l := q.s.quota
-	if l.limit == 0 || who.NoQuota {
+	if l.Limit == 0 || who.NoQuota {
 		return QuotaState{}, nil
 	}
 	return l.take(ctx, l.subject(who))
@@ -86,7 +88,7 @@ func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err err
 // of a window that has ended and was written stays counted.
 func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 	l := q.s.quota
-	if l.limit == 0 || taken.Limit == 0 {
+	if l.Limit == 0 || taken.Limit == 0 {
 		return taken
 	}
 	return l.give(l.subject(who), taken)
@@ -109,11 +111,10 @@ func (q Quotas) Flush(ctx context.Context) (err error) {
 
 // A quotaCounter counts the requests of this node.
 type quotaCounter struct {
-	store      QuotaStore
-	limit      int // 0: there is no quota
-	window     time.Duration
-	perAccount bool
-	now        func() time.Time
+	QuotaPolicy
+
+	store QuotaStore
+	now   func() time.Time
 
 	flushing sync.Mutex // held while the store is written
 	mu       sync.Mutex
@@ -134,10 +135,10 @@ type windowCount struct {
 
 func newQuotaCounter(store QuotaStore, o *Options) (*quotaCounter, error) {
 	l := &quotaCounter{
-		store: store, limit: o.Quota, window: cmp.Or(o.QuotaWindow, DefaultQuotaWindow), perAccount: o.QuotaPerAccount, now: o.Now,
-		counts: make(map[windowKey]*windowCount),
+		QuotaPolicy: QuotaPolicy{o.Quota, cmp.Or(o.QuotaWindow, DefaultQuotaWindow), o.QuotaPerAccount},
+		store:       store, now: o.Now, counts: make(map[windowKey]*windowCount),
 	}
-	if l.window < time.Second || l.window > quotaLongest || l.window%time.Second != 0 {
+	if l.Window < time.Second || l.Window > quotaLongest || l.Window%time.Second != 0 {
 		return nil, errors.New("QuotaWindow must be whole seconds, at least one, and at most 100 years")
 	}
 	return l, nil
@@ -145,7 +146,7 @@ func newQuotaCounter(store QuotaStore, o *Options) (*quotaCounter, error) {
 
 // subject returns whose requests are counted.
 func (l *quotaCounter) subject(who *Principal) ID {
-	if l.perAccount {
+	if l.PerAccount {
 		return who.AccountID
 	}
 	return who.Subject()
@@ -154,7 +155,7 @@ func (l *quotaCounter) subject(who *Principal) ID {
 // take counts a request, or returns an error.
 func (l *quotaCounter) take(ctx context.Context, subject ID) (QuotaState, error) {
 	now := l.now()
-	key := windowKey{subject, QuotaStart(now, l.window)}
+	key := windowKey{subject, l.Start(now)}
 	l.mu.Lock()
 	w := l.counts[key]
 	l.mu.Unlock()
@@ -188,7 +189,7 @@ func (l *quotaCounter) take(ctx context.Context, subject ID) (QuotaState, error)
 
 func (l *quotaCounter) state(w *windowCount, start, now time.Time) QuotaState {
 	return QuotaState{
-		Limit: l.limit, Left: max(l.limit-w.counted-w.pending, 0), Window: l.window, Reset: max(start.Add(l.window).Sub(now), 0), start: start,
+		Limit: l.Limit, Left: max(l.Limit-w.counted-w.pending, 0), Window: l.Window, Reset: max(start.Add(l.Window).Sub(now), 0), start: start,
 	}
 }
 
@@ -235,7 +236,7 @@ func (l *quotaCounter) collect() (list []QuotaCount) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	start := QuotaStart(now, l.window)
+	start := l.Start(now)
 	for key, w := range l.counts {
 		switch {
 		case w.pending != 0:

@@ -68,8 +68,8 @@ func TestQuotaOptions(t *testing.T) {
 		option, want int
 	}{{0, formsvc.DefaultQuota}, {-1, 0}, {7, 7}} {
 		w := newWorld(t, func(o *formsvc.Options) { o.Quota = c.option })
-		if limit, window := w.svc.Quotas.Policy(); limit != c.want || window != time.Hour {
-			t.Errorf("%d requests in %v, want %d in an hour", limit, window, c.want)
+		if got, want := w.svc.Quotas.Policy(), (formsvc.QuotaPolicy{Limit: c.want, Window: time.Hour}); got != want {
+			t.Errorf("the policy is %+v, want %+v", got, want)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (r *Response) Key() ResponseKey {
 type ResponseFilter struct {
 	Status        []string  // any of these
 	Email         string    // exactly this address
-	AnyCase       bool      // compare Email with [SameEmail]
+	AnyCase       bool      // compare addresses as [FoldEmail] returns them
 	Reference     string    // exactly this reference
 	CreatedAfter  time.Time // created later than this
 	CreatedBefore time.Time // created earlier than this
@@ -90,7 +90,7 @@ func (f *ResponseFilter) Match(r *Response) bool {
 		status = status || s == r.Status
 	}
 	return status &&
-		(f.Email == "" || f.Email == r.User.Email || f.AnyCase && SameEmail(f.Email, r.User.Email)) &&
+		(f.Email == "" || f.Email == r.User.Email || f.AnyCase && FoldEmail(f.Email) == FoldEmail(r.User.Email)) &&
 		(f.Reference == "" || f.Reference == r.Reference) &&
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&

@@ -117,7 +117,7 @@ func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	}{
 		{store.PruneEvents, events},
 		{store.PruneIdempotency, now.Add(-IdempotencyTTL)},
-		{store.PruneQuota, now.Add(-max(quotaKept, 2*s.core.quota.window))},
+		{store.PruneQuota, now.Add(-max(quotaKept, 2*s.core.quota.Window))},
 		{store.PruneSessions, now.Add(-sessionKept)},
 	} {
 		n, failed := s.core.prune(ctx, p.prune, p.before)

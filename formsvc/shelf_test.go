@@ -178,7 +178,7 @@ func (w *fileWorld) read(f *formsvc.File, offset, length int64) ([]byte, error) 
 // nothing checks that there is no file, no blob and no event.
 func (w *fileWorld) nothing(label string) {
 	w.tb.Helper()
-	page, err := w.svc.Files.List(w.ctx, w.files())
+	page, err := w.svc.Files.List(w.ctx, w.response.Key(), formsvc.PageQuery{})
 	if err != nil || page.Total != 0 || len(page.Items) != 0 {
 		w.tb.Errorf("%s: files %v, %v", label, page.Items, err)
 	}
@@ -188,10 +188,6 @@ func (w *fileWorld) nothing(label string) {
 	if events := w.store.take(); len(events) > 0 {
 		w.tb.Errorf("%s: events %v", label, eventTypes(events))
 	}
-}
-
-func (w *fileWorld) files() formsvc.FileQuery {
-	return formsvc.FileQuery{AccountID: w.account, CampaignID: w.response.CampaignID, ResponseID: w.response.ID}
 }
 
 func fileKey(f *formsvc.File) formsvc.FileKey {

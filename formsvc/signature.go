@@ -38,14 +38,6 @@ type SignatureInput struct {
 	SignedAt time.Time // truncated to milliseconds, at most 5 minutes ahead of our clock; zero means now
 }
 
-// SignatureQuery chooses signatures of one response.
-type SignatureQuery struct {
-	AccountID  ID
-	CampaignID ID
-	ResponseID ID
-	Page       PageQuery
-}
-
 const (
 	// maxProvider is the largest length of a provider's name, in characters.
 	maxProvider = 200
@@ -143,10 +135,9 @@ func (c *core) checkSignature(
 }
 
 // List returns a page of the signatures of a response, or [ErrNotFound].
-func (s Signatures) List(ctx context.Context, q SignatureQuery) (_ Page[Signature], err error) {
+func (s Signatures) List(ctx context.Context, key ResponseKey, page PageQuery) (_ Page[Signature], err error) {
 	defer wrap(&err, "signatures")
-	q.Page = q.Page.Clamped()
-	return s.s.store.Signatures(ctx, q)
+	return s.s.store.Signatures(ctx, key, page.Clamped())
 }
 
 // AppendJSON appends the signature as the JSON object that clients get and

@@ -18,9 +18,7 @@ func grace() formsvc.User {
 
 func (w *world) signatures(r *formsvc.Response) []formsvc.Signature {
 	w.tb.Helper()
-	page, err := w.svc.Signatures.List(w.ctx, formsvc.SignatureQuery{
-		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Ascending: true},
-	})
+	page, err := w.svc.Signatures.List(w.ctx, r.Key(), formsvc.PageQuery{Ascending: true})
 	if err != nil || page.Total != int64(len(page.Items)) {
 		w.tb.Fatalf("%+v, %v", page, err)
 	}

@@ -139,7 +139,7 @@ type FileStore interface {
 	File(ctx context.Context, key FileKey) (File, error)
 	// Files returns a page of the files of a response, without Blocks, or ErrNotFound if there is
 	// no such response.
-	Files(ctx context.Context, q FileQuery) (Page[File], error)
+	Files(ctx context.Context, key ResponseKey, page PageQuery) (Page[File], error)
 	// AllFiles returns a page of the files of all accounts, with Blocks and without a total.
 	AllFiles(ctx context.Context, page PageQuery) (Page[File], error)
 	// UnknownFiles returns the given identifiers that name no file of any account, in the given
@@ -159,7 +159,7 @@ type CommentStore interface {
 	CreateComment(ctx context.Context, c Comment, change Change) error
 	// Comments returns a page of the comments on a response, or ErrNotFound if there is no such
 	// response.
-	Comments(ctx context.Context, q CommentQuery) (Page[Comment], error)
+	Comments(ctx context.Context, key ResponseKey, page PageQuery) (Page[Comment], error)
 }
 
 // A SignatureStore keeps the signatures of responses.
@@ -174,9 +174,9 @@ type SignatureStore interface {
 	) (Signature, error)
 	// Signatures returns a page of the signatures of a response, or ErrNotFound if there is no such
 	// response.
-	Signatures(ctx context.Context, q SignatureQuery) (Page[Signature], error)
+	Signatures(ctx context.Context, key ResponseKey, page PageQuery) (Page[Signature], error)
 	// SignaturesBy returns a page of the account's signatures by the signer with that e-mail address
-	// ([SameEmail]), across all responses and without a total. An unknown account has none.
+	// ([FoldEmail]), across all responses and without a total. An unknown account has none.
 	SignaturesBy(ctx context.Context, account ID, email string, page PageQuery) (Page[Signature], error)
 }
 

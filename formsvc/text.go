@@ -64,7 +64,13 @@ func (e *ValidationError) checkName(parent, what, name string, maxRunes int) boo
 }
 
 // spaced returns the elements of a list with spaces between them.
-func spaced[T ~string](list []T) string { return strings.Trim(fmt.Sprint(list), "[]") }
+func spaced[T ~string](list []T) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = string(s)
+	}
+	return strings.Join(texts, " ")
+}
 
 // pointerEscape escapes a field name for a JSON Pointer (RFC 6901 §3).
 func pointerEscape(name string) string {

@@ -212,7 +212,7 @@ func (t *intake) digest() [sha256.Size]byte { return [sha256.Size]byte(t.hash.Su
 // file returns the file's metadata, after io.EOF.
 func (t *intake) file() File {
 	return File{
-		Name: CleanFileName(t.in.Name), ContentType: cleanContentType(t.in.ContentType), Module: t.in.Module,
+		Name: cleanFileName(t.in.Name), ContentType: cleanContentType(t.in.ContentType), Module: t.in.Module,
 		Size: t.size, SHA256: t.digest(), Blocks: t.blocks,
 	}
 }

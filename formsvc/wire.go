@@ -49,11 +49,10 @@ func appendOptional(b []byte, name, s string) []byte {
 	return appendText(b, name, s)
 }
 
-func appendTime(b []byte, name string, t time.Time) []byte { return AppendTime(append(b, name...), t) }
-
-// AppendTime appends t as a JSON string in RFC 3339, in UTC with milliseconds
-// and Z; the zero time as null.
-func AppendTime(b []byte, t time.Time) []byte {
+// appendTime appends a member with t as a JSON string in RFC 3339, in UTC with milliseconds and Z; the
+// zero time as null.
+func appendTime(b []byte, name string, t time.Time) []byte {
+	b = append(b, name...)
 	if t.IsZero() {
 		return append(b, "null"...)
 	}

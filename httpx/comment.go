@@ -11,9 +11,7 @@ func (h *Handler) listComments(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Comments.List(c.ctx(), formsvc.CommentQuery{
-		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
-	})
+	page, err := h.svc.Comments.List(c.ctx(), c.responseKey(), q.page)
 	if err != nil {
 		return err
 	}

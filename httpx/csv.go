@@ -96,7 +96,7 @@ func timeCell(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return strings.Trim(string(formsvc.AppendTime(nil, t)), `"`)
+	return t.UTC().Format(timeLayout)
 }
 
 // answerCell joins the values of an answer in one cell. Several values look the same as one that contains a semicolon.

@@ -21,9 +21,7 @@ func (h *Handler) listFiles(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Files.List(c.ctx(), formsvc.FileQuery{
-		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
-	})
+	page, err := h.svc.Files.List(c.ctx(), c.responseKey(), q.page)
 	if err != nil {
 		return err
 	}

@@ -39,9 +39,9 @@ func appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	b = append(b, `,"status":`...)
 	b = appendString(b, string(c.Status))
 	b = append(b, `,"opensAt":`...)
-	b = formsvc.AppendTime(b, c.OpensAt)
+	b = appendTime(b, c.OpensAt)
 	b = append(b, `,"closesAt":`...)
-	b = formsvc.AppendTime(b, c.ClosesAt)
+	b = appendTime(b, c.ClosesAt)
 	b = append(b, `,"requireEmail":`...)
 	b = strconv.AppendBool(b, !c.EmailOptional)
 	b = append(b, `,"modules":[`...)
@@ -56,9 +56,9 @@ func appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	b = append(b, `,"responseCount":`...)
 	b = strconv.AppendInt(b, c.ResponseCount, 10)
 	b = append(b, `,"createdAt":`...)
-	b = formsvc.AppendTime(b, c.CreatedAt)
+	b = appendTime(b, c.CreatedAt)
 	b = append(b, `,"updatedAt":`...)
-	b = formsvc.AppendTime(b, c.UpdatedAt)
+	b = appendTime(b, c.UpdatedAt)
 	return append(b, '}')
 }
 

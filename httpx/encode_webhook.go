@@ -36,11 +36,11 @@ func appendWebhook(b []byte, w *formsvc.Webhook) []byte {
 		b = append(b, `:null`...)
 	}
 	b = append(b, `},"previousSecretExpiresAt":`...)
-	b = formsvc.AppendTime(b, w.PreviousUntil)
+	b = appendTime(b, w.PreviousUntil)
 	b = append(b, `,"createdAt":`...)
-	b = formsvc.AppendTime(b, w.CreatedAt)
+	b = appendTime(b, w.CreatedAt)
 	b = append(b, `,"updatedAt":`...)
-	b = formsvc.AppendTime(b, w.UpdatedAt)
+	b = appendTime(b, w.UpdatedAt)
 	return append(b, '}')
 }
 
@@ -87,17 +87,17 @@ func appendDelivery(b []byte, d *formsvc.Delivery, limit int) []byte {
 	b = append(b, `,"attemptCount":`...)
 	b = strconv.AppendInt(b, int64(d.Attempts), 10)
 	b = append(b, `,"sendingSince":`...)
-	b = formsvc.AppendTime(b, d.SendingSince)
+	b = appendTime(b, d.SendingSince)
 	b = append(b, `,"nextAttemptAt":`...)
 	if d.State == formsvc.DeliveryPending && d.SendingSince.IsZero() {
-		b = formsvc.AppendTime(b, d.DueAt)
+		b = appendTime(b, d.DueAt)
 	} else {
 		b = append(b, "null"...)
 	}
 	b = append(b, `,"createdAt":`...)
-	b = formsvc.AppendTime(b, d.CreatedAt)
+	b = appendTime(b, d.CreatedAt)
 	b = append(b, `,"updatedAt":`...)
-	b = formsvc.AppendTime(b, d.UpdatedAt)
+	b = appendTime(b, d.UpdatedAt)
 	b = append(b, `,"attempts":[`...)
 	for i := range d.Log {
 		if i > 0 {
@@ -112,7 +112,7 @@ func appendAttempt(b []byte, a *formsvc.Attempt, limit int) []byte {
 	b = append(b, `{"number":`...)
 	b = strconv.AppendInt(b, int64(a.Number), 10)
 	b = append(b, `,"startedAt":`...)
-	b = formsvc.AppendTime(b, a.StartedAt)
+	b = appendTime(b, a.StartedAt)
 	b = append(b, `,"durationMs":`...)
 	millis := float64(a.Duration.Microseconds()) / float64(time.Millisecond/time.Microsecond)
 	b = strconv.AppendFloat(b, millis, 'f', -1, 64)

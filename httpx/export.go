@@ -20,11 +20,9 @@ var (
 	typeNDJSON = []string{"application/x-ndjson"}
 )
 
-// An export sends the responses of a campaign. Its writer appends them to the call's buffer and calls flush now and
-// then.
+// An export sends the responses of a campaign, which a format has appended to the call's buffer.
 type export struct {
 	*call
-	responses *formsvc.Export
 	mediaType []string
 	extension string
 	control   *http.ResponseController
@@ -33,51 +31,11 @@ type export struct {
 
 // exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
-	return h.export(c, typeNDJSON, ".ndjson", func(e *export) error {
-		for r, err := range e.responses.All(c.r.Context()) {
-			if err != nil {
-				return err
-			}
-			c.out = append(r.AppendJSON(c.out), '\n')
-			if err := e.flush(flushAt); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return h.export(c, typeNDJSON, ".ndjson", appendNDJSON)
 }
 
 // exportCSV sends the responses as a table.
-func (h *Handler) exportCSV(c *call) error {
-	return h.export(c, typeCSV, ".csv", func(e *export) error {
-		// The columns must be known before the first byte, and the client must not time out meanwhile.
-		_ = e.control.SetWriteDeadline(time.Time{})
-		names, ok, err := e.responses.Columns(c.r.Context(), maxColumns)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return tooManyColumns()
-		}
-		t := newTable(names)
-		c.out = t.appendHeader(c.out)
-		for r, err := range e.responses.All(c.r.Context()) {
-			if err != nil {
-				return err
-			}
-			if err := t.set(r); err != nil {
-				return err
-			}
-			for i := range t.cells {
-				c.out = t.appendCell(c.out, i)
-				if err := e.flush(flushAt); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
+func (h *Handler) exportCSV(c *call) error { return h.export(c, typeCSV, ".csv", appendCSV) }
 
 func tooManyColumns() *problem {
 	return &problem{
@@ -87,9 +45,8 @@ func tooManyColumns() *problem {
 	}
 }
 
-// export finds the requested responses and has write append them. HEAD ends before that, since it would cost as much as
-// GET.
-func (h *Handler) export(c *call, mediaType []string, extension string, write func(*export) error) error {
+// export sends the requested responses. HEAD reads none of them, since it would cost as much as GET.
+func (h *Handler) export(c *call, mediaType []string, extension string, format exportFormat) error {
 	q, err := c.exportQuery()
 	if err != nil {
 		return err
@@ -108,11 +65,12 @@ func (h *Handler) export(c *call, mediaType []string, extension string, write fu
 	c.slot.release()
 	control := http.NewResponseController(c.w)
 	e := &export{
-		call: c, responses: responses, mediaType: mediaType, extension: extension, control: control,
+		call: c, mediaType: mediaType, extension: extension, control: control,
 		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
 	if c.r.Method != http.MethodHead {
-		if err := write(e); err != nil {
+		_ = control.SetWriteDeadline(time.Time{}) // the columns of a table must be known before the first byte
+		if err := format(c.r.Context(), responses, &c.out, func() error { return e.flush(flushAt) }); err != nil {
 			return err
 		}
 	}

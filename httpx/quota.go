@@ -39,15 +39,16 @@ type quotaCount struct {
 
 // newQuotaPolicy builds the headers of draft-ietf-httpapi-ratelimit-headers-10.
 func newQuotaPolicy(quotas formsvc.Quotas) quotaPolicy {
-	limit, window := quotas.Policy()
-	if limit == 0 {
+	policy := quotas.Policy()
+	if policy.Limit == 0 {
 		return quotaPolicy{}
 	}
+	limit := strconv.Itoa(policy.Limit)
 	count := func(name string) quotaCount {
-		return quotaCount{name, []string{name + ";q=" + strconv.Itoa(limit) + ";w=" + strconv.Itoa(wholeSeconds(window, 1))}}
+		return quotaCount{name, []string{name + ";q=" + limit + ";w=" + strconv.Itoa(wholeSeconds(policy.Window, 1))}}
 	}
 	return quotaPolicy{
-		limit: []string{strconv.Itoa(limit)}, perAccount: quotas.PerAccount(),
+		limit: []string{limit}, perAccount: policy.PerAccount,
 		key: count(`"key"`), user: count(`"user"`), account: count(`"account"`),
 	}
 }

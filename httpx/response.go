@@ -155,7 +155,7 @@ func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) 
 	if len(patch.Answers) > 0 {
 		b = append(append(b, `,"responses":`...), formsvc.NewAnswers(answers...).JSON()...)
 	}
-	b = formsvc.AppendTime(append(b, `,"updatedAt":`...), r.UpdatedAt)
+	b = appendTime(append(b, `,"updatedAt":`...), r.UpdatedAt)
 	return append(b, '}')
 }
 

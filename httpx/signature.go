@@ -11,9 +11,7 @@ func (h *Handler) listSignatures(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Signatures.List(c.ctx(), formsvc.SignatureQuery{
-		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
-	})
+	page, err := h.svc.Signatures.List(c.ctx(), c.responseKey(), q.page)
 	if err != nil {
 		return err
 	}

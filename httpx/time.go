@@ -8,6 +8,17 @@ import (
 const badTime = "must be an RFC 3339 timestamp with a time zone, between the years 1970 and 9999, " +
 	"for example 2026-11-21T08:30:00Z"
 
+// timeLayout is RFC 3339 in UTC, with milliseconds.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// appendTime appends t as a JSON string, and the zero time as null.
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, "null"...)
+	}
+	return t.UTC().AppendFormat(b, `"`+timeLayout+`"`)
+}
+
 // parseTime reads a timestamp as strictly as RFC 3339 defines it, and returns it in UTC. Package time checks the
 // calendar, but accepts one-digit hours, commas and time zones of 24 hours, so the form is checked first.
 func parseTime(text string) (time.Time, bool) {

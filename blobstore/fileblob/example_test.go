@@ -20,7 +20,7 @@ func Example() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	store, err := fileblob.Open(dir, nil)
+	store, err := fileblob.Open(dir)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "blobs")
 			must(t, os.Mkdir(dir, 0o700))
 			inject(t, "put", dir, c.fault, c.want)
-			s := open(t, dir, nil)
+			s := open(t, dir)
 			if c.want == 0 {
 				wantAll(t, s, "ab/helped")
 			} else {
@@ -112,7 +112,7 @@ func TestFullAndUnmountedDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	mount(t, dir, "size=4m")
-	s := open(t, dir, nil)
+	s := open(t, dir)
 	put(t, s, "ab/kept", "kept")
 	for name, r := range map[string]io.Reader{
 		"one":  bytes.NewReader(make([]byte, 6<<20)),

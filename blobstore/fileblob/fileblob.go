@@ -4,7 +4,7 @@
 //
 // A blob's file is complete and never changes: it is written under .tmp, made durable, and only
 // then linked to its name. Directories are created on demand and never removed. Only the owner can
-// read and write files and directories, unless [Options.Mode] says otherwise.
+// read and write files and directories.
 //
 // Nothing outside the directory is ever accessed, whatever it contains. Only regular files are
 // blobs; symbolic links are never followed.
@@ -30,12 +30,11 @@ const tempDir = ".tmp"
 // bufferSize is half of what a client that stops in the middle of an upload holds.
 const bufferSize = 64 << 10
 
-// Options are the optional settings of [Open].
-type Options struct {
-	// Mode is the mode of new files, before the umask; users who may read the files may also enter
-	// the directories. The owner must be able to read and write. Defaults to 0600.
-	Mode fs.FileMode
-}
+// Modes of files and directories.
+const (
+	fileMode = 0o600
+	dirMode  = 0o700
+)
 
 // A Store is a [blobstore.Store] and a [blobstore.Cleaner] of files. It is safe for concurrent use.
 // Several Stores, in one or more processes, may use one directory.
@@ -55,8 +54,7 @@ type Store struct {
 	root    *os.Root
 	dir     string      // absolute
 	held    fs.FileInfo // the directory of root
-	mode    fs.FileMode
-	buffers sync.Pool // of *[]byte, bufferSize long
+	buffers sync.Pool   // of *[]byte, bufferSize long
 
 	renaming sync.Mutex // held from checking that a name is free until it is taken
 	synced   sync.Map   // has the directories whose names are durable; formsvc has 256
@@ -70,15 +68,9 @@ var (
 // Open opens the Store in a directory, which it creates if it doesn't exist; the parent directory
 // must exist. To detect a disk that isn't mounted yet, set dir to a directory on the disk instead
 // of its mount point. The caller must close the Store.
-func Open(dir string, opts *Options) (*Store, error) {
-	s := &Store{mode: 0o600}
+func Open(dir string) (*Store, error) {
+	s := new(Store)
 	s.buffers.New = func() any { return new(make([]byte, bufferSize)) }
-	if opts != nil && opts.Mode != 0 {
-		s.mode = opts.Mode
-	}
-	if s.mode&^fs.ModePerm != 0 || s.mode&0o600 != 0o600 {
-		return nil, fmt.Errorf("fileblob: files with mode %v: %w", s.mode, fs.ErrInvalid)
-	}
 	if err := s.open(dir); err != nil {
 		return nil, fmt.Errorf("fileblob: %w", failure(err))
 	}
@@ -91,7 +83,7 @@ func (s *Store) open(dir string) error {
 		return err
 	}
 	s.dir = dir
-	err = os.Mkdir(dir, s.dirMode())
+	err = os.Mkdir(dir, dirMode)
 	if err == nil {
 		err = s.syncAbove()
 	}
@@ -119,9 +111,6 @@ func (s *Store) syncAbove() error {
 	defer func() { _ = above.Close() }()
 	return syncDir(above, ".")
 }
-
-// dirMode lets users who may read files also enter directories.
-func (s *Store) dirMode() fs.FileMode { return s.mode | s.mode&0o444>>2 }
 
 // Close closes the directory. Open readers stay usable.
 func (s *Store) Close() error {

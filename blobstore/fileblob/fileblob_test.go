@@ -23,13 +23,13 @@ func TestConformance(t *testing.T) {
 	var dirs sync.Map // by store
 	blobtest.Run(t, func(t testing.TB) blobstore.Store {
 		dir := filepath.Join(t.TempDir(), "blobs")
-		s := open(t, dir, nil)
+		s := open(t, dir)
 		dirs.Store(s, dir)
 		return s
 	}, blobtest.Options{
 		Reopen: func(t testing.TB, s blobstore.Store) blobstore.Store {
 			dir, _ := dirs.Load(s)
-			return open(t, dir.(string), nil)
+			return open(t, dir.(string))
 		},
 		CutOff: func(t testing.TB, s blobstore.Store) {
 			dir, _ := dirs.Load(s)
@@ -38,9 +38,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func open(t testing.TB, dir string, opts *fileblob.Options) *fileblob.Store {
+func open(t testing.TB, dir string) *fileblob.Store {
 	t.Helper()
-	s, err := fileblob.Open(dir, opts)
+	s, err := fileblob.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func open(t testing.TB, dir string, opts *fileblob.Options) *fileblob.Store {
 func newStore(t testing.TB) (*fileblob.Store, string) {
 	t.Helper()
 	dir := t.TempDir()
-	s := open(t, dir, nil)
+	s := open(t, dir)
 	put(t, s, "ab/kept", "kept")
 	return s, dir
 }
@@ -143,30 +143,20 @@ func list(t testing.TB, s blobstore.Store) error {
 
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		opts      *fileblob.Options
-		file, dir fs.FileMode
-	}{
-		"defaults":  {nil, 0o600, 0o700},
-		"for group": {&fileblob.Options{Mode: 0o640}, 0o640, 0o750},
-	} {
-		dir := filepath.Join(t.TempDir(), "blobs")
-		s := open(t, dir, c.opts)
-		put(t, s, "ab/cd/ef", "content")
-		for path, mode := range map[string]fs.FileMode{
-			"": c.dir, ".tmp": c.dir, "ab": c.dir, "ab/cd": c.dir, "ab/cd/ef": c.file,
-		} {
-			info, err := os.Stat(filepath.Join(dir, path))
-			must(t, err)
-			if info.Mode().Perm() != mode {
-				t.Errorf("%s: %q has mode %v, want %v", name, path, info.Mode(), mode)
-			}
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, dir)
+	put(t, s, "ab/cd/ef", "content")
+	for path, mode := range map[string]fs.FileMode{"": 0o700, ".tmp": 0o700, "ab": 0o700, "ab/cd": 0o700, "ab/cd/ef": 0o600} {
+		info, err := os.Stat(filepath.Join(dir, path))
+		must(t, err)
+		if info.Mode().Perm() != mode {
+			t.Errorf("%q has mode %v, want %v", path, info.Mode(), mode)
 		}
-		wantTemp(t, dir, 0)
-		got, err := os.ReadFile(filepath.Join(dir, "ab/cd/ef"))
-		if err != nil || string(got) != "content" {
-			t.Errorf("%s: the file has %q, error %v", name, got, err)
-		}
+	}
+	wantTemp(t, dir, 0)
+	got, err := os.ReadFile(filepath.Join(dir, "ab/cd/ef"))
+	if err != nil || string(got) != "content" {
+		t.Errorf("the file has %q, error %v", got, err)
 	}
 }
 
@@ -178,17 +168,14 @@ func TestOpenErrors(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "tmp-is-file/.tmp"), nil, 0o600))
 	for name, c := range map[string]struct {
 		dir  string
-		opts *fileblob.Options
 		want error
 	}{
-		"nothing above":       {"none/blobs", nil, blobstore.ErrUnavailable},
-		"a file":              {"file", nil, nil},
-		"below a file":        {"file/blobs", nil, blobstore.ErrUnavailable},
-		"a file as .tmp":      {"tmp-is-file", nil, blobstore.ErrUnavailable},
-		"a mode without read": {"blobs", &fileblob.Options{Mode: 0o200}, fs.ErrInvalid},
-		"a mode with a type":  {"blobs", &fileblob.Options{Mode: fs.ModeDir | 0o700}, fs.ErrInvalid},
+		"nothing above":  {"none/blobs", blobstore.ErrUnavailable},
+		"a file":         {"file", nil},
+		"below a file":   {"file/blobs", blobstore.ErrUnavailable},
+		"a file as .tmp": {"tmp-is-file", blobstore.ErrUnavailable},
 	} {
-		s, err := fileblob.Open(filepath.Join(dir, c.dir), c.opts)
+		s, err := fileblob.Open(filepath.Join(dir, c.dir))
 		if err == nil {
 			t.Errorf("%s: a Store", name)
 			_ = s.Close()

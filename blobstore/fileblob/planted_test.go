@@ -102,7 +102,7 @@ func TestMissingDirectoryIsUnavailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "blobs")
-			s := open(t, dir, nil)
+			s := open(t, dir)
 			put(t, s, "ab/kept", "kept")
 			_, err := s.Put(t.Context(), "ab/meanwhile", io.MultiReader(strings.NewReader("new"), funcReader(func() {
 				take(t, dir)

@@ -58,7 +58,7 @@ func helperFailed(err error) int {
 
 func help(kind, dir string) error {
 	runtime.LockOSThread() // strace counts the calls of each thread
-	s, err := fileblob.Open(dir, nil)
+	s, err := fileblob.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error)
 		return 0, err
 	}
 	temp := tempDir + "/" + rand.Text()
-	f, err := s.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, s.mode)
+	f, err := s.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
 		return 0, failure(err)
 	}
@@ -195,7 +195,7 @@ func (s *Store) makeDir(dir string) error {
 	info, err := s.root.Lstat(dir)
 	made := errors.Is(err, fs.ErrNotExist)
 	if made {
-		if err := s.root.Mkdir(dir, s.dirMode()); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := s.root.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return failure(err)
 		}
 		info, err = s.root.Lstat(dir)

@@ -74,7 +74,7 @@ func (g *global) openBlobs() (blobstore.Store, error) {
 		}
 	}
 	if s3 == nil {
-		s, err := fileblob.Open(dir, nil)
+		s, err := fileblob.Open(dir)
 		if err != nil {
 			return nil, fmt.Errorf("--blobs: %w", err)
 		}

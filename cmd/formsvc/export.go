@@ -53,9 +53,24 @@ func (c *exportCmd) Run(ctx context.Context, g *global, std streams) error {
 			write = httpx.WriteNDJSON
 		}
 		return writeOut(c.Out, std.out, func(w io.Writer) error {
-			return write(ctx, w, e, func(n int) { show("exporting: %d responses", n) })
+			return write(ctx, &countingWriter{w: w, show: show}, e)
 		})
 	})
+}
+
+// A countingWriter shows how much was written.
+type countingWriter struct {
+	w    io.Writer
+	n    int
+	show func(format string, args ...any)
+}
+
+// Write implements io.Writer.
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += n
+	c.show("exporting: %d kB", c.n/1000)
+	return n, err
 }
 
 // writeOut calls write with a new file, which is the value of --out, or with out if that is "". The file is removed if

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-
-	"github.com/formsvc/toolkit/formsvc"
 )
 
 // output is the --json flag of commands that print records.
@@ -72,7 +70,12 @@ func plain(value any) string {
 type stamp struct{ time.Time }
 
 // MarshalJSON formats the time like the API.
-func (s stamp) MarshalJSON() ([]byte, error) { return formsvc.AppendTime(nil, s.Time), nil }
+func (s stamp) MarshalJSON() ([]byte, error) {
+	if s.IsZero() {
+		return []byte("null"), nil
+	}
+	return s.UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), nil
+}
 
 // String formats the time for a table.
 func (s stamp) String() string {

@@ -32,7 +32,7 @@ func main() {
 
 // newAPI returns the API on a store, with the files sealed in a directory.
 func newAPI(store formsvc.Store, dir, key string) (http.Handler, error) {
-	files, err := fileblob.Open(dir, nil)
+	files, err := fileblob.Open(dir)
 	if err != nil {
 		return nil, err
 	}

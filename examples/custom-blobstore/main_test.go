@@ -25,7 +25,7 @@ const key = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
 func open(t testing.TB, dir string) *sealed {
 	t.Helper()
-	files, err := fileblob.Open(dir, nil)
+	files, err := fileblob.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func main() {
 
 // run serves until ctx ends.
 func run(ctx context.Context, l net.Listener, dir string) (err error) {
-	files, err := fileblob.Open(dir+"/files", nil)
+	files, err := fileblob.Open(dir + "/files")
 	if err != nil {
 		return err
 	}

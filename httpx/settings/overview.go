@@ -103,19 +103,19 @@ func (v *visit) overview() error {
 
 // quotaUse counts the requests of the last day.
 func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
-	limit, window := v.svc.Quotas.Policy()
-	u := quotaUse{Limit: int64(limit), Window: windowName(window), Account: v.svc.Quotas.PerAccount()}
+	policy := v.svc.Quotas.Policy()
+	u := quotaUse{Limit: int64(policy.Limit), Window: windowName(policy.Window), Account: policy.PerAccount}
 	u.Others = !u.Account && v.h.authenticate != nil
-	if limit == 0 {
+	if policy.Limit == 0 {
 		return u, nil
 	}
 	now := v.h.now()
-	start := formsvc.QuotaStart(now, window)
-	u.Until = start.Add(window)
+	start := policy.Start(now)
+	u.Until = start.Add(policy.Window)
 	first := now.Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
 	hours := make([]int, chartHours)
 	for subject, name := range v.subjects(keys, u.Account) {
-		windows, err := v.svc.Quotas.Use(v.ctx(), subject, formsvc.QuotaStart(first, window))
+		windows, err := v.svc.Quotas.Use(v.ctx(), subject, policy.Start(first))
 		if err != nil {
 			return u, err
 		}

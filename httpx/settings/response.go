@@ -130,9 +130,7 @@ func (p *responsePage) readAnswers(b *budget) error {
 func (v *visit) readFiles(b *budget, p *responsePage) error {
 	r := &p.Response
 	b.kept -= fileBytes
-	list, err := v.svc.Files.List(v.ctx(), formsvc.FileQuery{
-		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Limit: shownRecords},
-	})
+	list, err := v.svc.Files.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
 	if err != nil {
 		if errors.Is(err, errors.ErrUnsupported) {
 			return nil // without a blob store there are no files
@@ -152,9 +150,7 @@ func (v *visit) readFiles(b *budget, p *responsePage) error {
 func (v *visit) readSignatures(b *budget, p *responsePage) error {
 	r := &p.Response
 	b.kept -= signatureBytes
-	list, err := v.svc.Signatures.List(v.ctx(), formsvc.SignatureQuery{
-		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Limit: shownRecords},
-	})
+	list, err := v.svc.Signatures.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
 	if err != nil {
 		return err
 	}
@@ -173,9 +169,7 @@ func (v *visit) readSignatures(b *budget, p *responsePage) error {
 func (v *visit) readComments(b *budget, p *responsePage) error {
 	r := &p.Response
 	b.kept -= commentBytes
-	list, err := v.svc.Comments.List(v.ctx(), formsvc.CommentQuery{
-		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Limit: shownComments},
-	})
+	list, err := v.svc.Comments.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownComments})
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (v *visit) mailLink() error {
 	h.mailing.Go(func() {
 		defer cancel()
 		for _, a := range accounts {
-			if a.Contact == "" || !formsvc.SameEmail(a.Contact, email) || !h.mails.allow(a.ID, h.now()) {
+			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) || !h.mails.allow(a.ID, h.now()) {
 				continue
 			}
 			if err := h.mailTo(ctx, &a); err != nil {

@@ -26,16 +26,18 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 }
 
 // Comments implements [formsvc.CommentStore].
-func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
+func (s *Store) Comments(
+	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
+) (formsvc.Page[formsvc.Comment], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.Comment]{}, err
 	}
 	defer s.mu.Unlock()
-	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
+	r, err := s.response(key)
 	if err != nil {
 		return formsvc.Page[formsvc.Comment]{}, err
 	}
-	return cutAt(page(&r.comments, q.Page, false, nil, copyComment), q.Page, (*formsvc.Comment).Size), nil
+	return cutAt(page(&r.comments, q, false, nil, copyComment), q, (*formsvc.Comment).Size), nil
 }
 
 func copyComment(comment *formsvc.Comment) formsvc.Comment {

@@ -58,16 +58,18 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 }
 
 // Files implements [formsvc.FileStore].
-func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
+func (s *Store) Files(
+	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
+) (formsvc.Page[formsvc.File], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.File]{}, err
 	}
 	defer s.mu.Unlock()
-	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
+	r, err := s.response(key)
 	if err != nil {
 		return formsvc.Page[formsvc.File]{}, err
 	}
-	return page(&r.files, q.Page, false, nil, func(row *formsvc.File) formsvc.File {
+	return page(&r.files, q, false, nil, func(row *formsvc.File) formsvc.File {
 		f := *row
 		f.Blocks = nil
 		return f

@@ -43,16 +43,18 @@ func (s *Store) CreateSignature(
 }
 
 // Signatures implements [formsvc.SignatureStore].
-func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+func (s *Store) Signatures(
+	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
+) (formsvc.Page[formsvc.Signature], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
 	defer s.mu.Unlock()
-	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
+	r, err := s.response(key)
 	if err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
-	return page(&r.signatures, q.Page, false, nil, copySignature), nil
+	return page(&r.signatures, q, false, nil, copySignature), nil
 }
 
 // SignaturesBy implements [formsvc.SignatureStore].
@@ -67,7 +69,7 @@ func (s *Store) SignaturesBy(
 	}
 	defer s.mu.Unlock()
 	return page(&s.signed, q, true, func(sig *formsvc.Signature) bool {
-		return sig.AccountID == account && formsvc.SameEmail(sig.Signer.Email, email)
+		return sig.AccountID == account && formsvc.FoldEmail(sig.Signer.Email) == formsvc.FoldEmail(email)
 	}, copySignature), nil
 }
 

@@ -60,21 +60,12 @@ func responseCalls() []call {
 		{"File", ofFile, false, func(c *caller) (any, error) {
 			return c.s.File(c.ctx, formsvc.FileKey{AccountID: c.of, ID: c.at[filePart]})
 		}},
-		{"Files", ofResponse, false, func(c *caller) (any, error) {
-			k := c.at.response()
-			return c.s.Files(c.ctx, formsvc.FileQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
-		}},
+		{"Files", ofResponse, false, func(c *caller) (any, error) { return c.s.Files(c.ctx, c.at.response(), formsvc.PageQuery{}) }},
 		{"AllFiles", nil, false, func(c *caller) (any, error) { return c.s.AllFiles(c.ctx, formsvc.PageQuery{}) }},
 		{"UnknownFiles", nil, false, func(c *caller) (any, error) { return c.s.UnknownFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
 		{"BarFiles", nil, false, func(c *caller) (any, error) { return c.s.BarFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
-		{"Comments", ofResponse, false, func(c *caller) (any, error) {
-			k := c.at.response()
-			return c.s.Comments(c.ctx, formsvc.CommentQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
-		}},
-		{"Signatures", ofResponse, false, func(c *caller) (any, error) {
-			k := c.at.response()
-			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID})
-		}},
+		{"Comments", ofResponse, false, func(c *caller) (any, error) { return c.s.Comments(c.ctx, c.at.response(), formsvc.PageQuery{}) }},
+		{"Signatures", ofResponse, false, func(c *caller) (any, error) { return c.s.Signatures(c.ctx, c.at.response(), formsvc.PageQuery{}) }},
 		{"SignaturesBy", ofAccount, true, func(c *caller) (any, error) {
 			return c.s.SignaturesBy(c.ctx, c.of, "grace@example.com", formsvc.PageQuery{})
 		}},

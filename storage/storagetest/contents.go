@@ -61,13 +61,13 @@ func (c *collector) addCampaign(campaign *formsvc.Campaign) {
 		k := keyOf(&responses[i])
 		of := k.CampaignID + " " + k.ID
 		addList(c, "files", of, func(p formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
-			return c.s.Files(c.ctx, formsvc.FileQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID, Page: p})
+			return c.s.Files(c.ctx, k, p)
 		})
 		addList(c, "comments", of, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Comment], error) {
-			return c.s.Comments(c.ctx, formsvc.CommentQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID, Page: p})
+			return c.s.Comments(c.ctx, k, p)
 		})
 		addList(c, "signatures", of, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Signature], error) {
-			return c.s.Signatures(c.ctx, formsvc.SignatureQuery{AccountID: k.AccountID, CampaignID: k.CampaignID, ResponseID: k.ID, Page: p})
+			return c.s.Signatures(c.ctx, k, p)
 		})
 	}
 }

@@ -262,10 +262,10 @@ func (m *model) fileIDs() []formsvc.ID {
 
 func (m *model) listFiles() {
 	r, ids := m.response(), m.fileIDs()
-	q := formsvc.FileQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(ids[2:]...)}
-	q.Page.MaxBytes = 0
-	m.do("Files", func(s Store, _ int) (any, error) { return s.Files(m.ctx, q) })
-	every := formsvc.PageQuery{Limit: q.Page.Limit, Ascending: true, After: formsvc.FloorID(m.start)}
+	page := m.page(ids[2:]...)
+	page.MaxBytes = 0
+	m.do("Files", func(s Store, _ int) (any, error) { return s.Files(m.ctx, r, page) })
+	every := formsvc.PageQuery{Limit: page.Limit, Ascending: true, After: formsvc.FloorID(m.start)}
 	m.do("AllFiles", func(s Store, _ int) (any, error) { return s.AllFiles(m.ctx, every) })
 	m.do("UnknownFiles", func(s Store, _ int) (any, error) { return s.UnknownFiles(m.ctx, ids) })
 }
@@ -309,11 +309,11 @@ func (m *model) addSignature() {
 
 func (m *model) listReviews() {
 	r := m.response()
-	q := formsvc.CommentQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(m.comments...)}
-	m.do("Comments", func(s Store, _ int) (any, error) { return s.Comments(m.ctx, q) })
-	signed := formsvc.SignatureQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(m.signatures...)}
-	m.do("Signatures", func(s Store, _ int) (any, error) { return s.Signatures(m.ctx, signed) })
-	email, page := oneOf(m, "email", addresses()...), m.page(m.signatures...)
+	page := m.page(m.comments...)
+	m.do("Comments", func(s Store, _ int) (any, error) { return s.Comments(m.ctx, r, page) })
+	page = m.page(m.signatures...)
+	m.do("Signatures", func(s Store, _ int) (any, error) { return s.Signatures(m.ctx, r, page) })
+	email := oneOf(m, "email", addresses()...)
 	m.do("SignaturesBy", func(s Store, _ int) (any, error) { return s.SignaturesBy(m.ctx, r.AccountID, email, page) })
 }
 

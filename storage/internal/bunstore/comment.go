@@ -48,9 +48,10 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 }
 
 // Comments implements formsvc.CommentStore.
-func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
-	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
+func (s *Store) Comments(
+	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
+) (formsvc.Page[formsvc.Comment], error) {
+	return pageOfResponse(ctx, s, "m", key, page, func(r *commentRow) (formsvc.Comment, int64) {
 		return formsvc.Comment{
 			ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 			ResponseID: formsvc.ID(r.ResponseID), Body: r.Body, Author: r.Author, CreatedAt: fromMicros(r.CreatedAt),

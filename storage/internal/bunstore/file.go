@@ -95,9 +95,10 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 }
 
 // Files implements formsvc.FileStore.
-func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
-	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total },
+func (s *Store) Files(
+	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
+) (formsvc.Page[formsvc.File], error) {
+	return pageOfResponse(ctx, s, "f", key, page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total },
 		sizeless, "blocks")
 }
 

@@ -94,9 +94,10 @@ func (s *Store) CreateSignature(
 }
 
 // Signatures implements formsvc.SignatureStore.
-func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
+func (s *Store) Signatures(
+	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
+) (formsvc.Page[formsvc.Signature], error) {
+	return pageOfResponse(ctx, s, "g", key, page, func(r *signatureRow) (formsvc.Signature, int64) {
 		return r.signature(), r.Total
 	}, sizeless)
 }

@@ -145,7 +145,7 @@ func (w *writing) write(ctx context.Context, dir string) (err error) {
 		}
 	}()
 	if w.files != nil {
-		if w.to, err = fileblob.Open(w.path(filesDir), nil); err != nil {
+		if w.to, err = fileblob.Open(w.path(filesDir)); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.to.Close()) }()

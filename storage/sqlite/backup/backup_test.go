@@ -59,7 +59,7 @@ func opened(t testing.TB, dir string) *place {
 
 func openFiles(t testing.TB, dir string) *fileblob.Store {
 	t.Helper()
-	files, err := fileblob.Open(dir, nil)
+	files, err := fileblob.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func roundTrip(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	files, err := fileblob.Open(filepath.Join(dir, "files"), nil)
+	files, err := fileblob.Open(filepath.Join(dir, "files"))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func roundTrip(ctx context.Context, dir string) (err error) {
 		return err
 	}
 
-	empty, err := fileblob.Open(filepath.Join(dir, "restored-files"), nil)
+	empty, err := fileblob.Open(filepath.Join(dir, "restored-files"))
 	if err != nil {
 		return err
 	}

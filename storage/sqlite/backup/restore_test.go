@@ -3,6 +3,7 @@ package backup_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -259,9 +260,14 @@ func TestRestoreKeepsTheIdentity(t *testing.T) {
 		if got, err := restored.Identity(t.Context()); err != nil || got != want {
 			t.Errorf("%s: the identity is %q, %v; want %q", name, got, err, want)
 		}
-		if got, err := formsvc.BlobOwner(t.Context(), at.Files); err != nil || got != want {
-			t.Errorf("%s: the files belong to %q, %v; want %q", name, got, err, want)
+		marker, _, err := at.Files.Open(t.Context(), formsvc.MarkerKey, 0, int64(len(want)))
+		if err != nil {
+			t.Fatal(err)
 		}
+		if owner, err := io.ReadAll(marker); err != nil || formsvc.ID(owner) != want {
+			t.Errorf("%s: the files belong to %q, %v; want %q", name, owner, err, want)
+		}
+		_ = marker.Close()
 		if err := restored.Close(); err != nil {
 			t.Error(err)
 		}
