@@ -54,16 +54,11 @@ func KnownEventTypes() []EventType {
 // Times are in UTC with milliseconds. Marshaling an Event as JSON gives a valid payload for tests,
 // but not the bytes that it was parsed from.
 type Event struct {
-	// ID identifies the event (a UUID).
-	ID string `json:"id,omitempty"`
-	// Type is what happened.
-	Type EventType `json:"event"`
-	// Timestamp is when it happened.
-	Timestamp time.Time `json:"timestamp,omitzero"`
-	// Data describes what the event happened to.
-	Data Data `json:"data"`
-	// Test is true for a test event: nothing happened, and its response doesn't exist.
-	Test bool `json:"test,omitempty"`
+	ID        string    `json:"id,omitempty"`       // identifies the event (a UUID)
+	Type      EventType `json:"event"`              // what happened
+	Timestamp time.Time `json:"timestamp,omitzero"` // when
+	Data      Data      `json:"data"`               // what it happened to
+	Test      bool      `json:"test,omitempty"`     // a test event: nothing happened, and its response doesn't exist
 }
 
 // Data is what an [Event] happened to. Campaign and Response are set for every type, the other
@@ -91,33 +86,23 @@ type Data struct {
 
 // A Campaign describes a form campaign in a payload.
 type Campaign struct {
-	// UUID identifies the campaign.
-	UUID string `json:"uuid"`
-	// Title is its title.
+	UUID  string `json:"uuid"`
 	Title string `json:"title,omitempty"`
 }
 
 // A Response is what was submitted to a campaign.
 type Response struct {
-	// UUID identifies the response.
-	UUID string `json:"uuid"`
-	// Reference identifies the response for people, within the account.
-	Reference string `json:"reference"`
-	// CampaignUUID identifies its campaign.
+	UUID         string `json:"uuid"`
+	Reference    string `json:"reference"` // identifies the response for people, within the account
 	CampaignUUID string `json:"campaignUuid,omitempty"`
-	// Status is its status, for example "pending". Other statuses may exist.
-	Status string `json:"status,omitempty"`
-	// User is the person who submitted it.
-	User User `json:"user,omitzero"`
+	Status       string `json:"status,omitempty"` // for example "pending"; other statuses may exist
+	User         User   `json:"user,omitzero"`    // the person who submitted it
 	// Responses are the answers by module name. It is nil if the payload leaves them out: see
 	// [Data.Truncated].
-	Responses map[string]Answer `json:"responses,omitzero"`
-	// CreatedAt is when it was submitted.
-	CreatedAt time.Time `json:"createdAt,omitzero"`
-	// UpdatedAt is when it last changed.
-	UpdatedAt time.Time `json:"updatedAt,omitzero"`
-	// CompletedAt is when it was finalized, or the zero time.
-	CompletedAt time.Time `json:"completedAt,omitzero"`
+	Responses   map[string]Answer `json:"responses,omitzero"`
+	CreatedAt   time.Time         `json:"createdAt,omitzero"`   // when it was submitted
+	UpdatedAt   time.Time         `json:"updatedAt,omitzero"`   // when it last changed
+	CompletedAt time.Time         `json:"completedAt,omitzero"` // when it was finalized, or the zero time
 }
 
 // Value returns the first value of a module's answer, or "" if there is none. Responses has all
@@ -131,59 +116,39 @@ func (r Response) Value(module string) string {
 
 // A User is the person who submitted a response.
 type User struct {
-	// Email is the e-mail address.
-	Email string `json:"email"`
-	// FirstName may be empty.
-	FirstName string `json:"firstName"`
-	// LastName may be empty.
-	LastName string `json:"lastName"`
+	Email     string `json:"email"`
+	FirstName string `json:"firstName"` // may be empty, as may LastName
+	LastName  string `json:"lastName"`
 }
 
 // An Answer is the answer to one module of a form.
 type Answer struct {
-	// Value has the values in order. It is empty if the module was left empty.
-	Value []string `json:"value"`
+	Value []string `json:"value"` // in order; empty if the module was left empty
 }
 
 // A File is a file that was attached to a response. Its bytes are read over the
 // API.
 type File struct {
-	// UUID identifies the file.
-	UUID string `json:"uuid"`
-	// Name is the file name that the uploader gave. Don't use it as a path.
-	Name string `json:"name"`
-	// ContentType is the media type that the uploader gave.
-	ContentType string `json:"contentType"`
-	// Size is the length in bytes.
-	Size int64 `json:"size"`
-	// SHA256 is the SHA-256 of the bytes in hexadecimal.
-	SHA256 string `json:"sha256"`
-	// Module is the name of the module that the file belongs to, or empty.
-	Module string `json:"module,omitempty"`
-	// ResponseUUID identifies the response it is attached to.
-	ResponseUUID string `json:"responseUuid"`
-	// CampaignUUID identifies the response's campaign.
-	CampaignUUID string `json:"campaignUuid"`
-	// CreatedAt is when it was uploaded.
-	CreatedAt time.Time `json:"createdAt,omitzero"`
+	UUID         string    `json:"uuid"`
+	Name         string    `json:"name"`             // given by the uploader: don't use it as a path
+	ContentType  string    `json:"contentType"`      // the media type that the uploader gave
+	Size         int64     `json:"size"`             // in bytes
+	SHA256       string    `json:"sha256"`           // of the bytes, in hexadecimal
+	Module       string    `json:"module,omitempty"` // the module that the file belongs to, or empty
+	ResponseUUID string    `json:"responseUuid"`     // of the response it is attached to
+	CampaignUUID string    `json:"campaignUuid"`     // of the response's campaign
+	CreatedAt    time.Time `json:"createdAt,omitzero"`
 }
 
 // A DocumentSignature is the record of a signed document. It isn't the signature of the request.
 type DocumentSignature struct {
-	// UUID identifies the record.
-	UUID string `json:"uuid"`
-	// Signer is the person who signed.
-	Signer User `json:"signer"`
-	// FileUUID identifies the signed file. It is empty if the answers of the response were signed.
-	FileUUID string `json:"fileUuid,omitempty"`
-	// Provider names the signing service, or is empty.
-	Provider string `json:"provider,omitempty"`
-	// DocumentSHA256 is the SHA-256 in hexadecimal of what was signed.
-	DocumentSHA256 string `json:"documentSha256"`
-	// SignedAt is when it was signed.
-	SignedAt time.Time `json:"signedAt,omitzero"`
-	// CreatedAt is when the record was created.
-	CreatedAt time.Time `json:"createdAt,omitzero"`
+	UUID           string    `json:"uuid"`
+	Signer         User      `json:"signer"`             // the person who signed
+	FileUUID       string    `json:"fileUuid,omitempty"` // of the signed file; empty if the response's answers were signed
+	Provider       string    `json:"provider,omitempty"` // the signing service, or empty
+	DocumentSHA256 string    `json:"documentSha256"`     // of what was signed, in hexadecimal
+	SignedAt       time.Time `json:"signedAt,omitzero"`
+	CreatedAt      time.Time `json:"createdAt,omitzero"` // when the record was created
 }
 
 // ParseEvent parses an event from the body of a delivery. Verify the body first: ParseEvent

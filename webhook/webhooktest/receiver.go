@@ -15,13 +15,9 @@ import (
 
 // A Reply is the HTTP response of a [Receiver] to one delivery. The zero Reply is an empty 200.
 type Reply struct {
-	// Status is the HTTP status. Defaults to 200.
-	Status int
-	// Header are headers to add, for example Location or Retry-After. Defaults
-	// to none.
-	Header http.Header
-	// Body is the body of the response. Defaults to none.
-	Body string
+	Status int         // the HTTP status. Defaults to 200
+	Header http.Header // headers to add, for example Location or Retry-After. Defaults to none
+	Body   string      // of the response. Defaults to none
 	// Hang makes the receiver accept the delivery and not respond until the sender gives up or the
 	// receiver is closed. The other fields then have no effect. Defaults to false.
 	Hang bool
@@ -32,15 +28,10 @@ type Received struct {
 	// Delivery is the verified delivery, or the zero value if Err is set. Its Body has the exact
 	// received bytes.
 	Delivery webhook.Delivery
-	// Header are the headers of the request.
-	Header http.Header
-	// Path is the path of the request.
-	Path string
-	// At is when the body was completely read.
-	At time.Time
-	// Err is why the request was refused, as [webhook.Verifier.VerifyRequest]
-	// returned it, or nil.
-	Err error
+	Header   http.Header // of the request
+	Path     string      // of the request
+	At       time.Time   // when the body was completely read
+	Err      error       // why the request was refused, as [webhook.Verifier.VerifyRequest] returned it, or nil
 }
 
 // A Receiver is an HTTP server on the loopback interface that verifies and records deliveries under

@@ -16,23 +16,15 @@ var vectorsJSON []byte
 
 // A Vector is an example of a request and its expected verification.
 type Vector struct {
-	// Name says what the example shows. It is unique within a function's result.
-	Name string
-	// Secrets are the receiver's secrets, byte for byte.
-	Secrets []string
+	Name    string   // what the example shows, unique within a function's result
+	Secrets []string // the receiver's, byte for byte
 	// Header are the headers that matter for the verification, as the application sees them:
 	// without white space around their values.
-	Header http.Header
-	// Body is the raw body.
-	Body []byte
-	// Now is the time at the receiver. It is zero for [Vectors], which don't depend on it.
-	Now time.Time
-	// Tolerance is the receiver's [webhook.Options.Tolerance]. It is 0 for
-	// [Vectors].
-	Tolerance time.Duration
-	// Want is the error of package webhook that refuses the request, for [errors.Is]. It is nil if
-	// the request is accepted.
-	Want error
+	Header    http.Header
+	Body      []byte        // the raw body
+	Now       time.Time     // at the receiver; zero for [Vectors], which don't depend on it
+	Tolerance time.Duration // the receiver's [webhook.Options.Tolerance]; 0 for [Vectors]
+	Want      error         // the error of package webhook, for [errors.Is]; nil if the request is accepted
 }
 
 // Vectors returns the examples of [webhook.SignatureHeader] in vectors.json, for a receiver with
