@@ -275,9 +275,10 @@ type EventStore interface {
 
 // An AuditStore keeps the audit trail, which nothing changes or removes.
 type AuditStore interface {
-	// Commit writes a change by itself, without a record. It fails with ErrNotFound if the audit entry's account
-	// doesn't exist, and with ErrConflict if the entry's identifier is taken. It fails with
-	// ErrRepeated if the idempotency key is taken, and with ErrInvalid if the change has events.
+	// Commit writes a change by itself, without a record. It fails with ErrNotFound if the audit
+	// entry's account doesn't exist, and with ErrConflict if the entry's identifier is taken. It
+	// fails with ErrRepeated if the idempotency key is taken, and with ErrInvalid if the change has
+	// events.
 	Commit(ctx context.Context, change Change) error
 	// Audit returns a page of an account's audit entries. An unknown account has none.
 	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
