@@ -155,7 +155,6 @@ type KeyInput struct {
 // *[LimitError] if the account has [Options].MaxKeys keys that are neither revoked nor expired.
 func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, value string, err error) {
 	defer wrap(&err, "create key")
-	value := ""
 	key, err := once(ctx, k.s, account, func() (Key, error) {
 		key, secret, err := k.s.makeKey(account, in)
 		if err != nil {
