@@ -69,7 +69,7 @@ func TestServeMistakes(t *testing.T) {
 	}
 }
 
-// The flags for quotas and rates reach the API. By default a key may make 1000 requests an hour.
+// The flags for quotas and rates reach the API; 0 is no quota. By default a key may make 1000 requests an hour.
 func TestServeLimits(t *testing.T) {
 	t.Parallel()
 	sh, key := newShell(t), ""
@@ -87,6 +87,9 @@ func TestServeLimits(t *testing.T) {
 	}
 	if a := third("--quota", "2", "--quota-window", "438000h", "--quota-per-account"); a.header.Get("RateLimit-Policy") != `"account";q=2;w=1576800000` || a.status != 429 {
 		t.Errorf("--quota 2: %v", a)
+	}
+	if a := third("--quota", "0"); a.header.Get("RateLimit-Policy") != "" || a.status != 200 {
+		t.Errorf("--quota 0: %v", a)
 	}
 	if a := third("--rate", "0.001"); a.status != 429 || a.header.Get("Retry-After") == "" {
 		t.Errorf("--rate: %v", a)
