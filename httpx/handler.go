@@ -119,7 +119,7 @@ type Handler struct {
 	transfers     *pool     // of slots for file transfers
 	exportWeight  int64     // how many of them an export takes
 	lookups       *gate     // limits look-ups of keys and quotas
-	gate          *gate     // limits requests that need a key, but for those of the next two
+	gate          *gate     // limits requests that need a key, except those of the next two
 	listGate      *gate     // limits lists
 	heavyGate     *gate     // limits all requests of heavy accounts
 	heavy         heavies
