@@ -165,7 +165,7 @@ func problemOf(ctx context.Context, err error) *problem {
 		if !errors.Is(err, k.err) {
 			continue
 		}
-		p := &problem{status: k.status, code: k.code, detail: k.detail, passing: k.err == formsvc.ErrInFlight, cause: err}
+		p := &problem{status: k.status, code: k.code, detail: k.detail, passing: errors.Is(k.err, formsvc.ErrInFlight), cause: err}
 		if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 			p.fields = v.Fields
 			if tooLarge := func(f formsvc.FieldError) bool { return f.Code == "too_large" }; slices.ContainsFunc(v.Fields, tooLarge) {

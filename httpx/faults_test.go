@@ -143,6 +143,7 @@ type faultyBlobs struct {
 	blobstore.Store
 	putErr, openErr, statErr error
 	stored                   func(context.Context) error // after a Put
+	opening                  func()                      // before an Open
 	panic                    any
 	flip                     int64 // the byte that is returned wrong, counted from 1
 	short                    int64 // bytes after which a content ends, or fails with readErr
@@ -172,6 +173,9 @@ func (s *faultyBlobs) Stat(ctx context.Context, key string) (blobstore.Info, err
 }
 
 func (s *faultyBlobs) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	if s.opening != nil {
+		s.opening()
+	}
 	if s.openErr != nil {
 		return nil, blobstore.Info{}, s.openErr
 	}

@@ -244,6 +244,9 @@ func TestSlowClientsHoldNoSlot(t *testing.T) {
 			t.Errorf("%s: %q, %v", x.name, line, err)
 		}
 	}
+	w.blobs.opening = func() { w.do("GET", one, "").is(200, "") }
+	ids, _ := w.page(one + "/files")
+	w.do("GET", "/v1/files/"+ids[0], "").is(200, "")
 }
 
 // The bodies in memory have a common limit. Small ones are always accepted, and a request frees its memory when it
@@ -285,6 +288,7 @@ func TestUnreadRepliesShareMemory(t *testing.T) {
 	campaign, others := w.campaign(plainCampaign), w.campaign(plainCampaign, as(w.other.key))
 	path := campaign + "/responses/" + w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "").text("uuid")
 	their := others + "/responses/" + w.do("POST", others+"/responses", large, as(w.other.key)).is(201, "").text("uuid")
+	w.limit(100, nil)
 	w.oneSlot()
 	w.bare.SetLimits(func(l *httpx.Limits) { l.Body, l.Memory = 2*size, 6*size })
 	unread := 0
@@ -305,7 +309,7 @@ func TestUnreadRepliesShareMemory(t *testing.T) {
 	for _, target := range []string{path, campaign + "/responses"} {
 		w.do("GET", target, "").is(200, "")
 	}
-	w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "")
+	w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "").wantHeader("X-Ratelimit-Remaining", "94")
 }
 
 // A key gets 1,000 stored replies at once and then 200 a second, since they don't count for its quota.

@@ -158,6 +158,7 @@ func TestRequestsThatCountForTheQuota(t *testing.T) {
 		costs("an invalid key", w.do(s.Method, s.path, s.body, as("nonsense")), 0)
 	}
 	costs("HEAD", w.do("HEAD", campaign, ""), 1)
+	costs("an unchanged record", w.do("GET", campaign, "", header("If-None-Match", "*")).is(304, ""), 1)
 	costs("an invalid body", w.do("PUT", campaign, `{"nonsense":1}`), 1)
 	costs("an upload that fails", w.do("POST", response+"/files", strings.Repeat("x", maxFile+1)).is(413, ""), 1)
 	w.do("PUT", campaign, plainCampaign, as(w.key(w.mine, formsvc.CampaignsRead))).is(403, "").wantHeader("X-RateLimit-Remaining", "9999")
