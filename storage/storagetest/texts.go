@@ -121,10 +121,10 @@ func (c *caller) writes() []write {
 			})
 			return err
 		}),
-		writeOf("Note", ofAccount, func() formsvc.AuditEntry { return c.newAudit(c.of) }, func(a formsvc.AuditEntry) error {
+		writeOf("Commit", ofAccount, func() formsvc.AuditEntry { return c.newAudit(c.of) }, func(a formsvc.AuditEntry) error {
 			return c.s.Commit(c.ctx, formsvc.Change{Audit: &a})
 		}),
-		writeOf("Note of a record", nil, func() formsvc.IdempotencyRecord {
+		writeOf("Commit of a record", nil, func() formsvc.IdempotencyRecord {
 			return c.newRecord(c.of, "key "+string(c.nextID()))
 		}, func(r formsvc.IdempotencyRecord) error { return c.s.Commit(c.ctx, formsvc.Change{Idempotency: &r}) }),
 	}
