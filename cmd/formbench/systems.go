@@ -112,7 +112,8 @@ func (t *target) newDatabase(ctx context.Context) (dsn string, err error) {
 	}
 	files := t.drop
 	t.drop = func() error {
-		return errors.Join(files(), execute(context.WithoutCancel(ctx), server, "DROP DATABASE "+name+" WITH (FORCE)"))
+		// Its sessions have ended. WITH (FORCE) would end autovacuum too, which the role may not.
+		return errors.Join(files(), execute(context.WithoutCancel(ctx), server, "DROP DATABASE "+name))
 	}
 	at.Path = "/" + name
 	return at.String(), nil
