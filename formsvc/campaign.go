@@ -31,19 +31,24 @@ type Campaign struct {
 
 // Size returns about how many bytes of memory the campaign takes.
 func (c *Campaign) Size() int {
-	const fixed, module, text = 400, 112, 48 // the struct with its identifiers, a module, an entry of a list or a map
-	size := fixed + len(c.Title) + len(c.Description) + len(c.Status)
-	for i := range c.Modules {
-		m := &c.Modules[i]
-		size += module + len(m.Name) + len(m.Label)
-		for _, o := range m.Options {
-			size += text + len(o)
-		}
-	}
-	for k, v := range c.Metadata {
-		size += text + len(k) + len(v)
+	const fixed, module, text = 400, 64, 16 // the struct with its identifiers, a module without its texts, a text
+	size := fixed + len(c.Modules)*module
+	for _, s := range c.Texts() {
+		size += text + len(s)
 	}
 	return size
+}
+
+// Texts returns every text that the owner of the campaign sets, for stores that check them ([CheckText]).
+func (in *CampaignInput) Texts() []string {
+	list := []string{in.Title, in.Description, string(in.Status)}
+	for _, m := range in.Modules {
+		list = append(append(list, m.Name, m.Label, string(m.Type)), m.Options...)
+	}
+	for name, value := range in.Metadata {
+		list = append(list, name, value)
+	}
+	return list
 }
 
 // CampaignInput is the part of a campaign that its owner sets.

@@ -97,16 +97,7 @@ func (s *Store) campaign(key formsvc.CampaignKey) (*campaign, error) {
 }
 
 func checkCampaign(c *formsvc.Campaign) error {
-	texts := []string{string(c.ID), string(c.AccountID), c.Title, c.Description, string(c.Status)}
-	for i := range c.Modules {
-		m := &c.Modules[i]
-		texts = append(texts, m.Name, m.Label, string(m.Type))
-		texts = append(texts, m.Options...)
-	}
-	for name, value := range c.Metadata {
-		texts = append(texts, name, value)
-	}
-	return formsvc.CheckText(texts...)
+	return formsvc.CheckText(append(c.Texts(), string(c.ID), string(c.AccountID))...)
 }
 
 func copyCampaign(campaign *formsvc.Campaign) formsvc.Campaign {

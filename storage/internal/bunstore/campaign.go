@@ -46,18 +46,13 @@ type moduleJSON struct {
 
 func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 	modules := make([]moduleJSON, len(c.Modules))
-	texts := []string{c.Title, c.Description, string(c.Status)}
 	for i, m := range c.Modules {
 		modules[i] = moduleJSON{
 			Name: m.Name, Label: m.Label, Type: string(m.Type), Required: m.Required, Options: m.Options,
 			MaxLength: m.MaxLength, Multiple: m.Multiple,
 		}
-		texts = append(append(texts, m.Name, m.Label, string(m.Type)), m.Options...)
 	}
-	for k, v := range c.Metadata {
-		texts = append(texts, k, v)
-	}
-	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(texts...)); err != nil {
+	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.Texts()...)); err != nil {
 		return nil, err
 	}
 	modulesText, err := json.Marshal(modules)
