@@ -28,9 +28,10 @@ const (
 // it returns nil. Use it to act on events in Go instead of by webhook.
 //
 // handle gets at least one event, oldest first, after their transactions have committed, and the
-// position after the last of them. Store that position, and start from it after a restart. No event is skipped, however late its transaction commits, unless the program is
-// down for longer than [Options.Retention]. To process each event exactly once, store the position
-// in the same transaction as the work. If you store it afterwards, you may get the last events
+// position after the last of them. Store that position, and start from it after a restart. No event
+// is skipped, however late its transaction commits, unless the program is down for longer than
+// [Options.Retention]. To process each event exactly once, store the position in the same
+// transaction as the work. If you store it afterwards, you may get the last events
 // again. Calls don't overlap; handle may take any time and may call the Service. Without a position
 // you get all stored events; [Event.CreatedAt] shows how old they are.
 //

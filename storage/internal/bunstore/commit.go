@@ -41,8 +41,9 @@ type Creation struct {
 //
 // Each unit gets its own error. An error of a group means that nothing was written, and
 // each unit is retried alone, so that only the faulty one fails. So does a panic. If the
-// commit itself failed, nothing is retried, because its outcome is unknown. A panic of a unit is raised again in the goroutine that
-// submitted it, a panic of the commit in that of the group's first unit.
+// commit itself failed, nothing is retried, because its outcome is unknown. A panic of a
+// unit is raised again in the goroutine that submitted it, a panic of the commit in that of
+// the group's first unit.
 type committer struct {
 	*Config
 
