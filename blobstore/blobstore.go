@@ -65,8 +65,8 @@ type Store interface {
 // A Cleaner is a [Store] in which an interrupted Put leaves remains that aren't a blob, for example
 // after a crash.
 type Cleaner interface {
-	// Clean removes the remains of Puts without activity since before, and returns their number. If
-	// such a Put resumes afterwards, it fails.
+	// Clean removes the remains of Puts that have stored nothing since before, or that began before,
+	// and returns their number. If such a Put is still running, it fails.
 	Clean(ctx context.Context, before time.Time) (int, error)
 }
 

@@ -15,7 +15,6 @@
 package blobtest
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/formsvc/toolkit/blobstore"
@@ -55,7 +54,6 @@ var cases = []struct {
 	{"ended contexts", testEndedContext},
 	{"context ends during Put", testCancelPut},
 	{"context ends during reading", testCancelRead},
-	{"context ends during List", testCancelList},
 	{"prefixes", testPrefixes},
 	{"many keys", testManyKeys},
 	{"part of a list", testStopList},
@@ -68,11 +66,10 @@ var cases = []struct {
 // cleanup. Every test gets its own store, and tests run in parallel.
 func Run(t *testing.T, open func(t testing.TB) blobstore.Store, opts Options) {
 	t.Helper()
-	block := sync.OnceValue(newBlock)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.run(&world{T: t, ctx: t.Context(), store: open(t), opts: opts, block: block})
+			c.run(&world{T: t, ctx: t.Context(), store: open(t), opts: opts})
 		})
 	}
 }

@@ -69,7 +69,7 @@ func TestFaults(t *testing.T) {
 		"shows early":                  "invisible during Put",
 		"ignores contexts":             "context ends during Put",
 		"ends when cancelled":          "context ends during reading",
-		"ends lists when cancelled":    "context ends during List",
+		"ends lists when cancelled":    "part of a list",
 		"one page":                     "many keys",
 		"any prefix":                   "prefixes",
 		"prefixes are directories":     "prefixes",

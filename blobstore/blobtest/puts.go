@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
@@ -56,44 +58,38 @@ func testTakenMeanwhile(w *world) {
 func (w *world) race(stores ...blobstore.Store) {
 	for _, size := range []int{0, 1000, 6 * mib} {
 		for round := range 4 {
-			w.raceFor(fmt.Sprintf("race/%d/%d", size, round), size, stores)
+			key := fmt.Sprintf("race/%d/%d", size, round)
+			var all sync.WaitGroup
+			var errs [8]error
+			var arrived atomic.Int64
+			together := make(chan struct{})
+			meet := func() { // the readers reach their ends together
+				if arrived.Add(1) == int64(len(errs)) {
+					close(together)
+				}
+				select {
+				case <-together:
+				case <-time.After(200 * time.Millisecond): // a store may run fewer Puts at a time
+				}
+			}
+			content := func(i int) []byte { return w.content(fmt.Sprint(key, i), size+i) }
+			for i := range errs {
+				r := &script{rest: content(i), steps: []step{{size + i, meet}}}
+				all.Go(func() { _, errs[i] = stores[i%len(stores)].Put(w.ctx, key, r) })
+			}
+			all.Wait()
+			winner := slices.Index(errs[:], nil)
+			for i, err := range errs {
+				if i != winner {
+					w.wantError("Put of one of several", err, fs.ErrExist)
+				}
+			}
+			if winner < 0 {
+				w.Fatalf("no Put of %s succeeded", key)
+			}
+			w.wantBlob(key, content(winner))
 		}
 	}
-}
-
-func (w *world) raceFor(key string, size int, stores []blobstore.Store) {
-	w.Helper()
-	var all sync.WaitGroup
-	var errs [8]error
-	var contents [8][]byte
-	var arrived atomic.Int64
-	together := make(chan struct{})
-	meet := func() { // the readers reach their ends together
-		if arrived.Add(1) == int64(len(errs)) {
-			close(together)
-		}
-		select {
-		case <-together:
-		case <-time.After(200 * time.Millisecond): // a store may run fewer Puts at a time
-		}
-	}
-	for i := range errs {
-		contents[i] = w.content(fmt.Sprint(key, i), size+i)
-		r := &script{rest: contents[i], steps: []step{{size + i, meet}}}
-		all.Go(func() { _, errs[i] = stores[i%len(stores)].Put(w.ctx, key, r) })
-	}
-	all.Wait()
-	var winners []int
-	for i, err := range errs {
-		if err == nil {
-			winners = append(winners, i)
-		}
-		w.allowError("Put of one of several", err, fs.ErrExist)
-	}
-	if len(winners) != 1 {
-		w.Fatalf("%d Puts of %s succeeded", len(winners), key)
-	}
-	w.wantBlob(key, contents[winners[0]])
 }
 
 // testInvisible looks for a blob at many positions of its Put.
@@ -122,13 +118,16 @@ var errReader = errors.New("the reader failed")
 func testFailing(w *world) {
 	for i, end := range []error{
 		errReader, io.ErrUnexpectedEOF, fmt.Errorf("wraps the end, but isn't it: %w", io.EOF),
-		fmt.Errorf("part: %w", fs.ErrNotExist), fs.ErrClosed, context.DeadlineExceeded,
+		fmt.Errorf("part: %w", fs.ErrNotExist), fs.ErrClosed, context.DeadlineExceeded, syscall.ECONNRESET,
 	} {
 		for _, size := range []int{0, 1, 256 * kib, 5 * mib, 6 * mib} {
 			for _, joint := range []bool{false, true} {
 				key := fmt.Sprintf("failing/%d/%d/%t", i, size, joint)
 				_, err := w.putWatched(w.ctx, key, &script{rest: w.content(key, size), end: end, joint: joint})
 				w.wantError(fmt.Sprintf("Put of a reader that fails after %d bytes", size), err, end)
+				if errors.Is(err, blobstore.ErrUnavailable) {
+					w.Errorf("an error of the reader is one of the store: %v", err)
+				}
 				w.wantNone(key)
 				w.put(key, []byte("again"))
 				w.wantBlob(key, []byte("again"))
@@ -225,7 +224,7 @@ func testClean(w *world) {
 	w.clean(-time.Hour, 0)
 	unchanged()
 	for range 3 {
-		w.cutOff()
+		w.opts.CutOff(w.T, w.store)
 	}
 	unchanged()
 	w.clean(time.Hour, 0)

@@ -3,9 +3,9 @@ package blobtest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -29,28 +29,12 @@ type world struct {
 	ctx   context.Context
 	store blobstore.Store
 	opts  Options
-	block func() []byte // returns the shared result of newBlock
 }
 
-// content returns pseudorandom bytes that depend only on the arguments. They must not be changed:
-// all contents are parts of one block.
+// content returns pseudorandom bytes that depend only on the arguments.
 func (w *world) content(seed string, size int) []byte {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(seed)) // never fails
-	start := h.Sum64() % (blockSize - maxContent)
-	return w.block()[start:][:size:size]
-}
-
-// Contents have up to maxContent bytes and begin at one of many positions.
-const (
-	maxContent = 2 * large
-	blockSize  = maxContent + 4*mib
-)
-
-// newBlock returns the block of all contents.
-func newBlock() []byte {
-	b := make([]byte, blockSize)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(b) // never fails
+	b := make([]byte, size)
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(b) // never fails
 	return b
 }
 
@@ -265,8 +249,6 @@ func (w *world) reopen() blobstore.Store {
 	}
 	return w.opts.Reopen(w.T, w.store)
 }
-
-func (w *world) cutOff() { w.opts.CutOff(w.T, w.store) }
 
 // cleaner returns the store, or skips the test.
 func (w *world) cleaner() blobstore.Cleaner {

@@ -41,7 +41,6 @@ func TestFaults(t *testing.T) {
 		"no hard links":      {"linkat:error=EPERM", 0},
 		"no links at all":    {"linkat:error=ENOSYS", 0},
 		"no dir fsync":       {"fsync:error=EINVAL:when=3+", 0},
-		"no early writing":   {"sync_file_range:error=EIO", 0},
 		"no times":           {"utimensat:error=EPERM", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@
 package fileblob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,9 @@ import (
 // tempDir has the files that are being written.
 const tempDir = ".tmp"
 
-// bufferSize is half of what a client that stops in the middle of an upload holds.
+// bufferSize is what a client that stops in the middle of an upload holds.
 const bufferSize = 64 << 10
 
-// Modes of files and directories.
 const (
 	fileMode = 0o600
 	dirMode  = 0o700
@@ -68,48 +68,29 @@ var (
 // Open opens the Store in a directory, which it creates if it doesn't exist; the parent directory
 // must exist. To detect a disk that isn't mounted yet, set dir to a directory on the disk instead
 // of its mount point. The caller must close the Store.
-func Open(dir string) (*Store, error) {
+func Open(dir string) (_ *Store, err error) {
+	defer wrap(&err, "open", dir)
 	s := new(Store)
 	s.buffers.New = func() any { return new(make([]byte, bufferSize)) }
-	if err := s.open(dir); err != nil {
-		return nil, fmt.Errorf("fileblob: %w", failure(err))
+	if s.dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
 	}
-	return s, nil
-}
-
-func (s *Store) open(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	s.dir = dir
-	err = os.Mkdir(dir, dirMode)
-	if err == nil {
-		err = s.syncAbove()
+	if err = os.Mkdir(s.dir, dirMode); err == nil {
+		err = syncDir(os.Open(filepath.Dir(s.dir)))
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return nil, err
 	}
-	if s.root, err = os.OpenRoot(dir); err != nil {
-		return err
+	if s.root, err = os.OpenRoot(s.dir); err != nil {
+		return nil, err
 	}
 	if s.held, err = s.root.Stat("."); err == nil {
 		err = s.makeDir(tempDir)
 	}
 	if err != nil {
-		return errors.Join(err, s.root.Close())
+		return nil, errors.Join(err, s.root.Close())
 	}
-	return nil
-}
-
-// syncAbove makes the name of the directory itself durable.
-func (s *Store) syncAbove() error {
-	above, err := os.OpenRoot(filepath.Dir(s.dir))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = above.Close() }()
-	return syncDir(above, ".")
+	return s, nil
 }
 
 // Close closes the directory. Open readers stay usable.
@@ -121,28 +102,11 @@ func (s *Store) Close() error {
 }
 
 // Open implements [blobstore.Store].
-func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
-	f, info, err := s.openFile(ctx, key)
-	if err != nil {
-		return nil, blobstore.Info{}, fmt.Errorf("fileblob: open %q: %w", key, err)
-	}
-	r := &reader{ctx: ctx, f: f, left: max(info.Size-offset, 0)}
-	if length >= 0 {
-		r.left = min(r.left, length)
-	}
+func (s *Store) Open(ctx context.Context, key string, offset, length int64) (_ io.ReadCloser, _ blobstore.Info, err error) {
+	defer wrap(&err, "open", key)
 	if offset < 0 {
-		err = fmt.Errorf("offset %d: %w", offset, fs.ErrInvalid)
-	} else if _, sought := f.Seek(min(offset, info.Size), io.SeekStart); sought != nil {
-		err = failure(sought)
+		return nil, blobstore.Info{}, fmt.Errorf("offset %d: %w", offset, fs.ErrInvalid)
 	}
-	if err != nil {
-		_ = f.Close()
-		return nil, blobstore.Info{}, fmt.Errorf("fileblob: open %q: %w", key, err)
-	}
-	return r, info, nil
-}
-
-func (s *Store) openFile(ctx context.Context, key string) (*os.File, blobstore.Info, error) {
 	// Check before opening: opening a named pipe would wait for a writer.
 	if _, err := s.find(ctx, key); err != nil {
 		return nil, blobstore.Info{}, err
@@ -155,50 +119,47 @@ func (s *Store) openFile(ctx context.Context, key string) (*os.File, blobstore.I
 	if err == nil && !info.Mode().IsRegular() {
 		err = fs.ErrNotExist
 	}
+	if err == nil {
+		_, err = f.Seek(min(offset, info.Size()), io.SeekStart)
+	}
 	if err != nil {
 		_ = f.Close()
 		return nil, blobstore.Info{}, s.missing(err)
 	}
-	return f, infoOf(key, info), nil
+	left := max(info.Size()-offset, 0)
+	if length >= 0 {
+		left = min(left, length)
+	}
+	return &reader{ctx, f, left}, infoOf(key, info), nil
 }
 
 // Stat implements [blobstore.Store].
-func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
+func (s *Store) Stat(ctx context.Context, key string) (_ blobstore.Info, err error) {
+	defer wrap(&err, "stat", key)
 	info, err := s.find(ctx, key)
 	if err != nil {
-		return blobstore.Info{}, fmt.Errorf("fileblob: stat %q: %w", key, err)
+		return blobstore.Info{}, err
 	}
 	return infoOf(key, info), nil
 }
 
 // Delete implements [blobstore.Store].
-func (s *Store) Delete(ctx context.Context, key string) error {
+func (s *Store) Delete(ctx context.Context, key string) (err error) {
+	defer wrap(&err, "delete", key)
 	// Check before removing: an empty directory would be removed as well.
-	_, err := s.find(ctx, key)
-	if err == nil {
-		err = s.missing(s.root.Remove(key))
+	if _, err := s.find(ctx, key); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("fileblob: delete %q: %w", key, err)
-	}
-	return nil
+	return s.missing(s.root.Remove(key))
 }
 
 func infoOf(key string, info fs.FileInfo) blobstore.Info {
 	return blobstore.Info{Key: key, Size: info.Size(), ModTime: info.ModTime()}
 }
 
-// check is called first by every method that takes a key.
-func check(ctx context.Context, key string) error {
-	if err := blobstore.CheckKey(key); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
 // find returns the file info of a blob.
 func (s *Store) find(ctx context.Context, key string) (fs.FileInfo, error) {
-	if err := check(ctx, key); err != nil {
+	if err := cmp.Or(blobstore.CheckKey(key), ctx.Err()); err != nil {
 		return nil, err
 	}
 	for i := range len(key) {
@@ -227,7 +188,7 @@ func (s *Store) find(ctx context.Context, key string) (fs.FileInfo, error) {
 // missing translates an error that may mean that there is no such file.
 func (s *Store) missing(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return failure(err)
+		return err
 	}
 	if away := s.here(); away != nil {
 		return away
@@ -241,7 +202,7 @@ func (s *Store) missing(err error) error {
 func (s *Store) here() error {
 	info, err := os.Stat(s.dir)
 	if err != nil {
-		return failure(err)
+		return err
 	}
 	if !os.SameFile(info, s.held) {
 		return fmt.Errorf("%w: another directory is now at %s", blobstore.ErrUnavailable, s.dir)
@@ -249,10 +210,20 @@ func (s *Store) here() error {
 	return nil
 }
 
+// wrap adds what a method does to its error, and translates an error of the system.
+func wrap(err *error, what, name string) {
+	if *err != nil {
+		*err = fmt.Errorf("fileblob: %s %q: %w", what, name, failure(*err))
+	}
+}
+
 // failure wraps an error of the system in the matching error of package blobstore.
 func failure(err error) error {
+	var foreign readError
 	var errno syscall.Errno
 	switch {
+	case errors.As(err, &foreign):
+		return foreign.error
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: %w", blobstore.ErrNoSpace, err)
 	case errors.As(err, &errno):
@@ -260,6 +231,9 @@ func failure(err error) error {
 	}
 	return err
 }
+
+// A readError is an error of the reader of a Put: it says nothing about the disk.
+type readError struct{ error }
 
 // A reader reads a part of a file.
 type reader struct {

@@ -3,7 +3,6 @@ package fileblob
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"strings"
@@ -16,56 +15,41 @@ import (
 // It holds the names of one directory at a time in memory, and of those above it.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
 	return func(yield func(blobstore.Info, error) bool) {
-		err := ctx.Err()
-		if err == nil {
-			err = s.walk(ctx, prefix, yield)
-		}
-		if errors.Is(err, fs.SkipAll) {
-			return
-		}
-		if err == nil {
-			// A directory that disappeared meanwhile also looks empty.
+		stopped := false
+		err := fs.WalkDir(s.root.FS(), ".", func(key string, d fs.DirEntry, err error) error {
+			if ended := ctx.Err(); ended != nil {
+				return ended
+			}
+			if err != nil || key == "." {
+				return gone(err)
+			}
+			whole := strings.HasPrefix(key, prefix)
+			if blobstore.CheckKey(key) != nil || !whole && !strings.HasPrefix(prefix, key+"/") {
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			if !whole || d.IsDir() {
+				return nil
+			}
+			info, err := s.root.Lstat(key) // d.Info may leave the root
+			if err != nil || !info.Mode().IsRegular() {
+				return gone(err)
+			}
+			if stopped = !yield(infoOf(key, info), nil); stopped {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if err == nil && !stopped { // a directory that disappeared meanwhile also looks empty
 			err = s.here()
 		}
 		if err != nil {
-			yield(blobstore.Info{}, fmt.Errorf("fileblob: list: %w", err))
+			wrap(&err, "list", prefix)
+			yield(blobstore.Info{}, err)
 		}
 	}
-}
-
-// walk yields the blobs whose keys begin with a prefix. It returns fs.SkipAll if yield returns false.
-func (s *Store) walk(ctx context.Context, prefix string, yield func(blobstore.Info, error) bool) error {
-	stopped := false
-	err := fs.WalkDir(s.root.FS(), ".", func(key string, d fs.DirEntry, err error) error {
-		if ended := ctx.Err(); ended != nil {
-			return ended
-		}
-		if err != nil || key == "." {
-			return gone(err)
-		}
-		whole := strings.HasPrefix(key, prefix)
-		if blobstore.CheckKey(key) != nil || !whole && !strings.HasPrefix(prefix, key+"/") {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !whole || d.IsDir() {
-			return nil
-		}
-		info, err := s.root.Lstat(key) // d.Info may leave the root
-		if err != nil || !info.Mode().IsRegular() {
-			return gone(err)
-		}
-		if stopped = !yield(infoOf(key, info), nil); stopped {
-			return fs.SkipAll
-		}
-		return nil
-	})
-	if stopped {
-		return fs.SkipAll
-	}
-	return err
 }
 
 // gone returns nil if the error means that the entry was removed since its name was read, otherwise
@@ -74,20 +58,13 @@ func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return failure(err)
+	return err
 }
 
 // Clean implements [blobstore.Cleaner]: it removes the files of Puts that have written nothing
 // since before.
-func (s *Store) Clean(ctx context.Context, before time.Time) (int, error) {
-	n, err := s.clean(ctx, before)
-	if err != nil {
-		return n, fmt.Errorf("fileblob: clean: %w", err)
-	}
-	return n, nil
-}
-
-func (s *Store) clean(ctx context.Context, before time.Time) (int, error) {
+func (s *Store) Clean(ctx context.Context, before time.Time) (n int, err error) {
+	defer wrap(&err, "clean", tempDir)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -97,14 +74,13 @@ func (s *Store) clean(ctx context.Context, before time.Time) (int, error) {
 		return 0, s.here()
 	}
 	if err != nil {
-		return 0, failure(err)
+		return 0, err
 	}
 	defer func() { _ = root.Close() }()
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
-		return 0, failure(err)
+		return 0, err
 	}
-	n := 0
 	for _, entry := range entries {
 		if err := ctx.Err(); err != nil {
 			return n, err

@@ -4,6 +4,7 @@ package memblob
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -37,34 +38,36 @@ type blob struct {
 func New() *Store { return &Store{blobs: make(map[string]blob)} }
 
 // Put implements [blobstore.Store].
-func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
-	if err := check(ctx, key); err != nil {
-		return 0, fmt.Errorf("memblob: put: %w", err)
+func (s *Store) Put(ctx context.Context, key string, r io.Reader) (_ int64, err error) {
+	defer wrap(&err, "put", key)
+	if err := cmp.Or(blobstore.CheckKey(key), ctx.Err()); err != nil {
+		return 0, err
 	}
 	var content bytes.Buffer
 	if _, err := content.ReadFrom(&source{ctx: ctx, r: r}); err != nil {
-		return 0, fmt.Errorf("memblob: put: %w", err)
+		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return 0, fmt.Errorf("memblob: put: %w", err)
+		return 0, err
 	}
 	if _, taken := s.blobs[key]; taken {
-		return 0, fmt.Errorf("memblob: put %s: %w", key, fs.ErrExist)
+		return 0, fs.ErrExist
 	}
 	s.blobs[key] = blob{content.Bytes(), time.Now()}
 	return int64(content.Len()), nil
 }
 
 // Open implements [blobstore.Store].
-func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+func (s *Store) Open(ctx context.Context, key string, offset, length int64) (_ io.ReadCloser, _ blobstore.Info, err error) {
+	defer wrap(&err, "open", key)
 	b, err := s.find(ctx, key)
 	if err != nil {
-		return nil, blobstore.Info{}, fmt.Errorf("memblob: open: %w", err)
+		return nil, blobstore.Info{}, err
 	}
 	if offset < 0 {
-		return nil, blobstore.Info{}, fmt.Errorf("memblob: open %s: offset %d: %w", key, offset, fs.ErrInvalid)
+		return nil, blobstore.Info{}, fmt.Errorf("offset %d: %w", offset, fs.ErrInvalid)
 	}
 	content := b.content[min(offset, int64(len(b.content))):]
 	if length >= 0 {
@@ -74,10 +77,11 @@ func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.
 }
 
 // Stat implements [blobstore.Store].
-func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
+func (s *Store) Stat(ctx context.Context, key string) (_ blobstore.Info, err error) {
+	defer wrap(&err, "stat", key)
 	b, err := s.find(ctx, key)
 	if err != nil {
-		return blobstore.Info{}, fmt.Errorf("memblob: stat: %w", err)
+		return blobstore.Info{}, err
 	}
 	return b.info(key), nil
 }
@@ -98,44 +102,45 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Inf
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield(blobstore.Info{}, fmt.Errorf("memblob: list: %w", err))
+			wrap(&err, "list", prefix)
+			yield(blobstore.Info{}, err)
 		}
 	}
 }
 
 // Delete implements [blobstore.Store]. It fails with fs.ErrNotExist if there is no such blob.
-func (s *Store) Delete(ctx context.Context, key string) error {
-	if err := check(ctx, key); err != nil {
-		return fmt.Errorf("memblob: delete: %w", err)
+func (s *Store) Delete(ctx context.Context, key string) (err error) {
+	defer wrap(&err, "delete", key)
+	if err := cmp.Or(blobstore.CheckKey(key), ctx.Err()); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.blobs[key]; !ok {
-		return fmt.Errorf("memblob: delete %s: %w", key, fs.ErrNotExist)
+		return fs.ErrNotExist
 	}
 	delete(s.blobs, key)
 	return nil
 }
 
-// check is called first by every method that takes a key.
-func check(ctx context.Context, key string) error {
-	if err := blobstore.CheckKey(key); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
 func (s *Store) find(ctx context.Context, key string) (blob, error) {
-	if err := check(ctx, key); err != nil {
+	if err := cmp.Or(blobstore.CheckKey(key), ctx.Err()); err != nil {
 		return blob{}, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	b, ok := s.blobs[key]
 	if !ok {
-		return blob{}, fmt.Errorf("%s: %w", key, fs.ErrNotExist)
+		return blob{}, fs.ErrNotExist
 	}
 	return b, nil
+}
+
+// wrap adds what a method does to its error.
+func wrap(err *error, what, name string) {
+	if *err != nil {
+		*err = fmt.Errorf("memblob: %s %q: %w", what, name, *err)
+	}
 }
 
 func (b *blob) info(key string) blobstore.Info {

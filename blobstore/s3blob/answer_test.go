@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -391,39 +390,5 @@ func TestWrongRanges(t *testing.T) {
 		if r, _, err := store.Open(t.Context(), "blob", 100, 10); !errors.Is(err, blobstore.ErrUnavailable) {
 			t.Errorf("Content-Range %q: %v, %v; want ErrUnavailable", header, r, err)
 		}
-	}
-}
-
-// An active upload isn't cleaned, however long ago it began.
-func TestCleanByLastPart(t *testing.T) {
-	t.Parallel()
-	server := s3test.Start(t)
-	beginUpload(t, server, "ours/blob", make([]byte, 5*mib))
-	beginUpload(t, server, "others/blob", make([]byte, 5*mib))
-	later := time.Now().Add(24 * time.Hour)
-	long := time.Now().Add(-48 * time.Hour)
-	store := newStoreAt(t, server, "ours", &s3blob.Options{Transport: transport(func(req *http.Request) (*http.Response, error) {
-		resp, err := pass(req)
-		if err != nil || !req.URL.Query().Has("uploads") {
-			return resp, err
-		}
-		// The server reports when an upload last changed; AWS reports when it began.
-		body, err := io.ReadAll(resp.Body)
-		if from := bytes.Index(body, []byte("<Initiated>")); from > 0 {
-			to := bytes.Index(body, []byte("</Initiated>"))
-			body = slices.Concat(body[:from], []byte("<Initiated>"+long.UTC().Format(time.RFC3339)), body[to:])
-		}
-		resp.Body = io.NopCloser(bytes.NewReader(body))
-		resp.ContentLength = int64(len(body))
-		return resp, err
-	})})
-	if n, err := store.Clean(t.Context(), time.Now().Add(-24*time.Hour)); n != 0 || err != nil {
-		t.Errorf("an upload with a new part: %d cleaned, %v", n, err)
-	}
-	if n, err := store.Clean(t.Context(), later); n != 1 || err != nil {
-		t.Errorf("an upload with an old part: %d cleaned, %v", n, err)
-	}
-	if left := uploads(t, server, ""); !slices.Equal(left, []string{"others/blob"}) {
-		t.Errorf("left are %v", left)
 	}
 }

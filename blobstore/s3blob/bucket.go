@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/minio/minio-go/v7"
@@ -67,7 +67,7 @@ func (a Addressing) lookup() minio.BucketLookupType {
 func ParseURL(raw string, getenv func(string) string) (Bucket, error) {
 	b, err := parseURL(raw, getenv)
 	if err == nil {
-		err = b.complete()
+		_, _, err = b.complete()
 	}
 	if err != nil {
 		return Bucket{}, fmt.Errorf("s3blob: URL of a bucket: %w", err)
@@ -87,32 +87,27 @@ func parseURL(raw string, getenv func(string) string) (Bucket, error) {
 	case u.Fragment != "":
 		return Bucket{}, errors.New("it has a fragment")
 	}
-	b := Bucket{Name: u.Host, Prefix: strings.TrimSuffix(strings.TrimPrefix(u.Path, "/"), "/")}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return Bucket{}, errors.New("its parameters can't be read")
 	}
 	for name, values := range query {
-		if len(values) != 1 || values[0] == "" {
-			return Bucket{}, fmt.Errorf("parameter %q must have one value", name)
+		if !slices.Contains([]string{"endpoint", "region", "pathStyle"}, name) || len(values) != 1 || values[0] == "" {
+			return Bucket{}, fmt.Errorf("parameter %q is unknown, or doesn't have one value", name)
 		}
-		switch value := values[0]; name {
-		case "endpoint":
-			b.Endpoint = value
-		case "region":
-			b.Region = value
-		case "pathStyle":
-			path, err := strconv.ParseBool(value)
-			if err != nil {
-				return Bucket{}, errors.New("parameter \"pathStyle\" must be true or false")
-			}
-			b.Addressing = HostAddressing
-			if path {
-				b.Addressing = PathAddressing
-			}
-		default:
-			return Bucket{}, fmt.Errorf("unknown parameter %q", name)
-		}
+	}
+	b := Bucket{
+		Name: u.Host, Prefix: strings.TrimSuffix(strings.TrimPrefix(u.Path, "/"), "/"),
+		Endpoint: query.Get("endpoint"), Region: query.Get("region"),
+	}
+	switch style := query.Get("pathStyle"); style {
+	case "":
+	case "true":
+		b.Addressing = PathAddressing
+	case "false":
+		b.Addressing = HostAddressing
+	default:
+		return Bucket{}, errors.New("parameter \"pathStyle\" must be true or false")
 	}
 	if getenv != nil {
 		b.Region = cmp.Or(b.Region, getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION"))
@@ -123,19 +118,20 @@ func parseURL(raw string, getenv func(string) string) (Bucket, error) {
 // maxPrefix leaves room for the slash and a key in the 1024 bytes that S3 allows.
 const maxPrefix = 500
 
-// complete sets defaults and checks the other fields.
-func (b *Bucket) complete() error {
+// complete sets defaults and checks the other fields. It returns the host, with the port if there is
+// one, and whether the scheme is https.
+func (b *Bucket) complete() (host string, secure bool, err error) {
 	if err := s3utils.CheckValidBucketNameStrict(b.Name); err != nil {
-		return fmt.Errorf("bucket %q: %w", b.Name, err)
+		return "", false, err
 	}
 	if b.Prefix != "" && (len(b.Prefix) > maxPrefix || blobstore.CheckKey(strings.ToLower(b.Prefix)) != nil) {
-		return fmt.Errorf("prefix %q: want segments of letters, digits, \"-\", \"_\" and \".\"", b.Prefix)
+		return "", false, fmt.Errorf("prefix %q: want segments of letters, digits, \"-\", \"_\" and \".\"", b.Prefix)
 	}
 	if b.Region == "" {
 		b.Region = DefaultRegion
 	}
 	if strings.Trim(b.Region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-		return fmt.Errorf("region %q", b.Region) // it becomes part of the host name
+		return "", false, fmt.Errorf("region %q", b.Region) // it becomes part of the host name
 	}
 	if b.Endpoint == "" {
 		b.Endpoint = "https://s3." + b.Region + ".amazonaws.com"
@@ -144,14 +140,11 @@ func (b *Bucket) complete() error {
 		}
 	}
 	if b.Addressing < AutoAddressing || b.Addressing > HostAddressing {
-		return fmt.Errorf("addressing %d", b.Addressing)
+		return "", false, fmt.Errorf("addressing %d", b.Addressing)
 	}
-	_, _, err := parseEndpoint(b.Endpoint)
-	return err
+	return parseEndpoint(b.Endpoint)
 }
 
-// parseEndpoint returns the host, with the port if there is one, and whether
-// the scheme is https.
 func parseEndpoint(endpoint string) (host string, secure bool, err error) {
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "https://" + endpoint

@@ -31,21 +31,31 @@ func translate(ctx, limited context.Context, err error) error {
 		}
 		return fmt.Errorf("%w: %v", blobstore.ErrUnavailable, err) //nolint:errorlint // see above
 	}
-	var answer minio.ErrorResponse
-	if errors.As(err, &answer) {
-		if meaning := meaning(&answer); meaning != nil {
-			return fmt.Errorf("%w: %w", meaning, err)
-		}
-		return fmt.Errorf("%w: %s (%d): %w", blobstore.ErrUnavailable, answer.Code, answer.StatusCode, err)
+	a := answer(err)
+	if a.Code != "" {
+		err = fmt.Errorf("%s (%d): %w", a.Code, a.StatusCode, err)
 	}
-	return fmt.Errorf("%w: %w", blobstore.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", meaning(&a), err)
 }
 
-// meaning returns the error for an HTTP response, or nil if a retry may help.
-func meaning(answer *minio.ErrorResponse) error {
-	switch answer.Code {
+// wrap adds what a method does to its error.
+func wrap(err *error, what, name string) {
+	if *err != nil {
+		*err = fmt.Errorf("s3blob: %s %q: %w", what, name, *err)
+	}
+}
+
+// answer returns the server's response that err is about, or an empty one.
+func answer(err error) (a minio.ErrorResponse) {
+	errors.As(err, &a)
+	return a
+}
+
+// meaning returns the error for a response.
+func meaning(a *minio.ErrorResponse) error {
+	switch a.Code {
 	case minio.NoSuchBucket, minio.NoSuchUpload:
-		return nil
+		return blobstore.ErrUnavailable
 	case minio.NoSuchKey:
 		return fs.ErrNotExist
 	case minio.PreconditionFailed:
@@ -53,13 +63,13 @@ func meaning(answer *minio.ErrorResponse) error {
 	case "QuotaExceeded", "InsufficientStorage", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded":
 		return blobstore.ErrNoSpace
 	}
-	switch answer.StatusCode { // without 404: some servers also use it for an access key
+	switch a.StatusCode { // without 404: some servers also use it for an access key
 	case http.StatusPreconditionFailed:
 		return fs.ErrExist
 	case http.StatusInsufficientStorage:
 		return blobstore.ErrNoSpace
 	}
-	return nil
+	return blobstore.ErrUnavailable
 }
 
 // noAnswer returns the error of a request that doesn't show whether a blob exists.
@@ -70,33 +80,18 @@ func noAnswer(err error) error {
 	return err
 }
 
-// code returns the S3 error code of err, or "".
-func code(err error) string {
-	var answer minio.ErrorResponse
-	if errors.As(err, &answer) {
-		return answer.Code
-	}
-	return ""
-}
-
 // passing reports whether an error may be temporary: a failing server or connection, or a conflict.
 func passing(err error) bool {
-	var answer minio.ErrorResponse
-	if !errors.As(err, &answer) {
-		return true
-	}
-	switch answer.StatusCode {
+	a := answer(err)
+	switch a.StatusCode {
 	case http.StatusNotImplemented, http.StatusInsufficientStorage:
 		return false
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusConflict:
 		return true
 	}
-	return answer.StatusCode >= 500 || answer.Code == "RequestTimeout" || conflict(err)
+	return a.Code == "" || a.Code == "RequestTimeout" || a.StatusCode >= 500
 }
 
 // conflict reports whether a concurrent request caused the error: a condition could not be
 // evaluated or, on servers with directories, one was created or removed.
-func conflict(err error) bool {
-	var answer minio.ErrorResponse
-	return errors.As(err, &answer) && answer.StatusCode == http.StatusConflict
-}
+func conflict(err error) bool { return answer(err).StatusCode == http.StatusConflict }

@@ -219,15 +219,7 @@ func TestReaderFails(t *testing.T) {
 	if held, _ := store.Held(); held != 0 {
 		t.Errorf("%d buffers are not given back", held)
 	}
-	// A reader that returns neither data nor an error.
-	if _, err := store.Put(t.Context(), "blob", idle{}); !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("a reader without progress: %v", err)
-	}
 }
-
-type idle struct{}
-
-func (idle) Read([]byte) (int, error) { return 0, nil }
 
 // zeros returns a reader of n bytes without allocating them.
 func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }

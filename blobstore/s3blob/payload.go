@@ -3,15 +3,14 @@ package s3blob
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/minio/minio-go/v7"
 )
 
 // A payload is the content of one attempt of a request. The HTTP client may read it even after the
@@ -50,8 +49,7 @@ func (p *payload) end() {
 // encrypted, where it is signed and so also detects tampering.
 func (s *Store) digest(data []byte) (crc32c, sha256Hex string) {
 	if s.secure {
-		sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
-		return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, sum)), ""
+		return minio.ChecksumCRC32C.ChecksumBytes(data).Encoded(), ""
 	}
 	sum := sha256.Sum256(data)
 	return "", hex.EncodeToString(sum[:])

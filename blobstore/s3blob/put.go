@@ -23,16 +23,9 @@ const tokenName = "Put"
 
 // Put implements [blobstore.Store]. It asks the server whether the key is free before it reads
 // anything. The largest blob has 10,000 parts of 5 MiB.
-func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
-	n, err := s.put(ctx, key, r)
-	if err != nil {
-		return 0, fmt.Errorf("s3blob: put %s: %w", key, err)
-	}
-	return n, nil
-}
-
-func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error) {
-	if err := check(ctx, key); err != nil {
+func (s *Store) Put(ctx context.Context, key string, r io.Reader) (_ int64, err error) {
+	defer wrap(&err, "put", key)
+	if err := cmp.Or(blobstore.CheckKey(key), ctx.Err()); err != nil {
 		return 0, err
 	}
 	if _, err := s.head(ctx, key); err == nil {
@@ -114,29 +107,19 @@ func (s *Store) release(buf *[partSize]byte) {
 // fill reads until the buffer is full or r ends. Unlike io.ReadFull, it doesn't treat an
 // io.ErrUnexpectedEOF of r as the end, since that is the error of a truncated request body.
 func fill(ctx context.Context, r io.Reader, buf []byte) (n int, end bool, err error) {
-	for empty := 0; n < len(buf); {
+	for n < len(buf) && err == nil {
 		if err := ctx.Err(); err != nil {
 			return n, false, err
 		}
-		m, err := r.Read(buf[n:])
+		var m int
+		m, err = r.Read(buf[n:])
 		n += m
-		switch {
-		case err == io.EOF:
-			return n, true, nil
-		case err != nil:
-			return n, false, err
-		case m > 0:
-			empty = 0
-		default:
-			if empty++; empty == maxEmptyReads {
-				return n, false, io.ErrNoProgress
-			}
-		}
 	}
-	return n, false, nil
+	if err == io.EOF {
+		return n, true, nil
+	}
+	return n, false, err
 }
-
-const maxEmptyReads = 100 // as in package bufio
 
 // single stores a blob in one request.
 func (p *put) single(ctx context.Context, data []byte) error {
@@ -294,7 +277,7 @@ func (p *put) settle(ctx context.Context, err error) error {
 	switch {
 	case err == nil && p.upload == "":
 		return nil
-	case err != nil && !taken && code(err) != minio.NoSuchUpload:
+	case err != nil && !taken && answer(err).Code != minio.NoSuchUpload:
 		return err
 	}
 	info, headErr := p.head(context.WithoutCancel(ctx), p.key)

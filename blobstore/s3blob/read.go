@@ -19,16 +19,9 @@ import (
 
 // Stat implements [blobstore.Store]. If there is no such blob, Stat and Open also check whether the
 // bucket exists: if not, they fail with [blobstore.ErrUnavailable].
-func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
-	info, err := s.stat(ctx, key)
-	if err != nil {
-		return blobstore.Info{}, fmt.Errorf("s3blob: stat %s: %w", key, err)
-	}
-	return info, nil
-}
-
-func (s *Store) stat(ctx context.Context, key string) (blobstore.Info, error) {
-	if err := check(ctx, key); err != nil {
+func (s *Store) Stat(ctx context.Context, key string) (_ blobstore.Info, err error) {
+	defer wrap(&err, "stat", key)
+	if err := cmp.Or(blobstore.CheckKey(key), ctx.Err()); err != nil {
 		return blobstore.Info{}, err
 	}
 	object, err := s.head(ctx, key)
@@ -70,44 +63,32 @@ func (s *Store) missing(ctx context.Context, err error) error {
 // Open implements [blobstore.Store]. It makes one request, whose response is read. If the
 // connection breaks or the server is silent for longer than [Options.Timeout], reading fails with
 // [blobstore.ErrUnavailable].
-func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
-	r, info, err := s.open(ctx, key, offset, length)
-	if err != nil {
-		return nil, blobstore.Info{}, fmt.Errorf("s3blob: open %s: %w", key, err)
-	}
-	return r, info, nil
-}
-
-func (s *Store) open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
-	if err := check(ctx, key); err != nil {
+func (s *Store) Open(ctx context.Context, key string, offset, length int64) (_ io.ReadCloser, _ blobstore.Info, err error) {
+	defer wrap(&err, "open", key)
+	if err := cmp.Or(blobstore.CheckKey(key), ctx.Err()); err != nil {
 		return nil, blobstore.Info{}, err
 	}
 	if offset < 0 {
 		return nil, blobstore.Info{}, fmt.Errorf("offset %d: %w", offset, fs.ErrInvalid)
 	}
-	if length == 0 {
-		info, err := s.stat(ctx, key)
-		return io.NopCloser(strings.NewReader("")), info, err
-	}
-	r, info, err := s.get(ctx, key, offset, length)
-	if beyondEnd(err) {
-		info, err = s.stat(ctx, key)
-		if err == nil && offset < info.Size {
-			err = fmt.Errorf("%w: no range at %d of %d bytes", blobstore.ErrUnavailable, offset, info.Size)
+	if length != 0 {
+		r, info, err := s.get(ctx, key, offset, length)
+		switch a := answer(err); {
+		case err == nil:
+			return r, info, nil
+		case a.Code != minio.InvalidRange && a.StatusCode != http.StatusRequestedRangeNotSatisfiable:
+			return nil, blobstore.Info{}, s.missing(ctx, err)
 		}
-		return io.NopCloser(strings.NewReader("")), info, err
+	}
+	// The range is empty, or the server says that it's beyond the end.
+	info, err := s.Stat(ctx, key)
+	if err == nil && length != 0 && offset < info.Size {
+		err = fmt.Errorf("%w: no range at %d of %d bytes", blobstore.ErrUnavailable, offset, info.Size)
 	}
 	if err != nil {
-		return nil, blobstore.Info{}, s.missing(ctx, err)
+		return nil, blobstore.Info{}, err
 	}
-	return r, info, nil
-}
-
-// beyondEnd reports whether the server says that the range is beyond the end.
-func beyondEnd(err error) bool {
-	var answer minio.ErrorResponse
-	return errors.As(err, &answer) &&
-		(answer.Code == minio.InvalidRange || answer.StatusCode == http.StatusRequestedRangeNotSatisfiable)
+	return io.NopCloser(strings.NewReader("")), info, nil
 }
 
 // get requests a part of an object.

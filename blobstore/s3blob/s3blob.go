@@ -29,8 +29,6 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
-
-	"github.com/formsvc/toolkit/blobstore"
 )
 
 // Defaults of [Options].
@@ -85,30 +83,28 @@ type Store struct {
 
 // New returns a Store for a bucket, which must exist. It makes no request; to check the server and
 // the credentials, call [Store.Stat] with any key.
-func New(bucket Bucket, credentials Credentials, opts *Options) (*Store, error) {
+func New(bucket Bucket, credentials Credentials, opts *Options) (_ *Store, err error) {
+	defer wrap(&err, "bucket", bucket.Name)
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
 	if err := o.complete(); err != nil {
-		return nil, fmt.Errorf("s3blob: %w", err)
+		return nil, err
 	}
-	if err := bucket.complete(); err != nil {
-		return nil, fmt.Errorf("s3blob: %w", err)
+	host, secure, err := bucket.complete()
+	if err != nil {
+		return nil, err
 	}
 	if credentials.provider == nil {
-		return nil, errors.New("s3blob: no credentials")
-	}
-	host, secure, err := parseEndpoint(bucket.Endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("s3blob: %w", err)
+		return nil, errors.New("no credentials")
 	}
 	core, err := minio.NewCore(host, &minio.Options{
 		Creds: credentials.provider, Secure: secure, Region: bucket.Region, Transport: o.Transport,
 		BucketLookup: bucket.Addressing.lookup(), MaxRetries: attempts,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("s3blob: %w", err)
+		return nil, err
 	}
 	s := &Store{
 		core: core, bucket: bucket.Name, secure: secure, timeout: o.Timeout,
@@ -168,12 +164,4 @@ func (s *Store) call(ctx context.Context, limit time.Duration, do func(context.C
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
 	defer cancel()
 	return translate(ctx, limited, do(limited))
-}
-
-// check returns an error if ctx has ended or the key is invalid.
-func check(ctx context.Context, key string) error {
-	if err := blobstore.CheckKey(key); err != nil {
-		return err
-	}
-	return ctx.Err()
 }
