@@ -8,12 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
@@ -56,11 +53,16 @@ type job struct {
 
 	from, to *side
 	report   Report
-	done     int64
 }
 
-func open(ctx context.Context, from, to string, opts *Options) (j *job, err error) {
-	j = new(job)
+// run opens both databases, and calls do.
+func run(ctx context.Context, from, to string, opts *Options, do func(*job, context.Context) error) (_ Report, err error) {
+	j := new(job)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("transfer: %w", err)
+		}
+	}()
 	if opts != nil {
 		j.Options = *opts
 	}
@@ -68,115 +70,69 @@ func open(ctx context.Context, from, to string, opts *Options) (j *job, err erro
 		j.Progress = func(string, int64) {}
 	}
 	if (j.FromBlobs == nil) != (j.ToBlobs == nil) {
-		return nil, errors.New("transfer: one blob store is given, but not the other")
+		return Report{}, errors.New("one blob store is given, but not the other")
 	}
 	if j.from, err = openSide(ctx, from, j.Keyring); err != nil {
-		return nil, fmt.Errorf("transfer: %w", err)
+		return Report{}, err
 	}
+	defer func() { err = errors.Join(err, j.from.close()) }()
 	if j.to, err = openSide(ctx, to, j.Keyring); err != nil {
-		return nil, errors.Join(fmt.Errorf("transfer: %w", err), j.from.close())
+		return Report{}, err
 	}
-	return j, nil
+	defer func() { err = errors.Join(err, j.to.close()) }()
+	err = do(j, ctx)
+	return j.report, err
 }
-
-func (j *job) close() error { return errors.Join(j.from.close(), j.to.close()) }
 
 // Copy moves all data from one database, "sqlite:PATH" or "postgres://…", to another, which must be empty. It locks both,
 // copies the rows, compares them, copies the files, commits, and marks the source as moved: no server starts on it anymore,
-// and one that still runs can't write. After a failure or an interruption the source is as before and the target is empty;
-// start over. If it was interrupted between its last two steps, the target has everything, and the same call marks the source.
-func Copy(ctx context.Context, from, to string, opts *Options) (_ Report, err error) {
-	j, err := open(ctx, from, to, opts)
-	if err != nil {
-		return Report{}, err
-	}
-	defer func() { err = errors.Join(err, j.close()) }()
-	if err := j.copy(ctx); err != nil {
-		return j.report, fmt.Errorf("transfer: %w", err)
-	}
-	return j.report, nil
+// and one that still runs can't write. After a failure the source is as before and the target is empty; start over. If only
+// the mark failed, the error says so: then remove the target first.
+func Copy(ctx context.Context, from, to string, opts *Options) (Report, error) {
+	return run(ctx, from, to, opts, (*job).copy)
 }
 
 func (j *job) copy(ctx context.Context) error {
-	if err := j.from.checkSource(ctx); err != nil {
-		return err
+	err := j.from.store.Ping(ctx)
+	if err == nil {
+		err = j.from.store.CheckKeys(ctx)
 	}
-	there, err := j.to.state(ctx) // fails if there is no schema yet
-	hasSchema := err == nil
-	source, err := j.from.state(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.from.place, err)
+	}
+	identity, err := j.from.store.Identity(ctx)
 	if err != nil {
 		return err
 	}
-	if err := source.Refuse(); err != nil {
-		return err
-	}
-	again := hasSchema && there.Identity == source.Identity
-	if again && (there.Peer == "" || there.Since == source.Since) { // a lock would wait for the other forever
-		return fmt.Errorf("%w: %s and %s have the same data", ErrNotEmpty, j.from.place, j.to.place)
+	if there, err := j.to.store.Identity(ctx); err == nil && there == identity { // a lock would wait for the other
+		return fmt.Errorf("%w: %s and %s have the same data; after a copy that was interrupted at its end, remove the target and start over", ErrNotEmpty, j.from.place, j.to.place)
 	}
 	if err := j.from.lock(ctx); err != nil {
 		return err
 	}
-	since := time.Now().UnixMicro()
-	if again { // a copy was interrupted before it marked the source
-		err = j.finished(ctx)
-	} else {
-		err = j.fill(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Active, Peer: j.from.place, Since: since})
-	}
-	if err != nil {
-		return err
-	}
-	if err := j.from.leave(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Moved, Peer: j.to.place, Since: since}); err != nil {
-		return err
-	}
-	return j.to.exec(ctx, "UPDATE formsvc_identity SET peer = '' WHERE id = 1")
-}
-
-// fill copies everything to the target, which then has the state. Nothing is there before.
-func (j *job) fill(ctx context.Context, state bunstore.State) error {
 	if err := j.to.prepare(ctx); err != nil {
 		return err
 	}
 	sums, err := j.rows(ctx)
-	if err != nil {
-		return err
-	}
-	there, err := j.to.sums(ctx)
 	if err == nil {
-		err = j.compare(sums, there)
+		err = j.compare(ctx, sums)
 	}
-	if err == nil {
+	if err == nil && j.ToBlobs != nil {
 		err = j.files(ctx)
 	}
 	if err == nil {
-		err = j.to.setState(ctx, state)
+		err = j.from.fence(ctx, j.to.place)
+	}
+	if err == nil {
+		err = j.to.exec(ctx, "UPDATE formsvc_identity SET identity = '"+string(identity)+"'", "COMMIT")
 	}
 	if err != nil {
 		return err
 	}
-	return j.to.exec(ctx, "COMMIT")
-}
-
-// finished checks that the target has all of the source.
-func (j *job) finished(ctx context.Context) error {
-	err := j.verify(ctx)
-	if errors.Is(err, ErrDiffers) {
-		err = fmt.Errorf("%w: %s has an earlier copy of %s; remove it, and copy again", ErrNotEmpty, j.to.place, j.from.place)
+	if err := j.from.exec(ctx, "COMMIT"); err != nil {
+		return fmt.Errorf("%s has everything, but %s isn't marked as moved; remove the copy before you start over: %w", j.to.place, j.from.place, err)
 	}
-	return err
-}
-
-// verify compares all rows.
-func (j *job) verify(ctx context.Context) error {
-	here, err := j.from.sums(ctx)
-	if err != nil {
-		return err
-	}
-	there, err := j.to.sums(ctx)
-	if err != nil {
-		return err
-	}
-	return j.compare(here, there)
+	return nil
 }
 
 // rows copies all rows, and returns the sums of what it read.
@@ -187,67 +143,55 @@ func (j *job) rows(ctx context.Context) ([]sum, error) {
 	}
 	list := tables()
 	sums := make([]sum, len(list))
+	var done int64
 	for i := range list {
 		t := &list[i]
-		var batch [][]any
-		size := 0
-		flush := func() error {
-			j.done += int64(len(batch))
-			j.Progress("rows", j.done)
-			err := j.to.insert(ctx, t, batch)
-			batch, size = nil, 0
-			return err
-		}
-		err := j.from.each(ctx, t, func(row []any) error {
-			sums[i].add(t, row)
-			batch = append(batch, row)
-			if size += sizeOf(row); len(batch) < 4096 && size < 4<<20 {
-				return nil
+		err := j.to.insert(ctx, t, func(yield func([]any, error) bool) {
+			for row, err := range j.from.rows(ctx, t, &sums[i]) {
+				if done++; done%1000 == 0 {
+					j.Progress("rows", done)
+				}
+				if !yield(row, err) {
+					return
+				}
 			}
-			return flush()
 		})
-		if err == nil && len(batch) > 0 {
-			err = flush()
-		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
+	j.Progress("rows", done)
 	return sums, j.to.rebuild(ctx, last)
 }
 
-// compare fails with ErrDiffers if two lists of sums differ.
-func (j *job) compare(from, to []sum) error {
-	var bad []string
-	j.report.Tables = nil
+// compare fails with ErrDiffers unless the target has rows with these sums.
+func (j *job) compare(ctx context.Context, from []sum) error {
+	to, err := j.to.sums(ctx)
+	if err != nil {
+		return err
+	}
 	for i, t := range tables() {
 		j.report.Tables = append(j.report.Tables, Count{t.name, to[i].rows})
 		if from[i] != to[i] {
-			bad = append(bad, fmt.Sprintf("%s (%d and %d rows)", t.name, from[i].rows, to[i].rows))
+			err = errors.Join(err, fmt.Errorf("%w: %s has %d and %d rows", ErrDiffers, t.name, from[i].rows, to[i].rows))
 		}
 	}
-	if len(bad) > 0 {
-		return fmt.Errorf("%w: %s", ErrDiffers, strings.Join(bad, ", "))
-	}
-	return nil
+	return err
 }
 
 // Verify compares all rows of two databases and, if both blob stores are set, all bytes of the files. It changes nothing. It
 // fails with [ErrDiffers], also if one of the databases was used after the copy.
-func Verify(ctx context.Context, from, to string, opts *Options) (_ Report, err error) {
-	j, err := open(ctx, from, to, opts)
-	if err != nil {
-		return Report{}, err
-	}
-	defer func() { err = errors.Join(err, j.close()) }()
-	err = j.verify(ctx)
-	if err == nil && j.ToBlobs != nil {
-		err = j.verifyFiles(ctx)
-	}
-	if err != nil {
-		err = fmt.Errorf("transfer: %w", err)
-	}
-	return j.report, err
+func Verify(ctx context.Context, from, to string, opts *Options) (Report, error) {
+	return run(ctx, from, to, opts, func(j *job, ctx context.Context) error {
+		sums, err := j.from.sums(ctx)
+		if err == nil {
+			err = j.compare(ctx, sums)
+		}
+		if err == nil && j.ToBlobs != nil {
+			err = j.verifyFiles(ctx)
+		}
+		return err
+	})
 }
 
 func (j *job) verifyFiles(ctx context.Context) error {
@@ -270,9 +214,6 @@ func (j *job) verifyFiles(ctx context.Context) error {
 
 // files makes the target's blob store belong to the data, and copies the files that it doesn't have yet.
 func (j *job) files(ctx context.Context) error {
-	if j.ToBlobs == nil {
-		return nil
-	}
 	from, err := formsvc.New(j.from.store, &formsvc.Options{Blobs: j.FromBlobs, HashDownloads: true})
 	if err == nil {
 		err = from.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: true})
@@ -291,15 +232,14 @@ func (j *job) files(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err := j.file(ctx, from, f)
-		if errors.Is(err, formsvc.ErrCorrupt) {
+		if err = j.file(ctx, from, f); errors.Is(err, formsvc.ErrCorrupt) {
 			j.report.Damaged = append(j.report.Damaged, f.ID)
-			if err = fmt.Errorf("file %s: %w", f.ID, err); j.SkipDamaged {
+			if j.SkipDamaged {
 				err = nil
 			}
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("file %s: %w", f.ID, err)
 		}
 		j.report.Files++
 		j.report.Bytes += f.Size
@@ -309,16 +249,12 @@ func (j *job) files(ctx context.Context) error {
 }
 
 // file copies a file, unless it is there. A reader of the service checks the bytes.
-func (j *job) file(ctx context.Context, from *formsvc.Service, listed *formsvc.File) error {
-	key := formsvc.BlobKey(listed.ID)
-	if info, err := j.ToBlobs.Stat(ctx, key); err == nil && info.Size == listed.Size {
+func (j *job) file(ctx context.Context, from *formsvc.Service, f *formsvc.File) error {
+	key := formsvc.BlobKey(f.ID)
+	if info, err := j.ToBlobs.Stat(ctx, key); err == nil && info.Size == f.Size {
 		return nil
 	}
-	f, err := from.Files.Get(ctx, formsvc.FileKey{AccountID: listed.AccountID, ID: listed.ID})
-	if err != nil {
-		return err
-	}
-	in, err := from.Files.Open(ctx, &f, 0, -1)
+	in, err := from.Files.Open(ctx, f, 0, -1)
 	if err != nil {
 		return err
 	}

@@ -266,36 +266,6 @@ func TestCopyRefuses(t *testing.T) {
 	})
 }
 
-// A copy was interrupted before it marked the source: the same copy marks it, unless the source was used since.
-func TestCopyInterruptedAtTheEnd(t *testing.T) {
-	t.Parallel()
-	from, to := newDSN(t, "postgres"), newDSN(t, "sqlite")
-	w := newWorld(t, from)
-	opts := &transfer.Options{Keyring: w.ring}
-	_, err := transfer.Copy(t.Context(), from, to, opts)
-	must(t, err)
-	unmark := func() {
-		t.Helper()
-		_, err := raw(t, from).ExecContext(t.Context(), "DROP FUNCTION formsvc_fence() CASCADE; UPDATE formsvc_identity SET state = 'active', peer = '', since = 0")
-		must(t, err)
-		_, err = raw(t, to).ExecContext(t.Context(), "UPDATE formsvc_identity SET peer = 'there'")
-		must(t, err)
-	}
-	unmark()
-	_, err = transfer.Copy(t.Context(), from, to, opts)
-	must(t, err)
-	if _, err := start(t.Context(), from, w.ring); !errors.Is(err, formsvc.ErrMoved) {
-		t.Errorf("a server on the old database: %v", err)
-	}
-	unmark()
-	w.respond(t, from, 1)
-	if _, err := transfer.Copy(t.Context(), from, to, opts); !errors.Is(err, transfer.ErrNotEmpty) {
-		t.Errorf("the source was used: %v", err)
-	}
-	w.respond(t, from, 1)
-	w.respond(t, to, 1)
-}
-
 // Files are copied to another blob store, and damaged ones are named.
 func TestCopyFiles(t *testing.T) {
 	t.Parallel()
