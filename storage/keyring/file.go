@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/formsvc/toolkit/storage/internal/disk"
 )
@@ -28,7 +27,7 @@ func OpenFile(path string) (*Keyring, error) {
 	if err = k.load(); errors.Is(err, fs.ErrNotExist) {
 		fresh := fmt.Sprintf("%s.%s.tmp", path, Generate().ID())
 		// Unlike a rename, a link never replaces a file that another process has created.
-		if err = errors.Join(write(fresh, []Key{Generate()}), os.Link(fresh, path)); errors.Is(err, fs.ErrExist) {
+		if err = errors.Join(write(fresh, Generate()), os.Link(fresh, path)); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
 		if err = errors.Join(err, os.Remove(fresh), disk.SyncDir(filepath.Dir(path))); err == nil {
@@ -41,32 +40,31 @@ func OpenFile(path string) (*Keyring, error) {
 	return k, nil
 }
 
-// load reads the file.
+// load reads the file, if there is one.
 func (k *Keyring) load() error {
-	ring, err := read(k.path)
-	if err != nil {
-		return err
+	if k == nil || k.path == "" {
+		return nil
 	}
-	return k.set(ring)
-}
-
-func read(path string) ([]Key, error) {
-	info, err := os.Stat(path)
+	info, err := os.Stat(k.path)
 	if err != nil {
-		return nil, fmt.Errorf("keyring: %w", err)
+		return fmt.Errorf("keyring: %w", err)
 	}
 	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("keyring: %s (mode %04o) must be a regular file that only its owner may use; run chmod 600 on it", path, mode.Perm())
+		return fmt.Errorf("keyring: %s (mode %04o) must be a regular file that only its owner may use; run chmod 600 on it", k.path, mode.Perm())
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the caller names the file
+	text, err := os.ReadFile(k.path)
 	if err != nil {
-		return nil, fmt.Errorf("keyring: %w", err)
+		return fmt.Errorf("keyring: %w", err)
 	}
 	ring, err := Parse(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err == nil {
+		_, err = New(ring...)
 	}
-	return ring, nil
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.path, err)
+	}
+	k.keys.Store(&ring)
+	return nil
 }
 
 // AddKey puts a new random key first in an existing file, and returns the Keyring of the file. Then seal every value again
@@ -93,32 +91,29 @@ func change(path string, edit func([]Key) ([]Key, error)) (*Keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
-	ring, err := read(path)
+	k, err := OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if ring, err = edit(ring); err != nil {
+	ring, err := edit(slices.Clone(k.list()))
+	if err != nil {
 		return nil, err
 	}
 	fresh := path + ".tmp"
-	if err := write(fresh, ring); err != nil {
+	if err := write(fresh, ring...); err != nil {
 		return nil, fmt.Errorf("%w (if no other change is running, remove %s)", err, fresh)
 	}
 	if err := errors.Join(keepOwner(fresh, path), os.Rename(fresh, path), disk.SyncDir(filepath.Dir(path))); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
-	return OpenFile(path)
+	return k, k.load()
 }
 
 // write creates a file with these keys. When it returns nil, they are on disk.
-func write(path string, ring []Key) error {
-	var b strings.Builder
-	b.WriteString(header)
+func write(path string, ring ...Key) error {
+	text := []byte(header)
 	for _, key := range ring {
-		fmt.Fprintf(&b, "%x # %s\n", key.secret[:], key.ID())
+		text = fmt.Appendf(text, "%x # %s\n", key.secret[:], key.id)
 	}
-	if err := disk.WriteFile(path, []byte(b.String())); err != nil {
-		return fmt.Errorf("keyring: %w", err)
-	}
-	return nil
+	return disk.WriteFile(path, text)
 }

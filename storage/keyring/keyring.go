@@ -46,22 +46,31 @@ const (
 var encoding = base64.RawURLEncoding.Strict() //nolint:gochecknoglobals // immutable
 
 // A Key is 32 random bytes. It prints as its id.
-type Key struct{ secret [32]byte }
+type Key struct {
+	id     string
+	secret [32]byte
+	aead   cipher.AEAD
+}
+
+func newKey(secret [32]byte) Key {
+	sum := sha256.Sum256(append([]byte("formsvc keyring key id"), secret[:]...))
+	block, _ := aes.NewCipher(secret[:])           // never fails with 32 bytes
+	aead, _ := cipher.NewGCMWithRandomNonce(block) // never fails with AES
+	return Key{hex.EncodeToString(sum[:])[:idLength], secret, aead}
+}
 
 // Generate returns a new random key.
-func Generate() (key Key) {
-	_, _ = rand.Read(key.secret[:]) // never fails since Go 1.24
-	return key
+func Generate() Key {
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // never fails since Go 1.24
+	return newKey(secret)
 }
 
 // ID returns the name of the key in the values that it seals: 8 hex digits computed from its bytes. It isn't secret.
-func (k Key) ID() string {
-	sum := sha256.Sum256(append([]byte("formsvc keyring key id"), k.secret[:]...))
-	return hex.EncodeToString(sum[:])[:idLength]
-}
+func (k Key) ID() string { return k.id }
 
 // Format writes the id for every verb.
-func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("key(" + k.ID() + ")")) }
+func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("key(" + k.id + ")")) }
 
 // Parse reads keys from the text of a file or an environment variable. They are separated by commas, white space or line
 // breaks; a "#" starts a comment that ends with the line. Each key is 32 bytes as 64 hex digits, or in base64 with the
@@ -77,7 +86,7 @@ func Parse(text string) (keys []Key, err error) {
 			if err != nil || len(b) != 32 {
 				return nil, fmt.Errorf("keyring: key %d is neither 64 hexadecimal digits nor base64 of 32 bytes", len(keys)+1)
 			}
-			keys = append(keys, Key{[32]byte(b)})
+			keys = append(keys, newKey([32]byte(b)))
 		}
 	}
 	if len(keys) == 0 {
@@ -90,44 +99,38 @@ func Parse(text string) (keys []Key, err error) {
 // concurrent use.
 type Keyring struct {
 	path string // "" if the keys aren't from a file
-	keys atomic.Pointer[keys]
-}
-
-// keys is immutable once created.
-type keys struct {
-	ids   []string // the one that seals first
-	aeads map[string]cipher.AEAD
+	keys atomic.Pointer[[]Key]
 }
 
 // New returns a Keyring with these keys. It fails if there is none, one is all zeros, or two have the same id.
 func New(ring ...Key) (*Keyring, error) {
-	k := new(Keyring)
-	if err := k.set(ring); err != nil {
-		return nil, err
+	for i, key := range ring {
+		if key.secret == ([32]byte{}) || find(ring[:i], key.id) != nil {
+			return nil, fmt.Errorf("keyring: key %d is all zeros, or another one has the id %s too", i+1, key.id)
+		}
 	}
+	if len(ring) == 0 {
+		return nil, errors.New("keyring: there is no key")
+	}
+	k, own := new(Keyring), slices.Clone(ring)
+	k.keys.Store(&own)
 	return k, nil
 }
 
-func (k *Keyring) set(ring []Key) error {
-	made := &keys{aeads: make(map[string]cipher.AEAD, len(ring))}
-	for i, key := range ring {
-		id := key.ID()
-		if key.secret == ([32]byte{}) || made.aeads[id] != nil {
-			return fmt.Errorf("keyring: key %d is all zeros, or another one has the id %s too", i+1, id)
-		}
-		block, err := aes.NewCipher(key.secret[:])
-		if err == nil {
-			made.aeads[id], err = cipher.NewGCMWithRandomNonce(block)
-		}
-		if err != nil {
-			return fmt.Errorf("keyring: %w", err)
-		}
-		made.ids = append(made.ids, id)
+// list returns the keys, which never change.
+func (k *Keyring) list() []Key {
+	if k == nil || k.keys.Load() == nil {
+		return nil
 	}
-	if len(ring) == 0 {
-		return errors.New("keyring: there is no key")
+	return *k.keys.Load()
+}
+
+func find(ring []Key, id string) *Key {
+	for i := range ring {
+		if ring[i].id == id {
+			return &ring[i]
+		}
 	}
-	k.keys.Store(made)
 	return nil
 }
 
@@ -135,14 +138,13 @@ func (k *Keyring) set(ring []Key) error {
 // table, column and row; [Keyring.Open] needs the same. A Keyring of [OpenFile] reads its file first, because another
 // process may have put a new key there.
 func (k *Keyring) Seal(plain string, context ...string) string {
-	if k != nil && k.path != "" {
-		_ = k.load() // otherwise the old first key still seals
-	}
-	id := k.Primary()
-	if id == "" {
+	_ = k.load() // otherwise the old first key still seals
+	ring := k.list()
+	if len(ring) == 0 {
 		return plainPrefix + plain
 	}
-	sealed := k.keys.Load().aeads[id].Seal(nil, nil, []byte(plain), additional(id, context)) //nolint:gosec // Seal creates the nonce
+	id := ring[0].id
+	sealed := ring[0].aead.Seal(nil, nil, []byte(plain), additional(id, context)) //nolint:gosec // Seal creates the nonce
 	return sealedPrefix + id + "." + encoding.EncodeToString(sealed)
 }
 
@@ -156,21 +158,20 @@ func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	aead := k.find(id)
-	if aead == nil && k != nil && k.path != "" {
+	key := find(k.list(), id)
+	if key == nil {
 		if err := k.load(); err != nil {
 			return "", fmt.Errorf("%w: %s, and the file can't be read: %w", ErrUnknownKey, id, err)
 		}
-		aead = k.find(id)
-	}
-	if aead == nil {
-		return "", fmt.Errorf("%w: %s", ErrUnknownKey, id)
+		if key = find(k.list(), id); key == nil {
+			return "", fmt.Errorf("%w: %s", ErrUnknownKey, id)
+		}
 	}
 	ciphertext, err := encoding.DecodeString(body)
 	if err != nil || len(body) != encoding.EncodedLen(len(ciphertext)) { // decoding skips line breaks
 		return "", fmt.Errorf("%w: not base64url", ErrCorrupt)
 	}
-	plain, err := aead.Open(nil, nil, ciphertext, additional(id, context))
+	plain, err := key.aead.Open(nil, nil, ciphertext, additional(id, context))
 	if err != nil {
 		return "", fmt.Errorf("%w: it does not open with the key %s", ErrCorrupt, id)
 	}
@@ -178,26 +179,19 @@ func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 }
 
 // IDs returns the ids of the keys, that of the sealing key first.
-func (k *Keyring) IDs() []string {
-	if k == nil || k.keys.Load() == nil {
-		return nil
+func (k *Keyring) IDs() (ids []string) {
+	for _, key := range k.list() {
+		ids = append(ids, key.id)
 	}
-	return slices.Clone(k.keys.Load().ids)
+	return ids
 }
 
 // Primary returns the id of the key that seals, or "" if there is none.
 func (k *Keyring) Primary() string {
-	if ids := k.IDs(); len(ids) > 0 {
-		return ids[0]
+	if ring := k.list(); len(ring) > 0 {
+		return ring[0].id
 	}
 	return ""
-}
-
-func (k *Keyring) find(id string) cipher.AEAD {
-	if k == nil || k.keys.Load() == nil {
-		return nil
-	}
-	return k.keys.Load().aeads[id]
 }
 
 // KeyID returns the id of the key that sealed a stored value, or "" if the value is plain text. It fails with [ErrCorrupt] if
