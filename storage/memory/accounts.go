@@ -21,19 +21,19 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 	}
 	a.CreatedAt = kept(a.CreatedAt)
 	row := &account{Account: a, references: make(map[string]bool)}
-	return s.write(ctx, &change, func() error {
+	return s.write(ctx, func() (formsvc.Change, error) {
 		for i := range keys {
 			if s.keys[keys[i].Hash] != nil {
-				return formsvc.ErrConflict
+				return change, formsvc.ErrConflict
 			}
 			if err := row.keys.add(keys[i].ID, new(copyKey(&keys[i]))); err != nil {
-				return err
+				return change, err
 			}
 		}
 		if s.names[a.Name] != nil {
-			return formsvc.ErrConflict
+			return change, formsvc.ErrConflict
 		}
-		return nil
+		return change, nil
 	}, func() error {
 		if err := s.accounts.add(a.ID, row); err != nil {
 			return err
@@ -76,15 +76,7 @@ func (s *Store) UpdateAccount(
 
 // Account implements [formsvc.AccountStore].
 func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Account{}, err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(id)
-	if err != nil {
-		return formsvc.Account{}, err
-	}
-	return a.Account, nil
+	return read(ctx, s, s.account, id, copyAccount)
 }
 
 // AccountByName implements [formsvc.AccountStore].
@@ -92,15 +84,12 @@ func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account
 	if err := formsvc.CheckText(name); err != nil {
 		return formsvc.Account{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Account{}, err
-	}
-	defer s.mu.Unlock()
-	a := s.names[name]
-	if a == nil {
-		return formsvc.Account{}, formsvc.ErrNotFound
-	}
-	return a.Account, nil
+	return read(ctx, s, func(name string) (*account, error) {
+		if a := s.names[name]; a != nil {
+			return a, nil
+		}
+		return nil, formsvc.ErrNotFound
+	}, name, copyAccount)
 }
 
 // Accounts implements [formsvc.AccountStore].
@@ -109,7 +98,7 @@ func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	return list(&s.accounts, func(a *account) formsvc.Account { return a.Account }), nil
+	return list(&s.accounts, copyAccount), nil
 }
 
 // usableKeys counts the keys that are neither revoked nor expired.
@@ -128,17 +117,16 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 		return err
 	}
 	var a *account
-	return s.write(ctx, &change, func() (err error) {
+	return s.write(ctx, func() (_ formsvc.Change, err error) {
 		a, err = s.account(key.AccountID)
 		switch {
 		case err != nil:
-			return err
 		case s.keys[key.Hash] != nil:
-			return formsvc.ErrConflict
+			err = formsvc.ErrConflict
 		case change.Limit > 0 && a.usableKeys(key.CreatedAt) >= change.Limit:
-			return formsvc.ErrLimit
+			err = formsvc.ErrLimit
 		}
-		return nil
+		return change, err
 	}, func() error {
 		row := new(copyKey(&key))
 		if err := a.keys.add(key.ID, row); err != nil {
@@ -151,53 +139,37 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 
 // KeyByHash implements [formsvc.KeyStore].
 func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Key{}, err
-	}
-	defer s.mu.Unlock()
-	key := s.keys[hash]
-	if key == nil {
-		return formsvc.Key{}, formsvc.ErrNotFound
-	}
-	return copyKey(key), nil
+	return read(ctx, s, func(hash [sha256.Size]byte) (*formsvc.Key, error) {
+		if key := s.keys[hash]; key != nil {
+			return key, nil
+		}
+		return nil, formsvc.ErrNotFound
+	}, hash, copyKey)
 }
 
 // Keys implements [formsvc.KeyStore].
 func (s *Store) Keys(ctx context.Context, id formsvc.ID) ([]formsvc.Key, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(id)
-	if err != nil {
-		return nil, nil // an unknown account has none
-	}
-	return list(&a.keys, copyKey), nil
+	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Key { return list(&a.keys, copyKey) })
 }
 
 // RevokeKey implements [formsvc.KeyStore].
 func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time.Time, change formsvc.Change) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(accountID)
-	if err != nil {
-		return err
-	}
-	key, ok := a.keys.get(id)
-	if !ok {
-		return formsvc.ErrNotFound
-	}
-	if !key.RevokedAt.IsZero() {
+	var key *formsvc.Key
+	return s.write(ctx, func() (_ formsvc.Change, err error) {
+		a, err := s.account(accountID)
+		if err == nil {
+			key, err = a.keys.get(id)
+		}
+		if err != nil || !key.RevokedAt.IsZero() {
+			return formsvc.Change{}, err
+		}
+		return change, nil
+	}, func() error {
+		if key.RevokedAt.IsZero() {
+			key.RevokedAt = kept(at)
+		}
 		return nil
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	key.RevokedAt = kept(at)
-	s.apply(&change)
-	return nil
+	})
 }
 
 // UseKeys implements [formsvc.KeyStore].
@@ -211,7 +183,7 @@ func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 		if err != nil {
 			continue
 		}
-		if key, ok := a.keys.get(use.ID); ok && use.At.After(key.LastUsedAt) {
+		if key, err := a.keys.get(use.ID); err == nil && use.At.After(key.LastUsedAt) {
 			key.LastUsedAt = kept(use.At)
 		}
 	}
@@ -219,13 +191,17 @@ func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 }
 
 // account returns the account with that ID. The caller holds s.mu.
-func (s *Store) account(id formsvc.ID) (*account, error) {
-	a, ok := s.accounts.get(id)
-	if !ok {
-		return nil, formsvc.ErrNotFound
+func (s *Store) account(id formsvc.ID) (*account, error) { return s.accounts.get(id) }
+
+// accountOrNone is account for lists: those of an unknown account are empty.
+func (s *Store) accountOrNone(id formsvc.ID) (*account, error) {
+	if a, err := s.account(id); err == nil {
+		return a, nil
 	}
-	return a, nil
+	return new(account), nil
 }
+
+func copyAccount(a *account) formsvc.Account { return a.Account }
 
 func checkAccount(a *formsvc.Account) error {
 	return formsvc.CheckText(string(a.ID), a.Name, a.Contact)

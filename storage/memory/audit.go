@@ -10,41 +10,35 @@ import (
 
 func (s *Store) append(a *formsvc.AuditEntry) {
 	s.audited[a.ID] = true
-	if row, ok := s.accounts.get(a.AccountID); ok { // the account may be created in the same change
+	if row, err := s.account(a.AccountID); err == nil { // the account may be created in the same change
 		_ = row.audit.add(a.ID, new(copyAudit(a))) // admit has checked that the ID is new
 	}
 }
 
 // Commit implements [formsvc.AuditStore].
 func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
-	return s.write(ctx, &change, func() error {
+	return s.write(ctx, func() (formsvc.Change, error) {
 		if a := change.Audit; a != nil {
 			if _, err := s.account(a.AccountID); err != nil {
-				return err
+				return change, err
 			}
 		}
 		if len(change.Events) > 0 {
-			return fmt.Errorf("memory: the events belong to no record: %w", formsvc.ErrInvalid)
+			return change, fmt.Errorf("memory: the events belong to no record: %w", formsvc.ErrInvalid)
 		}
-		return nil
+		return change, nil
 	}, func() error { return nil })
 }
 
 // Audit implements [formsvc.AuditStore].
 func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.AuditEntry]{}, err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(q.AccountID)
-	if err != nil {
-		return formsvc.Page[formsvc.AuditEntry]{}, nil // an unknown account has none
-	}
 	match := func(e *formsvc.AuditEntry) bool {
 		return (q.Action == "" || e.Action == q.Action) && (q.Target == "" || e.Target == q.Target) &&
 			!e.CreatedAt.Before(q.Since)
 	}
-	return page(&a.audit, q.Page, false, match, copyAudit), nil
+	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.AuditEntry] {
+		return page(&a.audit, q.Page, false, match, copyAudit)
+	})
 }
 
 func checkAudit(a *formsvc.AuditEntry) error {

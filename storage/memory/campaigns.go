@@ -14,11 +14,11 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 		return err
 	}
 	var a *account
-	return s.write(ctx, &change, func() (err error) {
+	return s.write(ctx, func() (_ formsvc.Change, err error) {
 		if a, err = s.account(c.AccountID); err == nil && change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
 			err = formsvc.ErrLimit
 		}
-		return err
+		return change, err
 	}, func() error {
 		return a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)})
 	})
@@ -52,35 +52,18 @@ func (s *Store) UpdateCampaign(
 
 // Campaign implements [formsvc.CampaignStore].
 func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Campaign{}, err
-	}
-	defer s.mu.Unlock()
-	row, err := s.campaign(key)
-	if err != nil {
-		return formsvc.Campaign{}, err
-	}
-	return copyCampaign(&row.Campaign), nil
+	return read(ctx, s, s.campaign, key, (*campaign).copy)
 }
 
 // Campaigns implements [formsvc.CampaignStore].
 func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Campaign]{}, err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(q.AccountID)
-	if err != nil {
-		return formsvc.Page[formsvc.Campaign]{}, nil // an unknown account has none
-	}
-	var match func(*campaign) bool
-	if finds := q.Finds(); finds != nil {
-		match = func(row *campaign) bool { return finds(row.Title) }
-	}
-	list := page(&a.campaigns, q.Page, false, match, func(row *campaign) formsvc.Campaign {
-		return copyCampaign(&row.Campaign)
+	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.Campaign] {
+		var match func(*campaign) bool
+		if finds := q.Finds(); finds != nil {
+			match = func(row *campaign) bool { return finds(row.Title) }
+		}
+		return cutAt(page(&a.campaigns, q.Page, false, match, (*campaign).copy), q.Page, (*formsvc.Campaign).Size)
 	})
-	return cutAt(list, q.Page, (*formsvc.Campaign).Size), nil
 }
 
 // campaign returns a campaign of an account. The caller holds s.mu.
@@ -89,12 +72,10 @@ func (s *Store) campaign(key formsvc.CampaignKey) (*campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, ok := a.campaigns.get(key.ID)
-	if !ok {
-		return nil, formsvc.ErrNotFound
-	}
-	return c, nil
+	return a.campaigns.get(key.ID)
 }
+
+func (c *campaign) copy() formsvc.Campaign { return copyCampaign(&c.Campaign) }
 
 func checkCampaign(c *formsvc.Campaign) error {
 	return formsvc.CheckText(append(c.Texts(), string(c.ID), string(c.AccountID))...)

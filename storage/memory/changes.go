@@ -39,24 +39,23 @@ func (s *Store) apply(change *formsvc.Change) {
 	s.raise(change.Events)
 }
 
-// write makes a change with what do does, if check and admit allow it. If do fails, it
-// changes nothing.
-func (s *Store) write(ctx context.Context, change *formsvc.Change, check, do func() error) error {
+// write decides a change, and makes it with what do does, if admit allows it. If do fails, it changes nothing.
+func (s *Store) write(ctx context.Context, decide func() (formsvc.Change, error), do func() error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	if err := check(); err != nil {
-		return err
+	change, err := decide()
+	if err == nil {
+		err = s.admit(&change)
 	}
-	if err := s.admit(change); err != nil {
-		return err
+	if err == nil {
+		err = do()
 	}
-	if err := do(); err != nil {
-		return err
+	if err == nil {
+		s.apply(&change)
 	}
-	s.apply(change)
-	return nil
+	return err
 }
 
 // decided runs a decide function; nil returns an empty change.

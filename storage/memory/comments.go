@@ -13,9 +13,9 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 		return err
 	}
 	var row *response
-	return s.write(ctx, &change, func() (err error) {
+	return s.write(ctx, func() (_ formsvc.Change, err error) {
 		row, err = s.response(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.CampaignID, ID: c.ResponseID})
-		return err
+		return change, err
 	}, func() error {
 		comment := new(copyComment(&c))
 		if err := s.comments.add(c.ID, comment); err != nil {
@@ -29,15 +29,9 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 func (s *Store) Comments(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Comment], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Comment]{}, err
-	}
-	defer s.mu.Unlock()
-	r, err := s.response(key)
-	if err != nil {
-		return formsvc.Page[formsvc.Comment]{}, err
-	}
-	return cutAt(page(&r.comments, q, false, nil, copyComment), q, (*formsvc.Comment).Size), nil
+	return read(ctx, s, s.response, key, func(r *response) formsvc.Page[formsvc.Comment] {
+		return cutAt(page(&r.comments, q, false, nil, copyComment), q, (*formsvc.Comment).Size)
+	})
 }
 
 func copyComment(comment *formsvc.Comment) formsvc.Comment {

@@ -13,59 +13,52 @@ import (
 
 // Deliveries implements [formsvc.DeliveryStore].
 func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Delivery]{}, err
+	key := formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}
+	return read(ctx, s, s.endpointOrNone, key, func(e *endpoint) formsvc.Page[formsvc.Delivery] {
+		match := func(d *queued) bool { return q.State == "" || d.State == q.State }
+		return page(&e.deliveries, q.Page, q.NoTotal, match, copyDelivery)
+	})
+}
+
+// endpointOrNone is endpoint for lists: those of an unknown webhook are empty.
+func (s *Store) endpointOrNone(key formsvc.WebhookKey) (*endpoint, error) {
+	if e, err := s.endpoint(key); err == nil {
+		return e, nil
 	}
-	defer s.mu.Unlock()
-	e, err := s.endpoint(formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID})
-	if err != nil {
-		return formsvc.Page[formsvc.Delivery]{}, nil // an unknown webhook has none
-	}
-	match := func(d *queued) bool { return q.State == "" || d.State == q.State }
-	return page(&e.deliveries, q.Page, q.NoTotal, match, copyDelivery), nil
+	return new(endpoint), nil
 }
 
 // Delivery implements [formsvc.DeliveryStore].
 func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Delivery{}, err
-	}
-	defer s.mu.Unlock()
-	_, d, err := s.delivery(key)
-	if err != nil {
-		return formsvc.Delivery{}, err
-	}
-	return copyDelivery(d), nil
+	return read(ctx, s, s.delivery, key, copyDelivery)
 }
 
 // Redeliver implements [formsvc.DeliveryStore].
 func (s *Store) Redeliver(
 	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
-) (formsvc.Delivery, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Delivery{}, err
-	}
-	defer s.mu.Unlock()
-	e, d, err := s.delivery(key)
+) (after formsvc.Delivery, err error) {
+	var d *queued
+	err = s.write(ctx, func() (change formsvc.Change, err error) {
+		d, err = s.delivery(key)
+		switch {
+		case err != nil:
+			return change, err
+		case d.claimed() && d.DueAt.After(at):
+			return change, formsvc.ErrConflict
+		}
+		after = copyDelivery(d)
+		after.State, after.DueAt = formsvc.DeliveryPending, kept(at)
+		return decided(&after, decide)
+	}, func() error {
+		s.endpoints.rows[d.WebhookID].redeliver(d, at)
+		s.wakeUp()
+		after = copyDelivery(d)
+		return nil
+	})
 	if err != nil {
 		return formsvc.Delivery{}, err
 	}
-	if d.claimed() && d.DueAt.After(at) {
-		return formsvc.Delivery{}, formsvc.ErrConflict
-	}
-	after := copyDelivery(d)
-	after.State, after.DueAt = formsvc.DeliveryPending, kept(at)
-	change, err := decided(&after, decide)
-	if err == nil {
-		err = s.admit(&change)
-	}
-	if err != nil {
-		return formsvc.Delivery{}, err
-	}
-	e.redeliver(d, at)
-	s.apply(&change)
-	s.wakeUp()
-	return copyDelivery(d), nil
+	return after, nil
 }
 
 // redeliver makes a delivery due at that time. A finished one becomes a replay.
@@ -82,35 +75,31 @@ func (e *endpoint) redeliver(d *queued, at time.Time) {
 func (s *Store) RedeliverFailed(
 	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
 ) (int, error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	e, err := s.endpoint(q.Key)
-	if err != nil {
-		return 0, err
-	}
+	var e *endpoint
 	var failed []*queued
-	for _, d := range e.deliveries.rows {
-		if d.State == formsvc.DeliveryFailed && !d.UpdatedAt.Before(q.Since) && !d.UpdatedAt.After(q.Until) {
-			failed = append(failed, d)
+	err := s.write(ctx, func() (change formsvc.Change, err error) {
+		if e, err = s.endpoint(q.Key); err != nil {
+			return change, err
 		}
-	}
-	slices.SortFunc(failed, func(a, b *queued) int {
-		return cmp.Or(a.UpdatedAt.Compare(b.UpdatedAt), cmp.Compare(a.ID, b.ID))
+		for _, d := range e.deliveries.rows {
+			if d.State == formsvc.DeliveryFailed && !d.UpdatedAt.Before(q.Since) && !d.UpdatedAt.After(q.Until) {
+				failed = append(failed, d)
+			}
+		}
+		slices.SortFunc(failed, func(a, b *queued) int {
+			return cmp.Or(a.UpdatedAt.Compare(b.UpdatedAt), cmp.Compare(a.ID, b.ID))
+		})
+		failed = failed[:min(len(failed), max(q.Limit, 0))]
+		return decided(len(failed), decide)
+	}, func() error {
+		for i, d := range failed {
+			e.redeliver(d, q.At.Add(time.Duration(i)*q.Pace))
+			s.wakeUp()
+		}
+		return nil
 	})
-	failed = failed[:min(len(failed), max(q.Limit, 0))]
-	change, err := decided(len(failed), decide)
-	if err == nil {
-		err = s.admit(&change)
-	}
 	if err != nil {
 		return 0, err
-	}
-	s.apply(&change)
-	for i, d := range failed {
-		e.redeliver(d, q.At.Add(time.Duration(i)*q.Pace))
-		s.wakeUp()
 	}
 	return len(failed), nil
 }
@@ -118,30 +107,23 @@ func (s *Store) RedeliverFailed(
 // CreateTest implements [formsvc.DeliveryStore].
 func (s *Store) CreateTest(
 	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
-) (formsvc.Delivery, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Delivery{}, err
-	}
-	defer s.mu.Unlock()
-	e, err := s.endpoint(key)
-	if err != nil {
-		return formsvc.Delivery{}, err
-	}
+) (d formsvc.Delivery, err error) {
 	event.AccountID, event.Test = key.AccountID, true
-	if err := s.checkEvents([]formsvc.Event{event}); err != nil {
-		return formsvc.Delivery{}, err
-	}
-	change, err := decided(&e.newDelivery(&event).Delivery, decide)
-	if err == nil {
-		err = s.admit(&change)
-	}
-	if err != nil {
-		return formsvc.Delivery{}, err
-	}
-	s.apply(&change)
-	d := e.put(s.keep(&event), delivery.Replay)
-	s.wakeUp()
-	return copyDelivery(d), nil
+	var e *endpoint
+	err = s.write(ctx, func() (change formsvc.Change, err error) {
+		if e, err = s.endpoint(key); err != nil {
+			return change, err
+		}
+		if err := s.checkEvents([]formsvc.Event{event}); err != nil {
+			return change, err
+		}
+		return decided(&e.newDelivery(&event).Delivery, decide)
+	}, func() error {
+		d = copyDelivery(e.put(s.keep(&event), delivery.Replay))
+		s.wakeUp()
+		return nil
+	})
+	return d, err
 }
 
 // QueueStats implements [formsvc.DeliveryStore].
@@ -173,7 +155,7 @@ func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 		return 0, err
 	}
 	defer s.mu.Unlock()
-	if e, ok := s.endpoints.get(key.ID); ok && e.AccountID == key.AccountID {
+	if e, err := s.endpoints.get(key.ID); err == nil && e.AccountID == key.AccountID {
 		for _, waiting := range e.waiting {
 			n += int64(len(waiting))
 		}
@@ -181,18 +163,18 @@ func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 	return max(min(n, limit), 0), nil
 }
 
-// delivery returns a delivery of an account and its webhook. The caller holds s.mu.
-func (s *Store) delivery(key formsvc.DeliveryKey) (*endpoint, *queued, error) {
+// delivery returns a delivery of an account. The caller holds s.mu.
+func (s *Store) delivery(key formsvc.DeliveryKey) (*queued, error) {
 	a, err := s.account(key.AccountID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, e := range a.webhooks.rows {
-		if d, ok := e.deliveries.get(key.ID); ok {
-			return e, d, nil
+		if d, err := e.deliveries.get(key.ID); err == nil {
+			return d, nil
 		}
 	}
-	return nil, nil, formsvc.ErrNotFound
+	return nil, formsvc.ErrNotFound
 }
 
 // put queues a delivery of the event, due when the event was created.

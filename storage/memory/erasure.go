@@ -35,7 +35,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 	}
 	slices.Sort(out.FileIDs)
 	for _, id := range q.Signatures {
-		if sig, ok := s.signed.get(id); ok && sig.AccountID == a.ID {
+		if sig, err := s.signed.get(id); err == nil && sig.AccountID == a.ID {
 			s.signed.remove(id)
 			a.campaigns.rows[sig.CampaignID].responses.rows[sig.ResponseID].signatures.remove(id)
 			out.Signatures++

@@ -69,10 +69,7 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	if err != nil {
 		return formsvc.EventPage{}, err
 	}
-	a, err := s.account(q.AccountID)
-	if err != nil {
-		return formsvc.EventPage{Next: q.After}, nil // an unknown account has none
-	}
+	a, _ := s.accountOrNone(q.AccountID)
 	return pageOf(a.after(at), q), nil
 }
 
@@ -143,52 +140,38 @@ func wanted(e *event, campaign formsvc.ID, types []formsvc.EventType) bool {
 
 // Event implements [formsvc.EventStore].
 func (s *Store) Event(ctx context.Context, accountID, id formsvc.ID) (formsvc.Event, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Event{}, err
-	}
-	defer s.mu.Unlock()
-	e := s.events[id]
-	if e == nil || e.AccountID != accountID {
-		return formsvc.Event{}, formsvc.ErrNotFound
-	}
-	return copyEvent(&e.Event), nil
+	return read(ctx, s, func(id formsvc.ID) (*formsvc.Event, error) {
+		if e := s.events[id]; e != nil && e.AccountID == accountID {
+			return &e.Event, nil
+		}
+		return nil, formsvc.ErrNotFound
+	}, id, copyEvent)
 }
 
 // RecentEvents implements [formsvc.EventStore].
 func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]formsvc.Event, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(q.AccountID)
-	if err != nil {
-		return nil, nil // an unknown account has none
-	}
-	b := bounded{limit: q.Limit}
-	for _, e := range slices.Backward(a.events) {
-		if wanted(e, q.CampaignID, q.Types) && !b.add(&e.Event) {
-			break
+	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) []formsvc.Event {
+		b := bounded{limit: q.Limit}
+		for _, e := range slices.Backward(a.events) {
+			if wanted(e, q.CampaignID, q.Types) && !b.add(&e.Event) {
+				break
+			}
 		}
-	}
-	return b.events, nil
+		return b.events
+	})
 }
 
 // EventsAbout implements [formsvc.EventStore].
 func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit int) ([]formsvc.Event, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if _, err := s.response(key); err != nil {
-		return nil, err
-	}
-	b := bounded{limit: limit}
-	for _, e := range s.accounts.rows[key.AccountID].events {
-		if e.CampaignID == key.CampaignID && e.ResponseID == key.ID && !e.Test && !b.add(&e.Event) {
-			break
+	return read(ctx, s, s.response, key, func(*response) []formsvc.Event {
+		b := bounded{limit: limit}
+		for _, e := range s.accounts.rows[key.AccountID].events {
+			if e.CampaignID == key.CampaignID && e.ResponseID == key.ID && !e.Test && !b.add(&e.Event) {
+				break
+			}
 		}
-	}
-	return b.events, nil
+		return b.events
+	})
 }
 
 // bounded is a list of events with a limit for their number, and one for the bytes of
@@ -215,7 +198,7 @@ func (s *Store) forget(a *account, e *event) int {
 	rows := 1
 	for _, to := range a.webhooks.rows {
 		id := formsvc.DeliveryID(e.ID, to.ID)
-		if d, ok := to.deliveries.get(id); ok {
+		if d, err := to.deliveries.get(id); err == nil {
 			if d.State == formsvc.DeliveryPending {
 				to.unwait(d)
 			}

@@ -14,66 +14,47 @@ func (s *Store) CreateFile(
 	if err := checkFile(&f); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	row, err := s.response(formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
-	if err != nil {
-		return err
-	}
-	r := row.Response
-	change, err := decide(&r)
-	if err != nil {
-		return err
-	}
-	if err := s.admit(&change); err != nil {
-		return err
-	}
-	if s.barred[f.ID] {
-		return formsvc.ErrConflict
-	}
-	file := new(copyFile(&f))
-	if err := s.files.add(f.ID, file); err != nil {
-		return err
-	}
-	if err := row.files.add(f.ID, file); err != nil {
-		return err
-	}
-	s.apply(&change)
-	return nil
+	var row *response
+	return s.write(ctx, func() (change formsvc.Change, err error) {
+		row, err = s.response(formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
+		if err != nil {
+			return change, err
+		}
+		return decide(new(row.Response))
+	}, func() error {
+		if s.barred[f.ID] {
+			return formsvc.ErrConflict
+		}
+		file := new(copyFile(&f))
+		if err := s.files.add(f.ID, file); err != nil {
+			return err
+		}
+		return row.files.add(f.ID, file)
+	})
 }
 
 // File implements [formsvc.FileStore].
 func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.File{}, err
-	}
-	defer s.mu.Unlock()
-	f, ok := s.files.get(key.ID)
-	if !ok || f.AccountID != key.AccountID {
-		return formsvc.File{}, formsvc.ErrNotFound
-	}
-	return copyFile(f), nil
+	return read(ctx, s, func(key formsvc.FileKey) (*formsvc.File, error) {
+		f, err := s.files.get(key.ID)
+		if err == nil && f.AccountID != key.AccountID {
+			err = formsvc.ErrNotFound
+		}
+		return f, err
+	}, key, copyFile)
 }
 
 // Files implements [formsvc.FileStore].
 func (s *Store) Files(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.File], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.File]{}, err
-	}
-	defer s.mu.Unlock()
-	r, err := s.response(key)
-	if err != nil {
-		return formsvc.Page[formsvc.File]{}, err
-	}
-	return page(&r.files, q, false, nil, func(row *formsvc.File) formsvc.File {
-		f := *row
-		f.Blocks = nil
-		return f
-	}), nil
+	return read(ctx, s, s.response, key, func(r *response) formsvc.Page[formsvc.File] {
+		return page(&r.files, q, false, nil, func(row *formsvc.File) formsvc.File {
+			f := *row
+			f.Blocks = nil
+			return f
+		})
+	})
 }
 
 // AllFiles implements [formsvc.FileStore].
@@ -111,7 +92,7 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 func (s *Store) unknown(ids []formsvc.ID) []formsvc.ID {
 	var unknown []formsvc.ID
 	for _, id := range ids {
-		if _, ok := s.files.get(id); !ok {
+		if _, err := s.files.get(id); err != nil {
 			unknown = append(unknown, id)
 		}
 	}

@@ -171,6 +171,20 @@ func (s *Store) enter(ctx context.Context) error {
 	return err
 }
 
+// read finds a row by its key, and returns a copy of it or of a part, made by out.
+func read[K, R, T any](ctx context.Context, s *Store, find func(K) (R, error), key K, out func(R) T) (T, error) {
+	var none T
+	if err := s.enter(ctx); err != nil {
+		return none, err
+	}
+	defer s.mu.Unlock()
+	row, err := find(key)
+	if err != nil {
+		return none, err
+	}
+	return out(row), nil
+}
+
 // kept returns t as stored: in UTC, truncated to microseconds.
 func kept(t time.Time) time.Time {
 	if t.IsZero() {

@@ -24,17 +24,10 @@ func (s *Store) notice(e *endpoint, d *queued) {
 
 // Notices implements [formsvc.EventStore].
 func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Notice]{}, err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(q.AccountID)
-	if err != nil {
-		return formsvc.Page[formsvc.Notice]{}, nil // an unknown account has none
-	}
-	match := func(n *notice) bool { return q.WebhookID == "" || n.WebhookID == q.WebhookID }
-	show := func(n *notice) formsvc.Notice { return n.Notice }
-	return page(&a.notices, q.Page, q.NoTotal, match, show), nil
+	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.Notice] {
+		match := func(n *notice) bool { return q.WebhookID == "" || n.WebhookID == q.WebhookID }
+		return page(&a.notices, q.Page, q.NoTotal, match, func(n *notice) formsvc.Notice { return n.Notice })
+	})
 }
 
 // Failures implements [delivery.Queue].
@@ -69,8 +62,8 @@ func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) (
 // host returns the host and port of a webhook's URL, or "" if the webhook was deleted.
 // The caller holds s.mu.
 func (s *Store) host(webhook formsvc.ID) string {
-	e, ok := s.endpoints.get(webhook)
-	if !ok {
+	e, err := s.endpoints.get(webhook)
+	if err != nil {
 		return ""
 	}
 	u, err := url.Parse(e.URL)
@@ -88,7 +81,7 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 	defer s.mu.Unlock()
 	for _, a := range s.accounts.rows {
 		for _, id := range deliveries {
-			if n, ok := a.notices.get(formsvc.ID(id)); ok {
+			if n, err := a.notices.get(formsvc.ID(id)); err == nil {
 				n.noted = true
 			}
 		}

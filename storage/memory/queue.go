@@ -48,8 +48,8 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 	defer s.mu.Unlock()
 	var claims []delivery.Claim
 	for _, share := range req.Shares {
-		e, ok := s.endpoints.get(formsvc.ID(share.Endpoint))
-		if !ok {
+		e, err := s.endpoints.get(formsvc.ID(share.Endpoint))
+		if err != nil {
 			continue
 		}
 		for range share.N {
@@ -123,12 +123,12 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 
 // finish records one outcome, unless its claim is no longer current.
 func (s *Store) finish(o *delivery.Outcome) bool {
-	e, ok := s.endpoints.get(formsvc.ID(o.Endpoint))
-	if !ok {
+	e, err := s.endpoints.get(formsvc.ID(o.Endpoint))
+	if err != nil {
 		return false
 	}
-	d, ok := e.deliveries.get(formsvc.ID(o.ID))
-	if !ok || !d.claimed() || d.lease != o.Lease {
+	d, err := e.deliveries.get(formsvc.ID(o.ID))
+	if err != nil || !d.claimed() || d.lease != o.Lease {
 		return false
 	}
 	e.unwait(d)

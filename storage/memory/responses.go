@@ -14,17 +14,16 @@ func (s *Store) CreateResponse(
 		return err
 	}
 	var c *campaign
-	return s.write(ctx, &change, func() (err error) {
+	return s.write(ctx, func() (_ formsvc.Change, err error) {
 		c, err = s.campaign(formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
 		switch {
 		case err != nil:
-			return err
 		case c.Version != campaignVersion:
-			return formsvc.ErrStale
+			err = formsvc.ErrStale
 		case s.accounts.rows[r.AccountID].references[r.Reference]:
-			return formsvc.ErrConflict
+			err = formsvc.ErrConflict
 		}
-		return nil
+		return change, err
 	}, func() error {
 		if err := c.responses.add(r.ID, &response{Response: copyResponse(&r)}); err != nil {
 			return err
@@ -39,44 +38,33 @@ func (s *Store) CreateResponse(
 func (s *Store) UpdateResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) (formsvc.Response, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Response{}, err
-	}
-	defer s.mu.Unlock()
-	row, err := s.response(key)
+	var row *response
+	var r formsvc.Response
+	err := s.write(ctx, func() (change formsvc.Change, err error) {
+		if row, err = s.response(key); err != nil {
+			return change, err
+		}
+		r = row.Response
+		if change, err = decide(&r); err != nil || r.Version == row.Version {
+			return formsvc.Change{}, err
+		}
+		return change, checkResponse(&r)
+	}, func() error {
+		if r.Version != row.Version {
+			row.Response = copyResponse(&r)
+		}
+		r = row.Response
+		return nil
+	})
 	if err != nil {
 		return formsvc.Response{}, err
 	}
-	r := row.Response
-	change, err := decide(&r)
-	if err != nil {
-		return formsvc.Response{}, err
-	}
-	if r.Version == row.Version {
-		return row.Response, nil
-	}
-	if err := checkResponse(&r); err != nil {
-		return formsvc.Response{}, err
-	}
-	if err := s.admit(&change); err != nil {
-		return formsvc.Response{}, err
-	}
-	row.Response = copyResponse(&r)
-	s.apply(&change)
-	return row.Response, nil
+	return r, nil
 }
 
 // Response implements [formsvc.ResponseStore].
 func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Response{}, err
-	}
-	defer s.mu.Unlock()
-	row, err := s.response(key)
-	if err != nil {
-		return formsvc.Response{}, err
-	}
-	return row.Response, nil
+	return read(ctx, s, s.response, key, (*response).copy)
 }
 
 // Responses implements [formsvc.ResponseStore].
@@ -85,45 +73,32 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	if err := formsvc.CheckText(texts...); err != nil {
 		return formsvc.Page[formsvc.Response]{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Response]{}, err
-	}
-	defer s.mu.Unlock()
-	c, err := s.campaign(formsvc.CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
-	if err != nil {
-		return formsvc.Page[formsvc.Response]{}, err
-	}
-	var match func(*response) bool // without a filter the total is a counter
-	if !q.Filter.IsZero() {
-		match = func(row *response) bool { return q.Filter.Match(&row.Response) }
-	}
-	out := func(row *response) formsvc.Response { return copyResponse(&row.Response) }
-	return cutAt(page(&c.responses, q.Page, q.NoTotal, match, out), q.Page, (*formsvc.Response).Size), nil
+	key := formsvc.CampaignKey{AccountID: q.AccountID, ID: q.CampaignID}
+	return read(ctx, s, s.campaign, key, func(c *campaign) formsvc.Page[formsvc.Response] {
+		var match func(*response) bool // without a filter the total is a counter
+		if !q.Filter.IsZero() {
+			match = func(row *response) bool { return q.Filter.Match(&row.Response) }
+		}
+		return cutAt(page(&c.responses, q.Page, q.NoTotal, match, (*response).copy), q.Page, (*formsvc.Response).Size)
+	})
 }
 
 // DeleteResponse implements [formsvc.ResponseStore].
 func (s *Store) DeleteResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
-) ([]formsvc.ID, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	row, err := s.response(key)
-	if err != nil {
-		return nil, err
-	}
-	r := row.Response
-	change, err := decided(&r, decide)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.admit(&change); err != nil {
-		return nil, err
-	}
-	s.remove(row)
-	s.apply(&change)
-	return row.files.ids, nil
+) (files []formsvc.ID, err error) {
+	var row *response
+	err = s.write(ctx, func() (change formsvc.Change, err error) {
+		if row, err = s.response(key); err != nil {
+			return change, err
+		}
+		return decided(new(row.Response), decide)
+	}, func() error {
+		s.remove(row)
+		files = row.files.ids
+		return nil
+	})
+	return files, err
 }
 
 // remove removes a response with its files, comments and signatures, and updates the
@@ -151,12 +126,10 @@ func (s *Store) response(key formsvc.ResponseKey) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, ok := c.responses.get(key.ID)
-	if !ok {
-		return nil, formsvc.ErrNotFound
-	}
-	return r, nil
+	return c.responses.get(key.ID)
 }
+
+func (r *response) copy() formsvc.Response { return copyResponse(&r.Response) }
 
 func checkResponse(r *formsvc.Response) error {
 	return formsvc.CheckText(

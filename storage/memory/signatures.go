@@ -14,31 +14,27 @@ func (s *Store) CreateSignature(
 	if err := checkSignature(&sig); err != nil {
 		return formsvc.Signature{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Signature{}, err
-	}
-	defer s.mu.Unlock()
-	row, err := s.response(formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID})
+	var row *response
+	var signature *formsvc.Signature
+	err := s.write(ctx, func() (change formsvc.Change, err error) {
+		row, err = s.response(formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID})
+		if err != nil {
+			return change, err
+		}
+		given := sig
+		change, err = decide(new(row.Response), &given)
+		sig.DocumentSHA256 = given.DocumentSHA256
+		return change, err
+	}, func() error {
+		signature = new(copySignature(&sig))
+		if err := s.signed.add(sig.ID, signature); err != nil {
+			return err
+		}
+		return row.signatures.add(sig.ID, signature)
+	})
 	if err != nil {
 		return formsvc.Signature{}, err
 	}
-	r, given := row.Response, sig
-	change, err := decide(&r, &given)
-	if err != nil {
-		return formsvc.Signature{}, err
-	}
-	if err := s.admit(&change); err != nil {
-		return formsvc.Signature{}, err
-	}
-	sig.DocumentSHA256 = given.DocumentSHA256
-	signature := new(copySignature(&sig))
-	if err := s.signed.add(sig.ID, signature); err != nil {
-		return formsvc.Signature{}, err
-	}
-	if err := row.signatures.add(sig.ID, signature); err != nil {
-		return formsvc.Signature{}, err
-	}
-	s.apply(&change)
 	return *signature, nil
 }
 
@@ -46,15 +42,9 @@ func (s *Store) CreateSignature(
 func (s *Store) Signatures(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Signature]{}, err
-	}
-	defer s.mu.Unlock()
-	r, err := s.response(key)
-	if err != nil {
-		return formsvc.Page[formsvc.Signature]{}, err
-	}
-	return page(&r.signatures, q, false, nil, copySignature), nil
+	return read(ctx, s, s.response, key, func(r *response) formsvc.Page[formsvc.Signature] {
+		return page(&r.signatures, q, false, nil, copySignature)
+	})
 }
 
 // SignaturesBy implements [formsvc.SignatureStore].

@@ -12,9 +12,23 @@ type table[R any] struct {
 	ids  []formsvc.ID // ascending
 }
 
-func (t *table[R]) get(id formsvc.ID) (R, bool) {
+// get returns a row, or ErrNotFound.
+func (t *table[R]) get(id formsvc.ID) (R, error) {
 	row, ok := t.rows[id]
-	return row, ok
+	if !ok {
+		return row, formsvc.ErrNotFound
+	}
+	return row, nil
+}
+
+// first returns a row that matches, or ErrNotFound.
+func (t *table[R]) first(match func(R) bool) (row R, err error) {
+	for _, id := range t.ids { // oldest first
+		if match(t.rows[id]) {
+			return t.rows[id], nil
+		}
+	}
+	return row, formsvc.ErrNotFound
 }
 
 // add adds a row, or returns ErrConflict if the ID is taken.

@@ -14,45 +14,39 @@ func (s *Store) CreateWebhook(
 	if err := checkWebhook(&w); err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Webhook{}, false, err
-	}
-	defer s.mu.Unlock()
-	change := func(stored formsvc.Webhook, created bool) (change formsvc.Change, err error) {
-		if decide != nil {
-			change, err = decide(&stored, created)
+	var row *endpoint
+	var stored formsvc.Webhook
+	created := false
+	err := s.write(ctx, func() (change formsvc.Change, err error) {
+		a, err := s.account(w.AccountID)
+		if err != nil {
+			return change, err
 		}
-		if err == nil {
-			err = s.admit(&change)
+		row, err = a.webhooks.first(func(e *endpoint) bool { return sameSubscription(&e.Webhook, &w) })
+		if created = err != nil; created {
+			row = &endpoint{Webhook: copyWebhook(&w)}
 		}
-		return change, err
-	}
-	a, err := s.account(w.AccountID)
+		if created && len(a.webhooks.ids) >= limit {
+			return change, formsvc.ErrLimit
+		}
+		stored = row.copy()
+		if decide == nil {
+			return change, nil
+		}
+		return decide(new(row.copy()), created)
+	}, func() error {
+		if !created {
+			return nil
+		}
+		if err := s.endpoints.add(w.ID, row); err != nil {
+			return err
+		}
+		return s.accounts.rows[w.AccountID].webhooks.add(w.ID, row)
+	})
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	row, created := &endpoint{Webhook: copyWebhook(&w)}, true
-	for _, id := range a.webhooks.ids { // oldest first
-		if e := a.webhooks.rows[id]; sameSubscription(&e.Webhook, &w) {
-			row, created = e, false
-			break
-		}
-	}
-	if created && len(a.webhooks.ids) >= limit {
-		return formsvc.Webhook{}, false, formsvc.ErrLimit
-	}
-	also, err := change(copyWebhook(&row.Webhook), created)
-	if err == nil && created {
-		err = s.endpoints.add(w.ID, row)
-	}
-	if err != nil {
-		return formsvc.Webhook{}, false, err
-	}
-	if created {
-		_ = a.webhooks.add(w.ID, row) // the identifier is new
-	}
-	s.apply(&also)
-	return copyWebhook(&row.Webhook), created, nil
+	return stored, created, nil
 }
 
 // sameSubscription reports whether two webhooks of an account have the same address and
@@ -74,55 +68,39 @@ func (s *Store) UpdateWebhook(
 	if err != nil {
 		return formsvc.Webhook{}, err
 	}
-	w := copyWebhook(&e.Webhook)
+	w := e.copy()
 	change, err := decide(&w)
+	if err == nil {
+		err = checkWebhook(&w)
+	}
+	if err == nil {
+		err = s.admit(&change)
+	}
 	if err != nil {
 		return formsvc.Webhook{}, err
 	}
-	if err := checkWebhook(&w); err != nil {
-		return formsvc.Webhook{}, err
-	}
-	if err := s.admit(&change); err != nil {
-		return formsvc.Webhook{}, err
-	}
-	s.apply(&change)
+	s.apply(&change) // its events go by the webhook as it was
 	if w.Version != e.Version {
 		e.Webhook = copyWebhook(&w)
 	}
-	return copyWebhook(&e.Webhook), nil
+	return e.copy(), nil
 }
 
 // Webhook implements [formsvc.WebhookStore].
 func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Webhook{}, err
-	}
-	defer s.mu.Unlock()
-	e, err := s.endpoint(key)
-	if err != nil {
-		return formsvc.Webhook{}, err
-	}
-	return copyWebhook(&e.Webhook), nil
+	return read(ctx, s, s.endpoint, key, (*endpoint).copy)
 }
 
 // Webhooks implements [formsvc.WebhookStore].
 func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	a, err := s.account(id)
-	if err != nil {
-		return nil, nil // an unknown account has none
-	}
-	return list(&a.webhooks, func(e *endpoint) formsvc.Webhook { return copyWebhook(&e.Webhook) }), nil
+	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Webhook { return list(&a.webhooks, (*endpoint).copy) })
 }
 
 // DeleteWebhook implements [formsvc.WebhookStore].
 func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
-	return s.write(ctx, &change, func() error {
+	return s.write(ctx, func() (formsvc.Change, error) {
 		_, err := s.endpoint(key)
-		return err
+		return change, err
 	}, func() error {
 		s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
 		s.endpoints.remove(key.ID) // deliveries and the digest are deleted with it, its notices with their events
@@ -136,12 +114,10 @@ func (s *Store) endpoint(key formsvc.WebhookKey) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, ok := a.webhooks.get(key.ID)
-	if !ok {
-		return nil, formsvc.ErrNotFound
-	}
-	return e, nil
+	return a.webhooks.get(key.ID)
 }
+
+func (e *endpoint) copy() formsvc.Webhook { return copyWebhook(&e.Webhook) }
 
 func checkWebhook(w *formsvc.Webhook) error {
 	texts := []string{string(w.ID), string(w.AccountID), string(w.CampaignID), w.URL, w.Secret, w.Previous}
