@@ -107,7 +107,7 @@ func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *ko
 			e.postgres(ctx), "fsync, clock and transactions were checked")
 	}
 	e.add("secrets", "Copy the file secret.keys from the node that created it, or from a backup, to "+g.keyPath()+
-		" (only its owner may read it: chmod 600), or set FORMSVC_SECRET_KEYS.", e.secrets(ctx), "all keys that the database needs are here; keep a copy of them elsewhere")
+		" (only its owner may read it: chmod 600), or set FORMSVC_SECRET_KEYS.", e.store.CheckKeys(ctx), "all keys that the database needs are here; keep a copy of them elsewhere")
 	if e.blobs != nil {
 		e.add("files", "Set --blobs to the files of this database.", e.svc.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: true}), "they belong to this database")
 	}
@@ -228,15 +228,6 @@ func (e *examination) postgres(ctx context.Context) error {
 		return fmt.Errorf("%d writing transactions are open for longer than %v: GET /v1/events shows nothing newer", open, longOpen)
 	}
 	return nil
-}
-
-// secrets looks for keys that the database needs and that are missing here.
-func (e *examination) secrets(ctx context.Context) error {
-	missing, err := e.store.MissingKeys(ctx)
-	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("secrets are encrypted with keys that are missing here: %s", strings.Join(missing, ", "))
-	}
-	return err
 }
 
 // probe opens the blob store, stores a few bytes under an unused key, reads them back and removes them.

@@ -105,7 +105,7 @@ func TestDoctorFindsLocalProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = s.examine(t)
-	d.says(t, "problem", "secrets", "encrypted with keys that are missing here", "secret.keys")
+	d.says(t, "problem", "secrets", "unknown key", "secret.keys")
 	if err := os.WriteFile(keys, own, 0o600); err != nil {
 		t.Fatal(err)
 	}

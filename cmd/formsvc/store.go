@@ -23,10 +23,8 @@ import (
 type store interface {
 	formsvc.Store
 	delivery.Queue
-	MissingKeys(ctx context.Context) ([]string, error)
-	Ping(ctx context.Context) error
+	storage.Database
 	Migrations(ctx context.Context) ([]storage.Migration, error)
-	RotateSecrets(ctx context.Context) (int, error)
 	Restored(ctx context.Context) error
 	Close() error
 }
