@@ -1,13 +1,14 @@
 package formsvc
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -28,22 +29,13 @@ func NewAnswers(list ...Answer) Answers {
 	if len(list) == 0 {
 		return Answers{}
 	}
-	size := 2
-	for _, a := range list {
-		size += len(a.Name) + 16
-		for _, v := range a.Value {
-			size += len(v) + 4
-		}
-	}
-	b := append(make([]byte, 0, size), '{')
+	b := append(make([]byte, 0, 512), '{')
 	for i, a := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, a.Name)
-		b = append(b, `:{"value":`...)
-		b = appendStrings(b, a.Value)
-		b = append(b, '}')
+		b = append(appendString(b, a.Name), `:{"value":`...)
+		b = append(appendStrings(b, a.Value), '}')
 	}
 	return Answers{string(append(b, '}'))}
 }
@@ -68,7 +60,7 @@ func (a Answers) JSON() string {
 // List returns the answers in their order. The caller owns the result.
 func (a Answers) List() (list []Answer, err error) {
 	err = a.Each(func(name string, values []string) error {
-		list = append(list, Answer{Name: name, Value: append([]string{}, values...)})
+		list = append(list, Answer{Name: name, Value: values})
 		return nil
 	})
 	return list, err
@@ -84,84 +76,36 @@ func (a Answers) Get(name string) (values []string, ok bool) {
 	return list[i].Value, true
 }
 
+// errAnswersText says nothing of the text, which is a respondent's.
 var errAnswersText = errors.New("formsvc: stored answers: not as they were written")
 
-// Each calls see with every answer in order, and returns the first error. see must not keep values
-// after it returns. Unlike [Answers.List], it doesn't copy text without escapes.
+// Each calls see with every answer in order, and returns the first error.
 func (a Answers) Each(see func(name string, values []string) error) error {
-	if a.text == "" {
-		return nil
+	in := jsontext.NewDecoder(strings.NewReader(a.JSON()))
+	if open, err := in.ReadToken(); err != nil || open.Kind() != '{' {
+		return errAnswersText
 	}
-	s := answerScanner{rest: a.text}
-	var values []string
-	s.expect("{")
-	for first := true; s.err == nil && !s.cut("}"); first = false {
-		if !first {
-			s.expect(",")
+	for in.PeekKind() == '"' {
+		token, err := in.ReadToken()
+		if err != nil {
+			return errAnswersText
 		}
-		name := s.text()
-		s.expect(`:{"value":[`)
-		values = values[:0]
-		for s.err == nil && !s.cut("]") {
-			if len(values) > 0 {
-				s.expect(",")
-			}
-			values = append(values, s.text())
+		name := token.String()
+		var answer struct {
+			Value []string `json:"value"`
 		}
-		s.expect("}")
-		if s.err != nil {
-			return s.err
+		if json.UnmarshalDecode(in, &answer, json.RejectUnknownMembers(true)) != nil || answer.Value == nil {
+			return errAnswersText
 		}
-		if err := see(name, values); err != nil {
+		if err := see(name, answer.Value); err != nil {
 			return err
 		}
 	}
-	if s.err == nil && s.rest != "" {
-		s.err = errAnswersText
+	_, ended := in.ReadToken()
+	if _, rest := in.ReadToken(); ended != nil || !errors.Is(rest, io.EOF) {
+		return errAnswersText
 	}
-	return s.err
-}
-
-// An answerScanner reads what NewAnswers has written.
-type answerScanner struct {
-	rest string
-	err  error
-}
-
-// cut consumes a text, and reports whether it came next.
-func (s *answerScanner) cut(text string) (ok bool) {
-	s.rest, ok = strings.CutPrefix(s.rest, text)
-	return ok
-}
-
-func (s *answerScanner) expect(text string) {
-	if s.err == nil && !s.cut(text) {
-		s.err = errAnswersText
-	}
-}
-
-// text consumes a string.
-func (s *answerScanner) text() string {
-	s.expect(`"`)
-	escaped := false
-	for i := 0; s.err == nil && i < len(s.rest) && s.rest[i] >= ' '; i++ { // JSON has no raw control characters
-		switch s.rest[i] {
-		case '\\':
-			escaped = true
-			i++
-		case '"':
-			text := s.rest[:i]
-			s.rest = s.rest[i+1:]
-			if !escaped {
-				return text
-			}
-			b, err := jsontext.AppendUnquote(nil, `"`+text+`"`)
-			s.err = err
-			return string(b)
-		}
-	}
-	s.err = cmp.Or(s.err, errAnswersText)
-	return ""
+	return nil
 }
 
 // maxAnswers limits the number of a response's answers; [MaxAnswersSize] limits their size.
@@ -185,23 +129,15 @@ func (e *ValidationError) checkNames(answers []Answer) {
 		e.add("/responses", "too_many", "must have at most %d members", maxAnswers)
 		return
 	}
-	var seen map[string]bool
-	if len(answers) > 8 {
-		seen = make(map[string]bool, len(answers))
-	}
-	for i, a := range answers {
+	seen := make(map[string]bool, len(answers))
+	for _, a := range answers {
 		if !e.checkName("/responses", "a module name", a.Name, maxModuleName) {
 			continue
 		}
-		duplicate := seen[a.Name]
-		if seen == nil {
-			duplicate = slices.ContainsFunc(answers[:i], func(b Answer) bool { return b.Name == a.Name })
-		} else {
-			seen[a.Name] = true
-		}
-		if duplicate {
+		if seen[a.Name] {
 			e.add("/responses/"+pointerEscape(a.Name), "duplicate", "is answered twice")
 		}
+		seen[a.Name] = true
 		for n, value := range a.Value {
 			if code, detail := textFault(value); code != "" {
 				e.add(fmt.Sprintf("/responses/%s/value/%d", pointerEscape(a.Name), n), code, "%s", detail)

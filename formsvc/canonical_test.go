@@ -29,12 +29,12 @@ func TestCanonicalAnswers(t *testing.T) {
 		},
 		{"the name value", []formsvc.Answer{answer("value", "value"), answer("__proto__", "x")}, `{"__proto__":{"value":["x"]},"value":{"value":["value"]}}`},
 	} {
-		if got := formsvc.CanonicalAnswers(formsvc.NewAnswers(x.in...)); string(got) != x.want {
+		if got := must(formsvc.NewAnswers(x.in...).Canonical()); string(got) != x.want {
 			t.Errorf("%s\n got %s\nwant %s", x.label, got, x.want)
 		}
 	}
 
-	if got := formsvc.CanonicalAnswers(formsvc.StoredAnswers(`{"a":`)); got != nil {
+	if got, err := formsvc.StoredAnswers(`{"a":`).Canonical(); err == nil {
 		t.Errorf("of no JSON: %s", got)
 	}
 }

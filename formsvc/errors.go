@@ -30,8 +30,7 @@ var (
 	// ErrLimit means that the account has reached its limit for records of this kind. From the
 	// service, the error is a *[LimitError].
 	ErrLimit = errors.New("limit reached")
-	// ErrQuota means that the key, user or account has used up its requests in this window of time;
-	// the error is a *[QuotaError].
+	// ErrQuota means that the key, user or account has used up its requests in this window of time.
 	ErrQuota = errors.New("quota exceeded")
 	// ErrRepeated means that an idempotency key has a record already. Only stores return it: the service then returns
 	// the result of the earlier call ([Service.Once]).
@@ -147,19 +146,6 @@ func (e *WebhookExistsError) Error() string {
 
 // Is reports whether target is [ErrConflict].
 func (e *WebhookExistsError) Is(target error) bool { return target == ErrConflict }
-
-// A QuotaError is a request beyond the quota. It is [ErrQuota].
-type QuotaError struct {
-	QuotaState
-}
-
-// Error names the limit.
-func (e *QuotaError) Error() string {
-	return fmt.Sprintf("more than %d requests in %v", e.Limit, e.Window)
-}
-
-// Is reports whether target is [ErrQuota].
-func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
 
 // A TransitionError is a change of status that the [Workflow] does not allow.
 // It is [ErrTransition].

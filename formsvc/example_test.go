@@ -190,10 +190,10 @@ func ExampleSignatures_Create() {
 	// The members sorted, no white space, characters as they are.
 	text := `{"amount":{"value":["100 €"]},"days":{"value":["Monday","Friday"]},"remarks":{"value":[]}}`
 	fmt.Println(sha256.Sum256([]byte(text)) == signature.DocumentSHA256)
-	fmt.Println(string(formsvc.CanonicalAnswers(r.Answers)) == text)
+	fmt.Println(string(must(r.Answers.Canonical())) == text)
 
 	changed := formsvc.NewAnswers(formsvc.Answer{Name: "amount", Value: []string{"1000"}})
-	fmt.Println(sha256.Sum256(formsvc.CanonicalAnswers(changed)) == signature.DocumentSHA256)
+	fmt.Println(sha256.Sum256(must(changed.Canonical())) == signature.DocumentSHA256)
 	// Output:
 	// true
 	// true

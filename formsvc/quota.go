@@ -52,7 +52,7 @@ type QuotaState struct {
 	Window time.Duration // how long a window is
 	Reset  time.Duration // until the window ends
 
-	start time.Time // when the window began
+	key windowKey
 }
 
 // Quotas counts requests in windows of time, over all nodes of a store: those of each key and each
@@ -63,51 +63,9 @@ type QuotaState struct {
 // A node counts in memory, and [Service.Run] writes the counts to the store each second. With one
 // node the quota is exact. With several, a window may exceed it by what the other nodes counted
 // within one second. A killed node loses the counts of its last second. Windows begin by the clock
-// of the node.
-type Quotas struct{ s *core }
-
-// Policy returns the quota of the service.
-func (q Quotas) Policy() QuotaPolicy { return q.s.quota.QuotaPolicy }
-
-// Take counts one request of a principal, unless it has NoQuota. If the window has no requests
-// left, it counts nothing and fails with a *[QuotaError]. On a Service that is bound to a
-// transaction ([Service.With]), it counts whether or not the transaction commits.
-//
-// The first request of a subject in a window asks the store, and fails with its error if the store
-// is unavailable.
-func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
-	defer wrap(&err, "take quota")
-	l := q.s.quota
-	if l.Limit == 0 || who.NoQuota {
-		return QuotaState{}, nil
-	}
-	return l.take(ctx, l.subject(who))
-}
-
-// Give uncounts a request, given the state that Take returned, and returns the new state. A request
-// of a window that has ended and was written stays counted.
-func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
-	l := q.s.quota
-	if l.Limit == 0 || taken.Limit == 0 {
-		return taken
-	}
-	return l.give(l.subject(who), taken)
-}
-
-// Use returns the windows of a subject ([Principal.Subject], or the account with
-// [Options.QuotaPerAccount]) that began at since or later and have requests, oldest first. Windows
-// are kept for at least 48 hours. The last second of a node may be missing.
-func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []QuotaUse, err error) {
-	defer wrap(&err, "quota use")
-	return q.s.quota.store.QuotaUse(ctx, subject, since)
-}
-
-// Flush writes what this node has counted to the store. [Service.Run] does so each second and when
-// it ends. Counts that can't be written are kept for the next call.
-func (q Quotas) Flush(ctx context.Context) (err error) {
-	defer wrap(&err, "flush quota")
-	return q.s.quota.flush(ctx)
-}
+// of the node. A Service that is bound to a transaction ([Service.With]) counts whether or not the
+// transaction commits.
+type Quotas struct{ c *quotaCounter }
 
 // A quotaCounter counts the requests of this node.
 type quotaCounter struct {
@@ -134,33 +92,39 @@ type windowCount struct {
 }
 
 func newQuotaCounter(store QuotaStore, o *Options) (*quotaCounter, error) {
-	l := &quotaCounter{
+	c := &quotaCounter{
 		QuotaPolicy: QuotaPolicy{o.Quota, cmp.Or(o.QuotaWindow, DefaultQuotaWindow), o.QuotaPerAccount},
 		store:       store, now: o.Now, counts: make(map[windowKey]*windowCount),
 	}
-	if l.Window < time.Second || l.Window > quotaLongest || l.Window%time.Second != 0 {
+	if c.Window < time.Second || c.Window > quotaLongest || c.Window%time.Second != 0 {
 		return nil, errors.New("QuotaWindow must be whole seconds, at least one, and at most 100 years")
 	}
-	return l, nil
+	return c, nil
 }
 
-// subject returns whose requests are counted.
-func (l *quotaCounter) subject(who *Principal) ID {
-	if l.PerAccount {
-		return who.AccountID
+// Policy returns the quota of the service.
+func (q Quotas) Policy() QuotaPolicy { return q.c.QuotaPolicy }
+
+// Take counts one request of a principal, unless it has NoQuota. If the window has no requests
+// left, it counts nothing and fails with [ErrQuota]; the state says when there are more.
+//
+// The first request of a subject in a window asks the store, and fails with its error if the store
+// is unavailable.
+func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
+	defer wrap(&err, "take quota")
+	c, now := q.c, q.c.now()
+	if c.Limit == 0 || who.NoQuota {
+		return QuotaState{}, nil
 	}
-	return who.Subject()
-}
-
-// take counts a request, or returns an error.
-func (l *quotaCounter) take(ctx context.Context, subject ID) (QuotaState, error) {
-	now := l.now()
-	key := windowKey{subject, l.Start(now)}
-	l.mu.Lock()
-	w := l.counts[key]
-	l.mu.Unlock()
+	key := windowKey{who.Subject(), c.Start(now)}
+	if c.PerAccount {
+		key.subject = who.AccountID
+	}
+	c.mu.Lock()
+	w := c.counts[key]
+	c.mu.Unlock()
 	if w == nil {
-		list, err := l.store.QuotaUse(ctx, subject, key.start)
+		list, err := c.store.QuotaUse(ctx, key.subject, key.start)
 		if err != nil {
 			return QuotaState{}, err
 		}
@@ -171,78 +135,89 @@ func (l *quotaCounter) take(ctx context.Context, subject ID) (QuotaState, error)
 			}
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known := l.counts[key]; known != nil { // perhaps another request began the window meanwhile
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.counts[key]; known != nil { // perhaps another request began the window meanwhile
 		w = known
 	}
-	l.counts[key] = w
+	c.counts[key] = w
 	w.used = now
-	state := l.state(w, key.start, now)
-	if state.Left == 0 {
-		return state, &QuotaError{state}
+	if c.state(w, key, now).Left == 0 {
+		return c.state(w, key, now), ErrQuota
 	}
 	w.pending++
-	state.Left--
-	return state, nil
+	return c.state(w, key, now), nil
 }
 
-func (l *quotaCounter) state(w *windowCount, start, now time.Time) QuotaState {
+func (c *quotaCounter) state(w *windowCount, key windowKey, now time.Time) QuotaState {
 	return QuotaState{
-		Limit: l.Limit, Left: max(l.Limit-w.counted-w.pending, 0), Window: l.Window, Reset: max(start.Add(l.Window).Sub(now), 0), start: start,
+		Limit: c.Limit, Left: max(c.Limit-w.counted-w.pending, 0), Window: c.Window, Reset: max(key.start.Add(c.Window).Sub(now), 0), key: key,
 	}
 }
 
-// give uncounts a request.
-func (l *quotaCounter) give(subject ID, taken QuotaState) QuotaState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w := l.counts[windowKey{subject, taken.start}]
+// Give uncounts a request, given the state that Take returned, and returns the new state. A request
+// of a window that has ended and was written stays counted.
+func (q Quotas) Give(taken QuotaState) QuotaState {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	w := q.c.counts[taken.key]
 	if w == nil {
 		return taken
 	}
 	w.pending--
-	return l.state(w, taken.start, l.now())
+	return q.c.state(w, taken.key, q.c.now())
 }
 
-// flush writes what is pending, and learns what other nodes have counted.
-func (l *quotaCounter) flush(ctx context.Context) error {
-	l.flushing.Lock()
-	defer l.flushing.Unlock()
-	list := l.collect()
+// Use returns the windows of a subject ([Principal.Subject], or the account with
+// [Options.QuotaPerAccount]) that began at since or later and have requests, oldest first. Windows
+// are kept for at least 48 hours. The last second of a node may be missing.
+func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []QuotaUse, err error) {
+	defer wrap(&err, "quota use")
+	return q.c.store.QuotaUse(ctx, subject, since)
+}
+
+// Flush writes what this node has counted to the store, and learns what other nodes have counted.
+// [Service.Run] does so each second and when it ends. Counts that can't be written are kept for the
+// next call.
+func (q Quotas) Flush(ctx context.Context) (err error) {
+	defer wrap(&err, "flush quota")
+	c := q.c
+	c.flushing.Lock()
+	defer c.flushing.Unlock()
+	list := c.collect()
 	if len(list) == 0 {
 		return nil
 	}
-	totals, err := l.store.AddQuota(ctx, list)
+	totals, err := c.store.AddQuota(ctx, list)
 	if err != nil && !errors.Is(err, ErrUnknownOutcome) {
-		return err // what is pending is written by the next call
+		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, c := range list {
-		w := l.counts[windowKey{c.Subject, c.Start}]
-		w.pending -= c.N
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, pending := range list {
+		w := c.counts[windowKey{pending.Subject, pending.Start}]
+		w.pending -= pending.N
 		if err == nil {
 			w.counted = totals[i]
 		} else { // perhaps not written, but no request is counted twice
-			w.counted += c.N
+			w.counted += pending.N
 		}
 	}
 	return err
 }
 
 // collect returns what is pending, and drops windows that have ended or are idle.
-func (l *quotaCounter) collect() (list []QuotaCount) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	start := l.Start(now)
-	for key, w := range l.counts {
+func (c *quotaCounter) collect() (list []QuotaCount) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	start := c.Start(now)
+	for key, w := range c.counts {
 		switch {
 		case w.pending != 0:
 			list = append(list, QuotaCount{Subject: key.subject, Start: key.start, N: w.pending})
 		case !key.start.Equal(start) || now.Sub(w.used) > quotaIdle:
-			delete(l.counts, key)
+			delete(c.counts, key)
 		}
 	}
 	return list

@@ -231,7 +231,7 @@ func assemble(c *core) *Service {
 		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Files: Files{c},
 		Comments: Comments{c}, Signatures: Signatures{c}, Erasure: Erasure{c},
 		Webhooks: Webhooks{c}, Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
-		Quotas: Quotas{c}, Audits: Audits{c}, Sessions: Sessions{c}, core: c,
+		Quotas: Quotas{c.quota}, Audits: Audits{c}, Sessions: Sessions{c}, core: c,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // A Signature records who signed what and when: a file of a response, or the response's answers at
 // that time. Answers may change later; to detect that, compare the hash with that of
-// [CanonicalAnswers], a form that any language can produce (RFC 8785). The signer's identity isn't
+// [Answers.Canonical], a form that any language can produce (RFC 8785). The signer's identity isn't
 // verified: that is up to the party that took the signature. A Signature never changes.
 type Signature struct {
 	ID         ID
@@ -24,7 +24,7 @@ type Signature struct {
 	Signer     User
 	FileID     ID     // the file that was signed; "" if the answers were signed
 	Provider   string // the party that took the signature, at most 200 characters; may be ""
-	// DocumentSHA256 is the hash of the signed document: the file's content, or [CanonicalAnswers].
+	// DocumentSHA256 is the hash of the signed document: the file's content, or [Answers.Canonical].
 	DocumentSHA256 [sha256.Size]byte
 	SignedAt       time.Time
 	CreatedAt      time.Time
@@ -82,7 +82,7 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in SignatureInp
 	trace := s.s.traceParent(ctx)
 	sig, err = s.s.store.CreateSignature(ctx, sig, func(r *Response, sig *Signature) (Change, error) {
 		if sig.FileID == "" {
-			text, err := canonicalAnswers(r.Answers)
+			text, err := r.Answers.Canonical()
 			if err != nil {
 				return Change{}, err
 			}
@@ -152,7 +152,7 @@ func (sig *Signature) AppendJSON(b []byte) []byte {
 	return append(appendTime(b, `,"createdAt":`, sig.CreatedAt), '}')
 }
 
-// CanonicalAnswers returns the answers in the canonical form of RFC 8785 (JCS), to be hashed or
+// Canonical returns the answers in the canonical form of RFC 8785 (JCS), to be hashed or
 // signed. Clients can build it from the field "responses" of the API in four steps:
 //
 //  1. Build an object with one member for each module. Each value is an object with the one member
@@ -169,19 +169,9 @@ func (sig *Signature) AppendJSON(b []byte) []byte {
 //	"{" + Object.keys(responses).sort().map(name =>
 //	    JSON.stringify(name) + ":" + JSON.stringify({value: responses[name].value})).join(",") + "}"
 //
-// The result is nil if [StoredAnswers] was given an invalid text.
-func CanonicalAnswers(a Answers) []byte {
-	b, err := canonicalAnswers(a)
-	if err != nil {
-		return nil
-	}
-	return b
-}
-
-func canonicalAnswers(a Answers) ([]byte, error) {
-	if err := a.Each(func(string, []string) error { return nil }); err != nil { // stricter than JSON
-		return nil, err
-	}
+// It fails if [StoredAnswers] was given an invalid text.
+func (a Answers) Canonical() ([]byte, error) {
 	b := jsontext.Value(a.JSON())
-	return b, b.Canonicalize()
+	err := b.Canonicalize()
+	return b, err
 }

@@ -82,21 +82,17 @@ func (h *Handler) count(c *call) error {
 		return nil
 	}
 	state, err := h.svc.Quotas.Take(c.ctx(), c.who)
-	if over, ok := errors.AsType[*formsvc.QuotaError](err); ok {
-		c.quota = over.QuotaState
-		return quotaExceeded(over)
+	c.quota, c.counted = state, err == nil
+	if errors.Is(err, formsvc.ErrQuota) {
+		return quotaExceeded(&state, err)
 	}
-	if err != nil {
-		return err
-	}
-	c.quota, c.counted = state, true
-	return nil
+	return err
 }
 
 // uncount takes the count of a request back.
 func (h *Handler) uncount(c *call) {
 	if c.counted {
-		c.quota, c.counted = h.svc.Quotas.Give(c.who, c.quota), false
+		c.quota, c.counted = h.svc.Quotas.Give(c.quota), false
 	}
 }
 
@@ -123,10 +119,10 @@ func (c *call) showQuota() {
 	c.setHeader(headerReset, value[reset:])
 }
 
-func quotaExceeded(over *formsvc.QuotaError) *problem {
+func quotaExceeded(over *formsvc.QuotaState, cause error) *problem {
 	wait := seconds(over.Reset)
 	return &problem{
-		status: http.StatusTooManyRequests, code: "quota_exceeded", retryAfter: wait, cause: over,
+		status: http.StatusTooManyRequests, code: "quota_exceeded", retryAfter: wait, cause: cause,
 		detail: "The quota of " + strconv.Itoa(over.Limit) + " requests in " + strconv.Itoa(wholeSeconds(over.Window, 1)) +
 			" seconds is used up. There are more in " + wait + " seconds.",
 	}
