@@ -30,7 +30,7 @@
 //   - Act on events in Go, after the commit: [Events.Follow].
 //   - Make a call idempotent, so that clients can retry it: [Service.Once].
 //   - Record who did it: [Service.As] and [Audits]. Sign people in: [Sessions].
-//   - Export and erase a person's data: [Responses.Export], [Erasure].
+//   - Export and erase a person's data: [Responses.Export], [Accounts.ErasePerson].
 //   - Run regular work, such as deleting old events: [Service.Run].
 //   - Trace from the request to the webhook's receiver: [Options.TraceParent], package otelformsvc.
 //   - Write a store: [Store], and package [github.com/formsvc/toolkit/storage].

@@ -50,13 +50,6 @@ func FoldEmail(s string) string {
 	}, s)
 }
 
-// Erasure removes people's data and old responses, and exports people's data. It removes in small
-// atomic writes with pauses, so that no request waits for it. It is safe for concurrent use. If it
-// was interrupted, run it again: it continues with what is left.
-//
-// It can't remove what has already left the service: requests to webhooks, and backups.
-type Erasure struct{ s *core }
-
 // A Receipt says what was removed or exported, and when. It contains no personal data.
 type Receipt struct {
 	ID         ID // also the target of the entries in the audit trail, or in their details
@@ -84,7 +77,7 @@ func (r *Receipt) counts() map[string]string {
 	}
 }
 
-// Person removes an account's data about the person with that e-mail address ([FoldEmail]):
+// ErasePerson removes an account's data about the person with that e-mail address ([FoldEmail]):
 //   - the responses of that user, with their files, comments, signatures and events, and the
 //     deliveries, attempts and notices of these events;
 //   - the person's signatures of other responses;
@@ -93,45 +86,59 @@ func (r *Receipt) counts() map[string]string {
 //   - the replies kept for idempotent retries of calls about all of these, and the account's refusals
 //     kept so, which may name the person.
 //
-// What others wrote about the person in answers and comments of other responses stays. Records
-// submitted during the call may stay; run it again.
+// What others wrote about the person in answers and comments of other responses stays, and so does
+// what has left the service: requests to webhooks, and backups. Records submitted during the call may
+// stay; run it again.
 //
-// The audit trail gets an entry before and one after, without personal data. If Person fails
-// midway, it returns what it had removed by then. It fails with a *[ValidationError] for an invalid
-// address, and with [ErrNotFound] for an unknown account.
-func (e Erasure) Person(ctx context.Context, account ID, email string) (_ Receipt, err error) {
+// ErasePerson removes in small atomic writes with pauses, so that no request waits for it. The audit
+// trail gets an entry before and one after, without personal data. If it fails midway, it returns what
+// it had removed by then; call it again for the rest. It fails with a *[ValidationError] for an
+// invalid address, and with [ErrNotFound] for an unknown account.
+func (a Accounts) ErasePerson(ctx context.Context, account ID, email string) (_ Receipt, err error) {
 	defer wrap(&err, "erase")
-	p, err := e.person(ctx, account, email)
+	w, err := a.s.person(ctx, account, email)
 	if err != nil {
 		return Receipt{}, err
 	}
-	w := e.eraser(account)
 	err = w.audited(ctx, AuditErasureBegun, AuditErasureDone, w.receipt.ID, nil, func() error {
-		return w.person(ctx, p)
+		err := w.eraseResponses(ctx, w.responses(ctx))
+		if err == nil {
+			err = eraseEach(ctx, w, w.signatures(ctx), func(q *EraseQuery, sig *Signature) {
+				q.Signatures, q.RepliesOf = append(q.Signatures, sig.ID), append(q.RepliesOf, sig.ResponseID)
+			})
+		}
+		if err == nil { // the events below are those that are left
+			err = eraseEach(ctx, w, w.events(ctx), func(q *EraseQuery, event *Event) {
+				q.Events, q.RepliesOf = append(q.Events, event.ID), append(q.RepliesOf, event.ResponseID)
+			})
+		}
+		if err == nil {
+			err = w.erase(ctx, EraseQuery{Refusals: true})
+		}
+		return err
 	})
 	return w.receipt, err
 }
 
-// Older removes the responses of a campaign that were created longer than age ago, oldest first.
+// EraseOlder removes the responses of a campaign that were created longer than age ago, oldest first.
 // With each it removes the files, comments, signatures and events, and the events' deliveries,
 // attempts and notices. Those that are still waiting are no longer sent.
 //
-// The audit trail gets an entry before and one after. If Older fails midway, it returns what it had
-// removed by then. It fails with a *[ValidationError] for an age that is not positive, and with
-// [ErrNotFound] for an unknown campaign.
-func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration) (_ Receipt, err error) {
+// It proceeds as [Accounts.ErasePerson] does. It fails with a *[ValidationError] for an age that is
+// not positive, and with [ErrNotFound] for an unknown campaign.
+func (c Campaigns) EraseOlder(ctx context.Context, key CampaignKey, age time.Duration) (_ Receipt, err error) {
 	defer wrap(&err, "retention")
 	if age <= 0 {
 		return Receipt{}, invalid("/age", "invalid_value", "must be longer than 0")
 	}
-	if _, err := e.s.store.Campaign(ctx, key); err != nil {
+	if _, err := c.s.store.Campaign(ctx, key); err != nil {
 		return Receipt{}, err
 	}
-	w := e.eraser(key.AccountID)
+	w := c.s.erasure(key.AccountID)
 	w.receipt.CampaignID, w.receipt.Before = key.ID, w.receipt.StartedAt.Add(-age)
 	details := map[string]string{"receipt": string(w.receipt.ID), "before": w.receipt.Before.Format(time.RFC3339)}
 	err = w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
-		return w.responses(ctx, w.responsesOf(ctx, key, ResponseFilter{CreatedBefore: w.receipt.Before}))
+		return w.eraseResponses(ctx, w.responsesOf(ctx, key, ResponseFilter{CreatedBefore: w.receipt.Before}))
 	})
 	return w.receipt, err
 }
@@ -143,22 +150,36 @@ const (
 	erasePause = 20 * time.Millisecond
 )
 
-// An eraser removes records in atomic writes of eraseUnit, and writes the receipt.
-type eraser struct {
+// An erasure finds records of an account, removes them, and writes the receipt.
+type erasure struct {
 	*core
 
 	receipt Receipt
-	next    EraseQuery // what the next write removes
-	n       int        // how many records it names
+	email   string      // of the person
+	folded  string      // the address as in a JSON string, without the quotes, in lower case
+	own     map[ID]bool // responses whose events are the person's although they name nobody
 }
 
-func (e Erasure) eraser(account ID) *eraser {
-	now := e.s.now()
-	return &eraser{core: e.s, receipt: Receipt{ID: e.s.NewID(now), AccountID: account, StartedAt: now}}
+func (c *core) erasure(account ID) *erasure {
+	now := c.now()
+	return &erasure{core: c, receipt: Receipt{ID: c.NewID(now), AccountID: account, StartedAt: now}, own: make(map[ID]bool)}
+}
+
+// person returns the erasure or export of a person's data.
+func (c *core) person(ctx context.Context, account ID, email string) (*erasure, error) {
+	if !validEmail(email) {
+		return nil, invalid("/email", "invalid_email", "must be an e-mail address")
+	}
+	if _, err := c.store.Account(ctx, account); err != nil {
+		return nil, err
+	}
+	w, text := c.erasure(account), appendString(nil, FoldEmail(email))
+	w.email, w.folded = email, string(text[1:len(text)-1])
+	return w, nil
 }
 
 // audited runs an erasure between two entries in the audit trail.
-func (w *eraser) audited(
+func (w *erasure) audited(
 	ctx context.Context, begun, done AuditAction, target ID, details map[string]string, erase func() error,
 ) error {
 	err := w.note(ctx, begun, target, details)
@@ -168,13 +189,15 @@ func (w *eraser) audited(
 	if err == nil {
 		err = erase()
 	}
-	if err == nil {
-		err = w.flush(ctx)
-	}
 	if err != nil {
 		return err
 	}
-	w.scrub(ctx)
+	if !w.bound && !w.receipt.IsZero() {
+		if err := w.store.Scrub(ctx); err != nil {
+			w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
+				slog.Any("error", err))
+		}
+	}
 	counts := w.receipt.counts()
 	maps.Copy(counts, details)
 	if err := w.note(ctx, done, target, counts); err != nil {
@@ -185,76 +208,43 @@ func (w *eraser) audited(
 }
 
 // note adds an entry to the audit trail.
-func (w *eraser) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
+func (w *erasure) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
 	return w.store.Commit(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
 }
 
-// person removes the data of one person.
-func (w *eraser) person(ctx context.Context, p *person) error {
-	if err := w.responses(ctx, p.responses(ctx)); err != nil {
-		return err
-	}
-	for sig, err := range p.signatures(ctx) {
+func (w *erasure) eraseResponses(ctx context.Context, list iter.Seq2[*Response, error]) error {
+	return eraseEach(ctx, w, list, func(q *EraseQuery, r *Response) { q.Responses = append(q.Responses, r.Key()) })
+}
+
+// eraseEach removes what add names for each record, in atomic writes of eraseUnit records.
+func eraseEach[T any](ctx context.Context, w *erasure, list iter.Seq2[*T, error], add func(*EraseQuery, *T)) error {
+	var q EraseQuery
+	n := 0
+	for record, err := range list {
 		if err != nil {
 			return err
 		}
-		w.next.Signatures, w.next.RepliesOf = append(w.next.Signatures, sig.ID), append(w.next.RepliesOf, sig.ResponseID)
-		if err := w.added(ctx); err != nil {
-			return err
+		add(&q, record)
+		if n++; n == eraseUnit {
+			if err := w.erase(ctx, q); err != nil {
+				return err
+			}
+			q, n = EraseQuery{}, 0
 		}
 	}
-	if err := w.flush(ctx); err != nil { // the events below are those that are left
-		return err
-	}
-	for event, err := range p.events(ctx) {
-		if err != nil {
-			return err
-		}
-		if !p.named(event.Payload) {
-			continue
-		}
-		w.next.Events, w.next.RepliesOf = append(w.next.Events, event.ID), append(w.next.RepliesOf, event.ResponseID)
-		if err := w.added(ctx); err != nil {
-			return err
-		}
-	}
-	w.next.Refusals = true
-	w.n++
-	return nil
-}
-
-// responses removes responses.
-func (w *eraser) responses(ctx context.Context, list iter.Seq2[*Response, error]) error {
-	for r, err := range list {
-		if err != nil {
-			return err
-		}
-		w.next.Responses = append(w.next.Responses, r.Key())
-		if err := w.added(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *eraser) added(ctx context.Context) error {
-	if w.n++; w.n < eraseUnit {
-		return nil
-	}
-	return w.flush(ctx)
-}
-
-// flush removes what was added, and pauses.
-func (w *eraser) flush(ctx context.Context) error {
-	if w.n == 0 {
+	if n == 0 {
 		return ctx.Err()
 	}
-	w.next.AccountID = w.receipt.AccountID
-	out, err := w.store.Erase(ctx, w.next)
+	return w.erase(ctx, q)
+}
+
+// erase makes one atomic write, and pauses.
+func (w *erasure) erase(ctx context.Context, q EraseQuery) error {
+	q.AccountID = w.receipt.AccountID
+	out, err := w.store.Erase(ctx, q)
 	if err != nil {
 		return err
 	}
-	w.next, w.n = EraseQuery{}, 0
 	w.receipt.Responses += out.Responses
 	w.receipt.Files += len(out.FileIDs)
 	w.receipt.Signatures += out.Signatures
@@ -281,38 +271,6 @@ func (c *core) removeBlobs(ctx context.Context, files []ID) (left int) {
 	return left
 }
 
-// scrub makes the store overwrite what was removed.
-func (w *eraser) scrub(ctx context.Context) {
-	if w.bound || w.receipt.IsZero() {
-		return
-	}
-	if err := w.store.Scrub(ctx); err != nil {
-		w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
-			slog.Any("error", err))
-	}
-}
-
-// A person finds the data of a person.
-type person struct {
-	*core
-
-	account ID
-	email   string
-	folded  string // the address as in a JSON string, without the quotes, in lower case
-}
-
-// person checks the input of an erasure or export.
-func (e Erasure) person(ctx context.Context, account ID, email string) (*person, error) {
-	if !validEmail(email) {
-		return nil, invalid("/email", "invalid_email", "must be an e-mail address")
-	}
-	if _, err := e.s.store.Account(ctx, account); err != nil {
-		return nil, err
-	}
-	text := appendString(nil, FoldEmail(email))
-	return &person{core: e.s, account: account, email: email, folded: string(text[1 : len(text)-1])}, nil
-}
-
 // erasePages is the query for pages of records that are erased or exported.
 func erasePages() PageQuery {
 	return PageQuery{Limit: eraseUnit, Ascending: true, MaxBytes: eraseBytes}
@@ -320,9 +278,9 @@ func erasePages() PageQuery {
 
 // responses yields the person's responses, campaign by campaign. There is no index on addresses,
 // since it would slow down every new response.
-func (p *person) responses(ctx context.Context) iter.Seq2[*Response, error] {
+func (w *erasure) responses(ctx context.Context) iter.Seq2[*Response, error] {
 	campaigns := records(erasePages(), func(page PageQuery) (Page[Campaign], error) {
-		return p.store.Campaigns(ctx, CampaignQuery{AccountID: p.account, Page: page})
+		return w.store.Campaigns(ctx, CampaignQuery{AccountID: w.receipt.AccountID, Page: page})
 	})
 	return func(yield func(*Response, error) bool) {
 		for c, err := range campaigns {
@@ -330,7 +288,7 @@ func (p *person) responses(ctx context.Context) iter.Seq2[*Response, error] {
 				yield(nil, err)
 				return
 			}
-			for r, err := range p.responsesOf(ctx, c.Key(), ResponseFilter{Email: p.email, AnyCase: true}) {
+			for r, err := range w.responsesOf(ctx, c.Key(), ResponseFilter{Email: w.email, AnyCase: true}) {
 				if !yield(r, err) {
 					return
 				}
@@ -340,31 +298,32 @@ func (p *person) responses(ctx context.Context) iter.Seq2[*Response, error] {
 }
 
 // responsesOf yields the responses of a campaign that match the filter, oldest first.
-func (c *core) responsesOf(ctx context.Context, key CampaignKey, filter ResponseFilter) iter.Seq2[*Response, error] {
+func (w *erasure) responsesOf(ctx context.Context, key CampaignKey, filter ResponseFilter) iter.Seq2[*Response, error] {
 	return records(erasePages(), func(page PageQuery) (Page[Response], error) {
-		return c.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, Page: page})
+		return w.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, Page: page})
 	})
 }
 
 // signatures yields the person's signatures, of any response.
-func (p *person) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
+func (w *erasure) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
 	return records(erasePages(), func(page PageQuery) (Page[Signature], error) {
-		return p.store.SignaturesBy(ctx, p.account, p.email, page)
+		return w.store.SignaturesBy(ctx, w.receipt.AccountID, w.email, page)
 	})
 }
 
-// events yields all events of the account.
-func (p *person) events(ctx context.Context) iter.Seq2[*Event, error] {
+// events yields the events about the person's own responses, and those that name the person.
+func (w *erasure) events(ctx context.Context) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
-		q := EventQuery{AccountID: p.account, Limit: MaxLimit, Early: true}.Clamped()
+		q := EventQuery{AccountID: w.receipt.AccountID, Limit: MaxLimit, Early: true}.Clamped()
 		for more := true; more; {
-			page, err := p.store.Events(ctx, q)
+			page, err := w.store.Events(ctx, q)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			for i := range page.Items {
-				if !yield(&page.Items[i], nil) {
+				event := &page.Items[i]
+				if (w.own[event.ResponseID] || w.named(event.Payload)) && !yield(event, nil) {
 					return
 				}
 			}
@@ -374,8 +333,8 @@ func (p *person) events(ctx context.Context) iter.Seq2[*Event, error] {
 }
 
 // named reports whether a payload names the person as user or signer.
-func (p *person) named(payload []byte) bool {
-	if !strings.Contains(FoldEmail(string(payload)), p.folded) {
+func (w *erasure) named(payload []byte) bool {
+	if !strings.Contains(FoldEmail(string(payload)), w.folded) {
 		return false // payloads all write an address with the same bytes
 	}
 	type user struct {
@@ -391,6 +350,6 @@ func (p *person) named(payload []byte) bool {
 	if err := json.Unmarshal(payload, &v); err != nil {
 		return true // written by another program: its structure is unknown
 	}
-	email := FoldEmail(p.email)
+	email := FoldEmail(w.email)
 	return FoldEmail(v.Data.Response.User.Email) == email || FoldEmail(v.Data.Signature.Signer.Email) == email
 }

@@ -43,18 +43,18 @@ func TestEraseRefusesInvalidInput(t *testing.T) {
 	g := newGuestbook(t)
 	audited := len(g.trail())
 	for _, email := range []string{"", "eve", "@", "eve@", "Eve <eve@example.com>", "eve@example.com\x00", "\xff@example.com"} {
-		_, err := g.svc.Erasure.Person(g.ctx, g.account, email)
+		_, err := g.svc.Accounts.ErasePerson(g.ctx, g.account, email)
 		wantFaults(t, errors.Unwrap(err), "/email invalid_email")
 	}
-	_, err := g.svc.Erasure.Person(g.ctx, someID, eve)
+	_, err := g.svc.Accounts.ErasePerson(g.ctx, someID, eve)
 	wantError(t, err, formsvc.ErrNotFound)
 	// A person with the same address in another account is another person.
 	before := g.traces(g.svc)
-	receipt, err := g.svc.Erasure.Person(g.ctx, g.second(), eve)
+	receipt, err := g.svc.Accounts.ErasePerson(g.ctx, g.second(), eve)
 	if err != nil || !receipt.IsZero() || g.traces(g.svc) != before {
 		t.Errorf("something of the first account changed: %+v, %v", receipt, err)
 	}
-	_, err = g.svc.Erasure.Older(g.ctx, g.campaigns[0].Key(), 0)
+	_, err = g.svc.Campaigns.EraseOlder(g.ctx, g.campaigns[0].Key(), 0)
 	wantFaults(t, errors.Unwrap(err), "/age invalid_value")
 	if n := len(g.trail()); n != audited {
 		t.Errorf("%d entries about what was refused", n-audited)
@@ -81,9 +81,9 @@ func TestEraseContinuesAfterFailures(t *testing.T) {
 			} else {
 				g.store.disturb(func(method string, _ int) error { return fail(method) })
 			}
-			first, err := g.svc.Erasure.Person(g.ctx, g.account, eve)
+			first, err := g.svc.Accounts.ErasePerson(g.ctx, g.account, eve)
 			if err == nil {
-				if want := 11; len(calls) != want { // otherwise a call is missing from those that fail
+				if want := 13; len(calls) != want { // otherwise a call is missing from those that fail
 					t.Errorf("there were %d calls, want %d: %q", len(calls), want, calls)
 				}
 				break
@@ -116,7 +116,7 @@ func TestEraseStopsWithItsContext(t *testing.T) {
 		}
 		return nil
 	}
-	receipt, err := g.svc.Erasure.Person(ctx, g.account, eve)
+	receipt, err := g.svc.Accounts.ErasePerson(ctx, g.account, eve)
 	wantError(t, err, context.Canceled)
 	if receipt.Responses != 3 || receipt.Events == g.want.events {
 		t.Errorf("it removed %+v, want what the first atomic write removes", receipt)
@@ -140,7 +140,7 @@ func TestEraseLeavesBlobsToTheSweep(t *testing.T) {
 
 	// In a transaction of the caller, which may be rolled back.
 	g = newGuestbook(t)
-	receipt, err := g.svc.With(g.store.Store).Erasure.Person(g.ctx, g.account, eve)
+	receipt, err := g.svc.With(g.store.Store).Accounts.ErasePerson(g.ctx, g.account, eve)
 	if err != nil || receipt.BlobsLeft != 3 || len(g.shelf.keys(t)) != 3 {
 		t.Errorf("the receipt is %+v, %v", receipt, err)
 	}
@@ -154,7 +154,7 @@ func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 		in := formsvc.SignatureInput{Signer: formsvc.User{Email: email}}
 		must(g.svc.Signatures.Create(g.ctx, g.others[0].Key(), in))
 	}
-	receipt, err := g.svc.Erasure.Person(g.ctx, g.account, "o'&{Éve}/#%+X@EXÄMPLE.COM")
+	receipt, err := g.svc.Accounts.ErasePerson(g.ctx, g.account, "o'&{Éve}/#%+X@EXÄMPLE.COM")
 	if want := (counts{signatures: 1, events: 1}); err != nil || countsOf(&receipt) != want {
 		t.Errorf("the receipt is %+v, %v; want %+v", receipt, err, want)
 	}
@@ -172,7 +172,7 @@ func TestEraseRepliesWithoutTheirEvents(t *testing.T) {
 	must(sign())
 	w.clock.add(2 * time.Hour)
 	must(w.svc.Prune(w.ctx))
-	if receipt, err := w.svc.Erasure.Person(w.ctx, w.account, eve); err != nil || receipt.Signatures != 1 || receipt.Events != 0 {
+	if receipt, err := w.svc.Accounts.ErasePerson(w.ctx, w.account, eve); err != nil || receipt.Signatures != 1 || receipt.Events != 0 {
 		t.Errorf("%+v, %v", receipt, err)
 	}
 	_, err := sign()
@@ -191,7 +191,7 @@ func TestErasureWritesInSmallBatches(t *testing.T) {
 	for range 3 { // which don't fit on one page
 		w.submitted(&c, answer("a", strings.Repeat("x", 3<<20)))
 	}
-	receipt, err := w.svc.Erasure.Person(w.ctx, w.account, ada().Email)
+	receipt, err := w.svc.Accounts.ErasePerson(w.ctx, w.account, ada().Email)
 	if calls := w.store.count("Erase"); err != nil || receipt.Responses != n || receipt.Events != n || calls != 4 {
 		t.Errorf("%+v, %v, in %d atomic writes", receipt, err, calls)
 	}
@@ -211,7 +211,7 @@ func TestOlderErasesOldResponses(t *testing.T) {
 	g.submitted(&c)
 	age := g.clock.Now().Sub(made[2].CreatedAt) // exactly that old, so it stays
 	audited := len(g.trail())
-	receipt, err := g.svc.As("tester").Erasure.Older(g.ctx, c.Key(), age)
+	receipt, err := g.svc.As("tester").Campaigns.EraseOlder(g.ctx, c.Key(), age)
 	want := counts{responses: 2, files: 1, events: 4}
 	if err != nil || countsOf(&receipt) != want || receipt.CampaignID != c.ID || !receipt.Before.Equal(made[2].CreatedAt) {
 		t.Errorf("%+v, %v; want %+v", receipt, err, want)

@@ -10,35 +10,34 @@ import (
 	"time"
 )
 
-// Export writes the data of the person with that e-mail address as a ZIP archive: the records that
-// [Erasure.Person] would remove from the account. Each of responses.ndjson, comments.ndjson,
+// ExportPerson writes the data of the person with that e-mail address as a ZIP archive: the records
+// that [Accounts.ErasePerson] would remove. Each of responses.ndjson, comments.ndjson,
 // signatures.ndjson, files.ndjson and events.ndjson has a record in a line, as the API and webhooks
 // show it. The folder files has the content of each file under its identifier. receipt.json, the
 // last one, has the counts and the identifiers of damaged files, whose content is missing or ends
 // early.
 //
-// A page of records is in memory at once, and of each response its identifier. Records submitted
-// during the call may be missing. The audit trail gets an entry before and one after, without
-// personal data. The [Receipt] counts what was written, and in BlobsLeft the damaged files. If
-// Export fails midway, the archive can't be used. It fails as Person does.
-func (e Erasure) Export(ctx context.Context, account ID, email string, out io.Writer) (_ Receipt, err error) {
+// A page of records is in memory at once, and of each response and signature its identifier. Records
+// submitted during the call may be missing. The audit trail gets an entry before and one after,
+// without personal data. The [Receipt] counts what was written, and in BlobsLeft the damaged files. If
+// ExportPerson fails midway, the archive can't be used. It fails as ErasePerson does.
+func (a Accounts) ExportPerson(ctx context.Context, account ID, email string, out io.Writer) (_ Receipt, err error) {
 	defer wrap(&err, "export a person")
-	p, err := e.person(ctx, account, email)
+	w, err := a.s.person(ctx, account, email)
 	if err != nil {
 		return Receipt{}, err
 	}
-	x := &personExport{person: p, eraser: e.eraser(account), zip: zip.NewWriter(out), own: make(map[ID]bool), damaged: []ID{}}
+	x := &personExport{erasure: w, zip: zip.NewWriter(out), damaged: []ID{}}
 	err = x.write(ctx)
 	return x.receipt, err
 }
 
 // personExport writes the archive of one person.
 type personExport struct {
-	person  *person
-	*eraser // for its receipt; nothing is erased
+	*erasure // for its lists and its receipt; nothing is erased
+
 	zip     *zip.Writer
-	keys    []ResponseKey // the person's responses, and own has their identifiers
-	own     map[ID]bool
+	keys    []ResponseKey // the person's responses
 	damaged []ID
 	err     error // the first one; nothing is written after it
 }
@@ -48,13 +47,27 @@ func (x *personExport) write(ctx context.Context) error {
 		return err
 	}
 	var comments int // a receipt doesn't count them
-	part(x, "responses", x.responses(ctx), &x.receipt.Responses)
-	part(x, "comments", ofEach(ctx, x, x.store.Comments), &comments)
-	part(x, "signatures", x.signatures(ctx), &x.receipt.Signatures)
-	part(x, "files", ofEach(ctx, x, x.store.Files), &x.receipt.Files)
-	part(x, "events", x.events(ctx), &x.receipt.Events)
-	if x.err == nil {
-		x.err = x.contents(ctx)
+	part(x, "responses", &x.receipt.Responses, func(r *Response) bool {
+		x.keys, x.own[r.ID] = append(x.keys, r.Key()), true
+		return true
+	}, x.responses(ctx))
+	part(x, "comments", &comments, nil, ofEach(ctx, x, x.store.Comments))
+	signed := make(map[ID]bool) // by anybody to a response of the person, and by the person to any
+	part(x, "signatures", &x.receipt.Signatures, func(sig *Signature) bool {
+		known := signed[sig.ID]
+		signed[sig.ID] = true
+		return !known
+	}, ofEach(ctx, x, x.store.Signatures), x.signatures(ctx))
+	part(x, "files", &x.receipt.Files, nil, ofEach(ctx, x, x.store.Files))
+	part(x, "events", &x.receipt.Events, nil, x.events(ctx))
+	for f, err := range ofEach(ctx, x, x.store.Files) {
+		if x.err == nil {
+			x.err = err
+		}
+		if x.err != nil {
+			break
+		}
+		x.err = x.content(ctx, f)
 	}
 	if x.err == nil {
 		x.err = x.finish()
@@ -69,41 +82,33 @@ func (x *personExport) create(name string, method uint16, at time.Time) (io.Writ
 	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: at})
 }
 
-// part adds a file with each record in a line, and counts them.
-func part[T interface{ AppendJSON([]byte) []byte }](x *personExport, name string, list iter.Seq2[T, error], count *int) {
-	if x.err != nil {
-		return
+// part adds a file with a line for each record of the lists, and counts them. keep chooses records; nil
+// means all.
+func part[T interface{ AppendJSON([]byte) []byte }](
+	x *personExport, name string, count *int, keep func(T) bool, lists ...iter.Seq2[T, error],
+) {
+	var to io.Writer
+	if x.err == nil {
+		to, x.err = x.create(name+".ndjson", zip.Deflate, x.receipt.StartedAt)
 	}
-	var (
-		to   io.Writer
-		line []byte
-	)
-	if to, x.err = x.create(name+".ndjson", zip.Deflate, x.receipt.StartedAt); x.err != nil {
-		return
-	}
-	for record, err := range list {
-		if err == nil {
-			line = append(record.AppendJSON(line[:0]), '\n')
-			_, err = to.Write(line)
-		}
-		if err != nil {
-			x.err = err
+	var line []byte
+	for _, list := range lists {
+		if x.err != nil {
 			return
 		}
-		*count++
-	}
-}
-
-// responses yields the person's responses, and keeps their keys for the other records.
-func (x *personExport) responses(ctx context.Context) iter.Seq2[*Response, error] {
-	return func(yield func(*Response, error) bool) {
-		for r, err := range x.person.responses(ctx) {
-			if err == nil {
-				x.keys, x.own[r.ID] = append(x.keys, r.Key()), true
+		for record, err := range list {
+			if err == nil && keep != nil && !keep(record) {
+				continue
 			}
-			if !yield(r, err) {
+			if err == nil {
+				line = append(record.AppendJSON(line[:0]), '\n')
+				_, err = to.Write(line)
+			}
+			if err != nil {
+				x.err = err
 				return
 			}
+			*count++
 		}
 	}
 }
@@ -128,53 +133,7 @@ func ofEach[T any, P interface {
 	}
 }
 
-// signatures yields those of the person's responses, by anybody, and the person's of other responses.
-func (x *personExport) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
-	own := ofEach(ctx, x, x.store.Signatures)
-	return func(yield func(*Signature, error) bool) {
-		for sig, err := range own {
-			if !yield(sig, err) {
-				return
-			}
-		}
-		for sig, err := range x.person.signatures(ctx) {
-			if err == nil && x.own[sig.ResponseID] {
-				continue
-			}
-			if !yield(sig, err) {
-				return
-			}
-		}
-	}
-}
-
-// events yields those about the person's responses and those that name the person.
-func (x *personExport) events(ctx context.Context) iter.Seq2[*Event, error] {
-	return func(yield func(*Event, error) bool) {
-		for event, err := range x.person.events(ctx) {
-			if err == nil && !x.own[event.ResponseID] && !x.person.named(event.Payload) {
-				continue
-			}
-			if !yield(event, err) {
-				return
-			}
-		}
-	}
-}
-
-// contents writes the bytes of the files as they are: most kinds of files are compressed already.
-func (x *personExport) contents(ctx context.Context) error {
-	for listed, err := range ofEach(ctx, x, x.store.Files) {
-		if err == nil {
-			err = x.content(ctx, listed)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// content writes the bytes of a file as they are: most kinds of files are compressed already.
 func (x *personExport) content(ctx context.Context, listed *File) error {
 	f, err := x.store.File(ctx, FileKey{AccountID: listed.AccountID, ID: listed.ID})
 	if err != nil {

@@ -37,7 +37,7 @@ func TestExportPerson(t *testing.T) {
 	g.updated(&taken, formsvc.ResponsePatch{Email: new(eve)})
 	audited := len(g.trail())
 	var out bytes.Buffer
-	receipt, err := g.svc.Erasure.Export(g.ctx, g.account, strings.ToUpper(eve), &out)
+	receipt, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, strings.ToUpper(eve), &out)
 	if err != nil || receipt.FinishedAt.IsZero() {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
@@ -92,7 +92,7 @@ func TestExportPersonWithDamagedFile(t *testing.T) {
 	key := g.shelf.keys(t)[0]
 	wantError(t, g.shelf.Delete(g.ctx, key), nil)
 	var out bytes.Buffer
-	receipt, err := g.svc.Erasure.Export(g.ctx, g.account, eve, &out)
+	receipt, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, eve, &out)
 	if err != nil || receipt.BlobsLeft != 1 || receipt.Files != g.want.files {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
@@ -105,11 +105,11 @@ func TestExportPersonWithDamagedFile(t *testing.T) {
 func TestExportPersonFails(t *testing.T) {
 	g := newGuestbook(t)
 	var whole bytes.Buffer
-	must(g.svc.Erasure.Export(g.ctx, g.account, eve, &whole))
+	must(g.svc.Accounts.ExportPerson(g.ctx, g.account, eve, &whole))
 	full := errors.New("the disk is full")
 	for n := 0; n < whole.Len()-50; n += 97 { // buffers hide where writing fails exactly
 		audited := len(g.trail())
-		receipt, err := g.svc.Erasure.Export(g.ctx, g.account, eve, &limitedWriter{left: n, err: full})
+		receipt, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, eve, &limitedWriter{left: n, err: full})
 		if !errors.Is(err, full) {
 			t.Fatalf("after %d bytes: %+v, %v", n, receipt, err)
 		}
@@ -117,11 +117,11 @@ func TestExportPersonFails(t *testing.T) {
 			t.Fatalf("after %d bytes the audit trail has %+v", n, entries)
 		}
 	}
-	_, err := g.svc.Erasure.Export(g.ctx, g.account, "eve", io.Discard)
+	_, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, "eve", io.Discard)
 	wantError(t, err, formsvc.ErrInvalid)
-	_, err = g.svc.Erasure.Export(g.ctx, someID, eve, io.Discard)
+	_, err = g.svc.Accounts.ExportPerson(g.ctx, someID, eve, io.Discard)
 	wantError(t, err, formsvc.ErrNotFound)
-	if receipt, err := g.svc.Erasure.Export(g.ctx, g.account, "nobody@example.com", io.Discard); err != nil || !receipt.IsZero() {
+	if receipt, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, "nobody@example.com", io.Discard); err != nil || !receipt.IsZero() {
 		t.Errorf("of nobody: %+v, %v", receipt, err)
 	}
 }

@@ -163,5 +163,5 @@ func (g *guestbook) gone() {
 }
 
 func (g *guestbook) erase() formsvc.Receipt {
-	return must(g.svc.As("tester").Erasure.Person(g.ctx, g.account, "eVe@example.com"))
+	return must(g.svc.As("tester").Accounts.ErasePerson(g.ctx, g.account, "eVe@example.com"))
 }

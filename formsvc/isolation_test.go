@@ -65,7 +65,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 		"Responses.Create":     failure(w.svc.Responses.Create(w.ctx, c, formsvc.ResponseInput{User: ada()})),
 		"Responses.List":       failure(w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: second, CampaignID: c.ID})),
 		"Responses.Export":     failure(w.svc.Responses.Export(w.ctx, formsvc.ResponseQuery{AccountID: second, CampaignID: c.ID})),
-		"Erasure.Older":        failure(w.svc.Erasure.Older(w.ctx, c, time.Nanosecond)),
+		"Campaigns.EraseOlder": failure(w.svc.Campaigns.EraseOlder(w.ctx, c, time.Nanosecond)),
 		"Files.Get":            failure(w.svc.Files.Get(w.ctx, formsvc.FileKey{AccountID: second, ID: f.ID})),
 		"Keys.Revoke":          w.svc.Keys.Revoke(w.ctx, second, key.ID),
 		"Webhooks.Create":      unknown,

@@ -329,7 +329,7 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err er
 // Delete removes a response with its files, comments and signatures. It can't be undone. It raises
 // "response.deleted", which only webhooks that name it get, and adds an entry to the audit trail.
 // Earlier events about the response stay, and those that are waiting are still delivered;
-// [Erasure.Person] removes them too.
+// [Accounts.ErasePerson] removes them too.
 //
 // ifVersion is the version that the caller has seen. Delete fails with [ErrStale] if the response
 // has another version; 0 means any. It fails with [ErrNotFound] for an unknown response.

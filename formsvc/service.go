@@ -32,7 +32,6 @@ type Service struct {
 	Files      Files
 	Comments   Comments
 	Signatures Signatures
-	Erasure    Erasure
 	Webhooks   Webhooks
 	Deliveries Deliveries
 	Events     Events
@@ -229,7 +228,7 @@ func (s *Service) view(change func(*core)) *Service {
 func assemble(c *core) *Service {
 	return &Service{
 		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Files: Files{c},
-		Comments: Comments{c}, Signatures: Signatures{c}, Erasure: Erasure{c},
+		Comments: Comments{c}, Signatures: Signatures{c},
 		Webhooks: Webhooks{c}, Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
 		Quotas: Quotas{c.quota}, Audits: Audits{c}, Sessions: Sessions{c}, core: c,
 	}

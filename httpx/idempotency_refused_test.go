@@ -121,7 +121,7 @@ func TestErasureDeletesStoredReplies(t *testing.T) {
 	for _, p := range posts[1:] {
 		w.do("POST", p[0], p[1], once(p[0])).is(201, "")
 	}
-	if _, err := w.svc.Erasure.Person(t.Context(), w.mine.account.ID, "ada@example.com"); err != nil {
+	if _, err := w.svc.Accounts.ErasePerson(t.Context(), w.mine.account.ID, "ada@example.com"); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range posts {

@@ -25,7 +25,7 @@ but responses that are submitted meanwhile may stay. If the command is interrupt
 // Run erases a person's data and prints the receipt.
 func (c *eraseCmd) Run(ctx context.Context, g *global, std streams) error {
 	return c.with(ctx, g, need{files: true}, func(svc *formsvc.Service, id formsvc.ID) error {
-		receipt, err := svc.Erasure.Person(ctx, id, c.Email)
+		receipt, err := svc.Accounts.ErasePerson(ctx, id, c.Email)
 		return c.printReceipt(std, &receipt, err)
 	})
 }

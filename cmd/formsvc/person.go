@@ -31,7 +31,7 @@ func (c *personExportCmd) Run(ctx context.Context, g *global, std streams) error
 	return c.with(ctx, g, need{files: true}, func(svc *formsvc.Service, id formsvc.ID) error {
 		var r formsvc.Receipt
 		err := writeOut(c.Out, std.out, func(w io.Writer) (err error) {
-			r, err = svc.Erasure.Export(ctx, id, c.Email, w)
+			r, err = svc.Accounts.ExportPerson(ctx, id, c.Email, w)
 			return err
 		})
 		if err != nil {

@@ -22,7 +22,7 @@ type retentionRunCmd struct {
 func (c *retentionRunCmd) Run(ctx context.Context, g *global, std streams) error {
 	return c.with(ctx, g, need{files: true}, func(svc *formsvc.Service, id formsvc.ID) error {
 		key := formsvc.CampaignKey{AccountID: id, ID: formsvc.ID(c.Campaign)}
-		receipt, err := svc.Erasure.Older(ctx, key, time.Duration(c.OlderThan))
+		receipt, err := svc.Campaigns.EraseOlder(ctx, key, time.Duration(c.OlderThan))
 		return c.missing(c.printReceipt(std, &receipt, err), "campaign", c.Campaign)
 	})
 }

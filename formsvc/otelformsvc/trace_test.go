@@ -195,7 +195,7 @@ func TestSpansContainNothingPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.do(200, "GET", "/settings/sign-in/"+link, "")
-	must(n.forms.Erasure.Person(t.Context(), account.ID, "canary@example.com"))
+	must(n.forms.Accounts.ErasePerson(t.Context(), account.ID, "canary@example.com"))
 	n.do(201, "POST", list, `{"user":{"email":"canary@example.com"},"responses":{}}`)
 	if sent, err := n.engine.RunOnce(t.Context()); sent == 0 || err != nil {
 		t.Fatal(sent, err)

@@ -75,7 +75,7 @@ func TestErasedTextIsOverwritten(t *testing.T) {
 	if found() == 0 {
 		t.Fatal("INVALID: what is to be erased is not in the files")
 	}
-	receipt, err := svc.Erasure.Person(t.Context(), e.AccountID, "eve@example.com")
+	receipt, err := svc.Accounts.ErasePerson(t.Context(), e.AccountID, "eve@example.com")
 	if err != nil || receipt.Responses != 30 {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
