@@ -25,17 +25,17 @@ func (a Accounts) Create(ctx context.Context, name string) (Account, error) {
 }
 
 // CreateWithKey creates an account and its first key in one atomic write: afterwards both exist, or
-// neither. It returns the key's value, which can't be read again.
-func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (_ Account, value string, err error) {
+// neither. It fails as Create and [Keys.Create] do.
+func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (Account, NewKey, error) {
 	return a.create(ctx, name, &in)
 }
 
-func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Account, value string, err error) {
+func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Account, key NewKey, err error) {
 	defer wrap(&err, "create account")
 	var v ValidationError
 	v.checkTitle("/name", name, 100)
 	if err := v.err(); err != nil {
-		return Account{}, "", err
+		return Account{}, NewKey{}, err
 	}
 	now := a.s.now()
 	account := Account{ID: a.s.NewID(now), Name: name, CreatedAt: now}
@@ -44,18 +44,17 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Acco
 		details map[string]string
 	)
 	if in != nil {
-		var key Key
-		if key, value, err = a.s.makeKey(account.ID, *in); err != nil {
-			return Account{}, "", err
+		if key, err = a.s.makeKey(account.ID, *in); err != nil {
+			return Account{}, NewKey{}, err
 		}
-		keys = []Key{key}
+		keys = []Key{key.Key}
 		details = key.auditDetails()
 		details["key"] = string(key.ID)
 	}
 	if err := a.s.store.CreateAccount(ctx, account, keys, Change{Audit: a.s.audit(account.ID, AuditAccountCreated, account.ID, details)}); err != nil {
-		return Account{}, "", err
+		return Account{}, NewKey{}, err
 	}
-	return account, value, nil
+	return account, key, nil
 }
 
 // Ensure returns the identifier of the account with that name, and creates the account if there is

@@ -57,17 +57,17 @@ func TestSetContact(t *testing.T) {
 func TestCreateWithKeyIsAtomic(t *testing.T) {
 	w := newWorld(t)
 	input := formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}
-	a, value, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
+	a, key, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil || p.AccountID != a.ID {
+	if p, err := w.svc.Keys.Authenticate(w.ctx, key.Value); err != nil || p.AccountID != a.ID {
 		t.Errorf("the first key gives %+v, %v", p, err)
 	}
 
-	a, value, err = w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
+	a, key, err = w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
 	wantError(t, err, formsvc.ErrConflict)
-	if a.ID != "" || value != "" {
+	if a.ID != "" || key.Value != "" {
 		t.Error("a failed call returns something")
 	}
 

@@ -6,7 +6,7 @@
 //	svc, err := formsvc.New(store, &formsvc.Options{Blobs: blobs})
 //	account, key, err := svc.Accounts.CreateWithKey(ctx, "default", formsvc.KeyInput{
 //		Name: "first", Permissions: formsvc.AllPermissions(),
-//	}) // show key: it can't be read again
+//	}) // show key.Value: it can't be read again
 //
 // Package [github.com/formsvc/toolkit/httpx] serves a [Service] as a REST API, and package
 // [github.com/formsvc/toolkit/webhook/delivery] sends its webhooks. A host application can also

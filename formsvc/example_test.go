@@ -34,19 +34,19 @@ func exampleService(flow *formsvc.Workflow) (*formsvc.Service, *memory.Store, fo
 func ExampleAccounts_CreateWithKey() {
 	ctx := context.Background()
 	svc := must(formsvc.New(memory.New(), nil))
-	account, value, err := svc.Accounts.CreateWithKey(ctx, "Town hall", formsvc.KeyInput{
+	account, key, err := svc.Accounts.CreateWithKey(ctx, "Town hall", formsvc.KeyInput{
 		Name: "website", Permissions: []formsvc.Permission{formsvc.ResponsesWrite, formsvc.CampaignsRead},
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	// value is what clients send. It can't be read again: show it now.
-	principal := must(svc.Keys.Authenticate(ctx, value))
+	// key.Value is what clients send. It can't be read again: show it now.
+	principal := must(svc.Keys.Authenticate(ctx, key.Value))
 	fmt.Println(account.Name, principal.Permissions)
 	fmt.Println(principal.AccountID == account.ID, principal.May(formsvc.ResponsesWrite), principal.May(formsvc.FilesRead))
 
-	_, err = svc.Keys.Authenticate(ctx, value[:len(value)-1]+"?")
+	_, err = svc.Keys.Authenticate(ctx, key.Value[:len(key.Value)-1]+"?")
 	fmt.Println(errors.Is(err, formsvc.ErrUnauthenticated))
 	// Output:
 	// Town hall [campaigns:read responses:write]

@@ -70,13 +70,9 @@ func DeliveryID(event, webhook ID) ID {
 // of the same millisecond have no particular order.
 func NewID(t time.Time) ID { return new(idGenerator).next(t) }
 
-// hashedID returns a version 8 UUID made from the first bytes of SHA-256(s).
+// hashedID returns a version 8 UUID made from SHA-256.
 func hashedID(s string) ID {
-	sum := sha256.Sum256([]byte(s))
-	b := [16]byte(sum[:])
-	b[6] = b[6]&0x0f | 0x80
-	b[8] = b[8]&0x3f | 0x80
-	return encodeID(b)
+	return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte(s), 8).String())
 }
 
 // idGenerator generates version 7 UUIDs that never decrease, even if the clock is set back. They

@@ -88,8 +88,8 @@ func TestOnce(t *testing.T) {
 			return hook, err
 		},
 		"key": func(svc *formsvc.Service) (any, error) {
-			key, _, err := svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "x", Permissions: formsvc.AllPermissions()})
-			return key, err
+			key, err := svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "x", Permissions: formsvc.AllPermissions()})
+			return key.Key, err
 		},
 		"test":       func(svc *formsvc.Service) (any, error) { return svc.Webhooks.Test(w.ctx, hookKey(&hook)) },
 		"redelivery": func(svc *formsvc.Service) (any, error) { return svc.Deliveries.Redeliver(w.ctx, deliveryKey(&test)) },

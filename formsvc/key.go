@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func AllPermissions() []Permission {
 	}
 }
 
-// A Key is an API key without its value, which is shown only when the key is created.
+// A Key is an API key without its value, which only [NewKey] has.
 type Key struct {
 	ID          ID
 	AccountID   ID
@@ -51,6 +52,18 @@ type Key struct {
 	// [Service.Run] writes it. If a process is killed, the uses of its last minute are lost.
 	LastUsedAt time.Time
 }
+
+// A NewKey is a key that was just created.
+type NewKey struct {
+	Key
+
+	// Value is what clients send. It can't be read again, and is "" if the call repeated an earlier one
+	// ([Service.Once]).
+	Value string `json:"-"`
+}
+
+// String names the key without its value.
+func (k NewKey) String() string { return "key " + string(k.ID) }
 
 // usable reports whether the key is active at that time.
 func (k *Key) usable(now time.Time) bool {
@@ -99,46 +112,34 @@ const (
 	keyPrefix   = "formsvc_"
 	keyRandom   = 43
 	keyChecksum = 6
-	keyLength   = len(keyPrefix) + keyRandom + keyChecksum
 	keyShown    = len(keyPrefix) + 6
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
 // newKeyValue returns a new key value.
 func newKeyValue() string {
-	b := make([]byte, 0, keyLength)
-	b = append(b, keyPrefix...)
-	var random [64]byte
-	for len(b) < len(keyPrefix)+keyRandom {
-		_, _ = rand.Read(random[:]) // never fails since Go 1.24
-		for _, r := range random {
-			// Bytes from 248 on would bias the distribution of characters.
-			if r < 248 && len(b) < len(keyPrefix)+keyRandom {
-				b = append(b, base62[r%62])
-			}
-		}
-	}
-	return string(appendChecksum(b, b[len(keyPrefix):]))
+	all := new(big.Int).Exp(big.NewInt(62), big.NewInt(keyRandom), nil)
+	n, _ := rand.Int(rand.Reader, all) // never fails since Go 1.24
+	random := n.Text(62)
+	random = strings.Repeat("0", keyRandom-len(random)) + random
+	return keyPrefix + random + checksum(random)
 }
 
-func appendChecksum(dst, of []byte) []byte {
-	sum := crc32.ChecksumIEEE(of)
-	for range keyChecksum {
-		dst = append(dst, base62[sum%62])
+// checksum returns the CRC-32 of a text in base 62, the lowest digit first.
+func checksum(of string) string {
+	sum := crc32.ChecksumIEEE([]byte(of))
+	var b [keyChecksum]byte
+	for i := range b {
+		b[i] = base62[sum%62]
 		sum /= 62
 	}
-	return dst
+	return string(b[:])
 }
 
 // plausibleKey reports whether value has the form and checksum of a key.
 func plausibleKey(value string) bool {
-	if len(value) != keyLength || !strings.HasPrefix(value, keyPrefix) {
-		return false
-	}
-	var b [keyLength]byte
-	copy(b[:], value)
-	var sum [keyChecksum]byte
-	return string(appendChecksum(sum[:0], b[len(keyPrefix):keyLength-keyChecksum])) == value[keyLength-keyChecksum:]
+	rest, ok := strings.CutPrefix(value, keyPrefix)
+	return ok && len(rest) == keyRandom+keyChecksum && checksum(rest[:keyRandom]) == rest[keyRandom:]
 }
 
 // Keys creates, authenticates and revokes API keys. It is safe for concurrent use.
@@ -151,29 +152,27 @@ type KeyInput struct {
 	Expires     time.Duration // from now; 0 means never
 }
 
-// Create creates a key and returns its value, which can't be read again. It fails with a
-// *[LimitError] if the account has [Options].MaxKeys keys that are neither revoked nor expired.
-func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, value string, err error) {
+// Create creates a key. It fails with a *[ValidationError], and with a *[LimitError] if the account has
+// [Options].MaxKeys keys that are neither revoked nor expired.
+func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ NewKey, err error) {
 	defer wrap(&err, "create key")
-	key, err := once(ctx, k.s, account, func() (Key, error) {
-		key, secret, err := k.s.makeKey(account, in)
+	return once(ctx, k.s, account, func() (NewKey, error) {
+		key, err := k.s.makeKey(account, in)
 		if err != nil {
-			return Key{}, err
+			return NewKey{}, err
 		}
 		change := Change{
 			Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Limit: k.s.MaxKeys,
 			Idempotency: record(k.s, account, "", &key),
 		}
-		if err := k.s.store.CreateKey(ctx, key, change); err != nil {
-			return Key{}, limited(err, "keys", k.s.MaxKeys)
+		if err := k.s.store.CreateKey(ctx, key.Key, change); err != nil {
+			return NewKey{}, limited(err, "keys", k.s.MaxKeys)
 		}
-		value = secret
 		return key, nil
 	})
-	return key, value, err
 }
 
-func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
+func (c *core) makeKey(account ID, in KeyInput) (NewKey, error) {
 	var v ValidationError
 	v.checkTitle("/name", in.Name, 100)
 	if len(in.Permissions) == 0 {
@@ -188,7 +187,7 @@ func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
 		v.add("/expires", "out_of_range", "must not be negative")
 	}
 	if err := v.err(); err != nil {
-		return Key{}, "", err
+		return NewKey{}, err
 	}
 	now, value := c.now(), newKeyValue()
 	key := Key{
@@ -199,7 +198,7 @@ func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
 	if in.Expires > 0 {
 		key.ExpiresAt = now.Add(in.Expires)
 	}
-	return key, value, nil
+	return NewKey{key, value}, nil
 }
 
 // auditDetails returns the details of a key for the audit trail.

@@ -1,8 +1,11 @@
 package formsvc_test
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,11 +33,8 @@ func checksum(random string) string {
 
 func (w *world) key(permissions ...formsvc.Permission) (formsvc.Key, string) {
 	w.tb.Helper()
-	key, value, err := w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "some key", Permissions: permissions})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return key, value
+	key := must(w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "some key", Permissions: permissions}))
+	return key.Key, key.Value
 }
 
 func TestKeyInput(t *testing.T) {
@@ -54,9 +54,9 @@ func TestKeyInput(t *testing.T) {
 		},
 		{formsvc.KeyInput{Name: "k", Permissions: read, Expires: -1}, []string{"/expires out_of_range"}},
 	} {
-		_, value, err := w.svc.Keys.Create(w.ctx, w.account, c.in)
+		key, err := w.svc.Keys.Create(w.ctx, w.account, c.in)
 		wantFaults(t, err, c.want...)
-		if (err == nil) != (value != "") {
+		if (err == nil) != (key.Value != "") {
 			t.Error("a value comes with an error, or none without")
 		}
 	}
@@ -74,6 +74,18 @@ func TestKeyPermissions(t *testing.T) {
 		if p.May(permission) != slices.Contains(want, permission) {
 			t.Errorf("May(%q) is %t", permission, p.May(permission))
 		}
+	}
+}
+
+// The value of a new key is in no log.
+func TestNewKeyHidesItsValue(t *testing.T) {
+	w := newWorld(t)
+	key := must(w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}))
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info(fmt.Sprint(key), slog.Any("key", key))
+	slog.New(slog.NewJSONHandler(&log, nil)).Info(fmt.Sprintf("%+v", &key), slog.Any("key", key))
+	if strings.Contains(log.String(), key.Value) || key.Value == "" || !strings.Contains(log.String(), string(key.ID)) {
+		t.Errorf("the log has %s", &log)
 	}
 }
 
@@ -184,7 +196,7 @@ func TestAuthenticateDistinguishesErrors(t *testing.T) {
 
 func TestKeyExpiry(t *testing.T) {
 	w := newWorld(t)
-	key, value, err := w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{
+	key, err := w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{
 		Name: "k", Permissions: []formsvc.Permission{formsvc.FilesRead}, Expires: time.Hour,
 	})
 	if err != nil || !key.ExpiresAt.Equal(start().Add(time.Hour)) {
@@ -200,7 +212,7 @@ func TestKeyExpiry(t *testing.T) {
 		{time.Hour + time.Hour, formsvc.ErrUnauthenticated},
 	} {
 		w.clock.set(start().Add(c.after))
-		_, err := w.svc.Keys.Authenticate(w.ctx, value)
+		_, err := w.svc.Keys.Authenticate(w.ctx, key.Value)
 		wantError(t, err, c.want)
 	}
 	if forever, _ := w.key(formsvc.FilesRead); !forever.ExpiresAt.IsZero() {

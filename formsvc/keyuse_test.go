@@ -81,19 +81,19 @@ func TestRefusedKeysAreNotUsed(t *testing.T) {
 	w := newWorld(t)
 	revoked, value := w.key(formsvc.FilesRead)
 	wantError(t, w.svc.Keys.Revoke(w.ctx, w.account, revoked.ID), nil)
-	expired, old, err := w.svc.Keys.Create(w.ctx, w.account,
+	expired, err := w.svc.Keys.Create(w.ctx, w.account,
 		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.clock.add(time.Hour)
-	for _, value := range []string{value, old} {
+	for _, value := range []string{value, expired.Value} {
 		_, err := w.svc.Keys.Authenticate(w.ctx, value)
 		wantError(t, err, formsvc.ErrUnauthenticated)
 	}
 	w.writeUses(w.svc)
 	w.wantUsed("revoked", &revoked, -1)
-	w.wantUsed("expired", &expired, -1)
+	w.wantUsed("expired", &expired.Key, -1)
 }
 
 // A use that can't be written is written the next time, unless there is a later one.

@@ -16,7 +16,7 @@ import (
 func TestInvalidKeysGet401(t *testing.T) {
 	w := newWorld(t, nil)
 	key := w.mine.key
-	revoked, expired := w.key(w.mine, formsvc.CampaignsRead), ""
+	revoked := w.key(w.mine, formsvc.CampaignsRead)
 	keys, err := w.svc.Keys.List(t.Context(), w.mine.account.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -24,9 +24,10 @@ func TestInvalidKeysGet401(t *testing.T) {
 	if err := w.svc.Keys.Revoke(t.Context(), w.mine.account.ID, keys[len(keys)-1].ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, expired, err = w.svc.Keys.Create(t.Context(), w.mine.account.ID, formsvc.KeyInput{
+	expired, err := w.svc.Keys.Create(t.Context(), w.mine.account.ID, formsvc.KeyInput{
 		Name: "short", Permissions: formsvc.AllPermissions(), Expires: time.Minute,
-	}); err != nil {
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(time.Hour)
@@ -37,7 +38,7 @@ func TestInvalidKeysGet401(t *testing.T) {
 		nil, {""}, {"Bearer"}, {"Bearer "}, {key}, {"Basic " + key}, {"Bearer" + key}, {"Bearer\t" + key}, {"Bearer  " + key},
 		{"Bearer " + key + " "}, {" Bearer " + key}, {"Bearer " + key + "x"}, {"Bearer " + key[:len(key)-1]}, {"Bearer " + strings.ToUpper(key)},
 		{"Bearer " + string(flipped)}, {"Bearer x" + key[1:]}, {"Bearer " + strings.Repeat("x", 64<<10)}, {"Bearer \xff\x00é"},
-		{"Bearer " + key, "Bearer " + key}, {"Bearer " + key + ", Bearer " + key}, {"Token " + key}, {"Bearer " + revoked}, {"Bearer " + expired},
+		{"Bearer " + key, "Bearer " + key}, {"Bearer " + key + ", Bearer " + key}, {"Token " + key}, {"Bearer " + revoked}, {"Bearer " + expired.Value},
 	} {
 		a := w.do("GET", "/v1/campaigns", "", header("Authorization", values...), header("X-Request-Id", "x")).is(401, "unauthenticated")
 		if a.wantHeader("WWW-Authenticate", "Bearer"); body != "" && body != a.body {

@@ -104,22 +104,22 @@ func (w *world) oneSlot() {
 
 func (w *world) tenant(name string) tenant {
 	w.tb.Helper()
-	account, value, err := w.svc.Accounts.CreateWithKey(context.Background(), name,
+	account, key, err := w.svc.Accounts.CreateWithKey(context.Background(), name,
 		formsvc.KeyInput{Name: name + " key", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		w.tb.Fatal(err)
 	}
-	return tenant{account, value}
+	return tenant{account, key.Value}
 }
 
 func (w *world) key(t tenant, permissions ...formsvc.Permission) string {
 	w.tb.Helper()
-	_, value, err := w.svc.Keys.Create(context.Background(), t.account.ID,
+	key, err := w.svc.Keys.Create(context.Background(), t.account.ID,
 		formsvc.KeyInput{Name: "some", Permissions: permissions})
 	if err != nil {
 		w.tb.Fatal(err)
 	}
-	return value
+	return key.Value
 }
 
 // request creates a request with the key of the first account; edits change it.

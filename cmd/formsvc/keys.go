@@ -48,14 +48,14 @@ func (c *keyCreateCmd) Run(ctx context.Context, g *global, std streams) error {
 		in.Permissions = formsvc.AllPermissions()
 	}
 	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
-		key, value, err := svc.Keys.Create(ctx, id, in)
+		key, err := svc.Keys.Create(ctx, id, in)
 		if err != nil || c.JSON {
-			record := newKeyRecord(key)
-			record.Key = value
+			record := newKeyRecord(key.Key)
+			record.Key = key.Value
 			return c.printJSON(std, err, record)
 		}
 		std.note("Created key %s (%s). Its value is shown only once:", key.ID, key.Name)
-		_, err = fmt.Fprintln(std.out, value)
+		_, err = fmt.Fprintln(std.out, key.Value)
 		return err
 	})
 }

@@ -207,6 +207,6 @@ Documentation       %s/docs
 Account settings    %s
                     (this link works once, for 15 minutes; "formsvc settings-link" prints another)
 
-`, defaultAccount, key, key, c.BaseURL, c.BaseURL, c.BaseURL, signInLink(c.BaseURL, token))
+`, defaultAccount, key.Value, key.Value, c.BaseURL, c.BaseURL, c.BaseURL, signInLink(c.BaseURL, token))
 	return err
 }

@@ -113,7 +113,7 @@ func newResponse(ctx context.Context, t *testing.T, store formsvc.Store) (path, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, bearer, err := forms.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	account, first, err := forms.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,5 +125,5 @@ func newResponse(ctx context.Context, t *testing.T, store formsvc.Store) (path, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "/v1/campaigns/" + string(c.ID) + "/responses/" + string(r.ID), bearer
+	return "/v1/campaigns/" + string(c.ID) + "/responses/" + string(r.ID), first.Value
 }

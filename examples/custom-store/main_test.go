@@ -43,7 +43,7 @@ func TestStatsShowStoredResponses(t *testing.T) {
 	for range 3 {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/forms/v1/campaigns/"+string(c.ID)+"/responses",
 			strings.NewReader(`{"user":{"email":"a@example.com"},"responses":{}}`))
-		r.Header.Set("Authorization", "Bearer "+key)
+		r.Header.Set("Authorization", "Bearer "+key.Value)
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		if server.ServeHTTP(w, r); w.Code != http.StatusCreated {

@@ -65,5 +65,5 @@ func firstKey(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
+	return key.Value
 }

@@ -39,7 +39,7 @@ func printFirstKey(ctx context.Context, forms *formsvc.Service) {
 	if errors.Is(err, formsvc.ErrConflict) {
 		return
 	}
-	log.Println("API key, shown once:", must(key, err))
+	log.Println("API key, shown once:", must(key, err).Value)
 }
 
 func must[T any](v T, err error) T {

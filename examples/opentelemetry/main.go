@@ -60,7 +60,7 @@ func run(ctx context.Context, path string, exporter sdktrace.SpanExporter, recei
 	}
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/forms/v1/campaigns/"+string(campaign.ID)+"/responses",
 		strings.NewReader(`{"user":{"email":"ada@example.com"},"responses":{}}`))
-	r.Header = http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"}}
+	r.Header = http.Header{"Authorization": {"Bearer " + key.Value}, "Content-Type": {"application/json"}}
 	http.StripPrefix("/forms", tracing.Handler(api)).ServeHTTP(httptest.NewRecorder(), r)
 	_, err = engine.RunOnce(ctx)
 	return err

@@ -55,7 +55,7 @@ func (n *node) tenant() (formsvc.Account, formsvc.Campaign) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.key = key
+	n.key = key.Value
 	return a, must(n.forms.Campaigns.Create(n.t.Context(), a.ID, formsvc.CampaignInput{Title: "Summer grant"}))
 }
 

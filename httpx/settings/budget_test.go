@@ -69,7 +69,7 @@ func TestPagesAreBounded(t *testing.T) {
 	for range 30 {
 		c, err = w.svc.Campaigns.Create(t.Context(), w.account.ID, in)
 		w.must(err)
-		_, _, err = w.svc.Keys.Create(t.Context(), w.account.ID, formsvc.KeyInput{Name: long(100), Permissions: formsvc.AllPermissions()})
+		_, err = w.svc.Keys.Create(t.Context(), w.account.ID, formsvc.KeyInput{Name: long(100), Permissions: formsvc.AllPermissions()})
 		w.must(err)
 	}
 	var r formsvc.Response

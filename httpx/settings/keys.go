@@ -97,8 +97,7 @@ func (v *visit) keysOfPage(list []formsvc.Key) ([]formsvc.Key, pager) {
 }
 
 type keyMadePage struct {
-	Key    formsvc.Key
-	Value  string
+	Key    formsvc.NewKey
 	APIURL string
 	Path   string // of an example call that the key may make
 }
@@ -114,7 +113,7 @@ func (v *visit) createKey() error {
 	if err != nil && form.Expires != "" || expires < 0 {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed expiry times."}
 	}
-	key, value, err := v.once().Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
+	key, err := v.once().Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
 	if v.invalid(err, firstSegment) {
 		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
 	}
@@ -127,7 +126,7 @@ func (v *visit) createKey() error {
 	if v.idem.Repeated {
 		return errShown
 	}
-	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, Value: value, APIURL: v.apiURL(), Path: firstCall(&key)})
+	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL(), Path: firstCall(&key.Key)})
 }
 
 // firstCall returns the path of a call that the key may make.

@@ -87,9 +87,9 @@ func TestManyKeys(t *testing.T) {
 	w := newSignedIn(t)
 	var keys []formsvc.Key
 	for i := range 30 {
-		k, _, err := w.svc.Keys.Create(t.Context(), w.account.ID, formsvc.KeyInput{Name: fmt.Sprint("k-", i, "."), Permissions: formsvc.AllPermissions()})
+		k, err := w.svc.Keys.Create(t.Context(), w.account.ID, formsvc.KeyInput{Name: fmt.Sprint("k-", i, "."), Permissions: formsvc.AllPermissions()})
 		w.must(err)
-		keys = append(keys, k)
+		keys = append(keys, k.Key)
 	}
 	w.must(w.svc.Keys.Revoke(t.Context(), w.account.ID, keys[10].ID))
 	w.get("/keys").is(200).says("k-29.", "k-10.", "k-5.").lacks("k-4.")

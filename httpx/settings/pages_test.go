@@ -46,7 +46,7 @@ func (w *world) fill(texts []string) []string {
 		w.must(err)
 		_, err = w.svc.Signatures.Create(w.t.Context(), r.Key(), formsvc.SignatureInput{Signer: r.User, Provider: text})
 		w.must(err)
-		_, _, err = w.svc.Keys.Create(w.t.Context(), w.account.ID, formsvc.KeyInput{Name: text, Permissions: formsvc.AllPermissions()})
+		_, err = w.svc.Keys.Create(w.t.Context(), w.account.ID, formsvc.KeyInput{Name: text, Permissions: formsvc.AllPermissions()})
 		w.must(err)
 		_, _, err = w.svc.Webhooks.Create(w.t.Context(), w.account.ID, formsvc.WebhookInput{
 			URL: "https://example.com/" + url.PathEscape(text) + "?" + text, Events: []formsvc.EventType{"file.uploaded"}, CampaignID: campaign.ID, Disabled: true,

@@ -70,7 +70,7 @@ func (f *feed) doEverything(tx storage.Tx) {
 	svc := f.svc.With(bound)
 	_, _, err = svc.Webhooks.Create(ctx, f.account, formsvc.WebhookInput{URL: "https://example.com/", Events: []formsvc.EventType{"response.created"}})
 	must(err)
-	made, value, err := svc.Keys.Create(ctx, f.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	made, err := svc.Keys.Create(ctx, f.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	must(err)
 	key := f.key(f.add(svc))
 	odd := `it's "odd" \ ünï; $1 ? {a,b} NULL`
@@ -114,7 +114,7 @@ func (f *feed) doEverything(tx storage.Tx) {
 			f.Errorf("in the transaction there was %+v, after it %+v", inside[i], after)
 		}
 	}
-	if p, err := f.svc.Keys.Authenticate(ctx, value); err != nil || p.KeyID != made.ID {
+	if p, err := f.svc.Keys.Authenticate(ctx, made.Value); err != nil || p.KeyID != made.ID {
 		f.Errorf("the key is of %+v (%v)", p, err)
 	}
 }

@@ -115,7 +115,7 @@ func newWorld(t testing.TB, dsn string) *world {
 		must(t, err)
 		c, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"})
 		must(t, err)
-		w.account, w.key, w.campaign = account.ID, key, c.ID
+		w.account, w.key, w.campaign = account.ID, key.Value, c.ID
 		_, _, err = svc.Webhooks.Create(ctx, w.account, formsvc.WebhookInput{URL: "https://example.com/hook", Events: []formsvc.EventType{webhook.ResponseCreated}})
 		must(t, err)
 		_, _, err = svc.Sessions.NewLink(ctx, w.account)
