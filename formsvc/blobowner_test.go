@@ -173,7 +173,7 @@ func TestDeleteKeepsBlobsOfAnotherDatabase(t *testing.T) {
 	w.unmark()
 	w.mark(string(formsvc.NewID(start())))
 	svc := w.again()
-	wantError(t, svc.Responses.Delete(w.ctx, w.response.Key(), 0), nil)
+	wantError(t, svc.Responses.Delete(w.ctx, w.response.Key(), nil), nil)
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(f.ID)}) {
 		t.Errorf("blobs %q", keys)
 	}

@@ -62,6 +62,9 @@ type CampaignInput struct {
 	EmailOptional bool
 	Modules       []Module          // none: any module name is accepted
 	Metadata      map[string]string // at most 100 entries
+	// IfVersion makes Replace fail with ErrStale unless the campaign has this version; 0 means any
+	// version. A Campaign has 0.
+	IfVersion int64
 }
 
 // CampaignKey names one campaign of one account.
@@ -122,10 +125,11 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 }
 
 // Replace sets every field of in; zero values reset fields to their defaults. It fails with
-// [ErrStale] unless the campaign's version is ifVersion; 0 means any version. It fails with
-// [ErrNotFound] and *[ValidationError] as Create does.
-func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (_ Campaign, err error) {
+// [ErrStale] (see [CampaignInput].IfVersion), and with [ErrNotFound] and *[ValidationError] as Create
+// does.
+func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput) (_ Campaign, err error) {
 	defer wrap(&err, "replace campaign")
+	ifVersion := in.IfVersion
 	in, err = in.checked(c.s.faults())
 	if err != nil {
 		return Campaign{}, err
@@ -175,6 +179,7 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	}
 	in.Modules = v.checkModules(in.Modules)
 	v.checkMetadata(in.Metadata)
+	in.IfVersion = 0
 	return in, v.err()
 }
 

@@ -69,7 +69,7 @@ func TestCampaignInput(t *testing.T) {
 	} {
 		_, err := w.svc.Campaigns.Create(w.ctx, w.account, c.in)
 		wantFaults(t, err, c.want...)
-		_, err = w.svc.Campaigns.Replace(w.ctx, made.Key(), c.in, 0)
+		_, err = w.svc.Campaigns.Replace(w.ctx, made.Key(), c.in)
 		wantFaults(t, err, c.want...)
 	}
 }
@@ -104,7 +104,7 @@ func TestReplaceCampaign(t *testing.T) {
 	}
 	c := must(w.svc.Campaigns.Create(w.ctx, w.account, full))
 	w.clock.add(time.Minute)
-	got := must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "bare"}, 1))
+	got := must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "bare", IfVersion: 1}))
 	want := formsvc.Campaign{
 		ID: c.ID, AccountID: w.account, Version: 2, CreatedAt: start(), UpdatedAt: start().Add(time.Minute),
 		CampaignInput: formsvc.CampaignInput{Title: "bare", Status: formsvc.CampaignOpen},
@@ -117,7 +117,8 @@ func TestReplaceCampaign(t *testing.T) {
 		want      error
 	}{{1, formsvc.ErrStale}, {3, formsvc.ErrStale}, {-1, formsvc.ErrStale}, {2, nil}, {0, nil}} {
 		before := must(w.svc.Campaigns.Get(w.ctx, got.Key()))
-		_, err := w.svc.Campaigns.Replace(w.ctx, got.Key(), full, c.ifVersion)
+		full.IfVersion = c.ifVersion
+		_, err := w.svc.Campaigns.Replace(w.ctx, got.Key(), full)
 		wantError(t, err, c.want)
 		after, err := w.svc.Campaigns.Get(w.ctx, got.Key())
 		if err != nil || reflect.DeepEqual(before, after) != (c.want != nil) {
@@ -133,7 +134,7 @@ func TestChangingAReturnedCampaignHasNoEffect(t *testing.T) {
 	in := formsvc.CampaignInput{Title: "x", Modules: []formsvc.Module{
 		{Name: "a", Type: formsvc.ChoiceModule, Options: []string{"yes"}},
 	}}
-	got := must(w.svc.Campaigns.Replace(w.ctx, c.Key(), in, 0))
+	got := must(w.svc.Campaigns.Replace(w.ctx, c.Key(), in))
 	got.Modules[0].Options[0], in.Modules[0].Options[0] = "no", "no"
 	got.Modules[0].Multiple = true
 	_, err := w.submit(&c, answer("a", "no", "no"))

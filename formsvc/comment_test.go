@@ -20,7 +20,7 @@ func TestCreateComment(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
-	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "x", Status: formsvc.CampaignClosed}, 0))
+	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "x", Status: formsvc.CampaignClosed}))
 	long := " " + strings.Repeat("\U0001F600", formsvc.MaxComment-2) + "\n"
 	one := must(w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: long, Author: strings.Repeat("ä", 200)}))
 	two := must(w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: "<b>\"x\"</b>\n"}))

@@ -217,7 +217,7 @@ func ExampleFiles_Upload() {
 	text, err := io.ReadAll(content)
 	fmt.Println(string(text), errors.Join(err, content.Close()))
 
-	fmt.Println(svc.Responses.Delete(ctx, r.Key(), 0))
+	fmt.Println(svc.Responses.Delete(ctx, r.Key(), nil))
 	_, err = svc.Files.Get(ctx, formsvc.FileKey{AccountID: account.ID, ID: file.ID})
 	fmt.Println(errors.Is(err, formsvc.ErrNotFound))
 	// Output:

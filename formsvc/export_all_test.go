@@ -92,7 +92,7 @@ func (x *exporting) deleteAfter(a, b formsvc.ID) {
 	x.tb.Helper()
 	for _, id := range x.all(x.begin(formsvc.PageQuery{Ascending: true, After: max(a, b)}, formsvc.ResponseFilter{})) {
 		key := formsvc.ResponseKey{AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, ID: id}
-		wantError(x.tb, x.svc.Responses.Delete(x.ctx, key, 0), nil)
+		wantError(x.tb, x.svc.Responses.Delete(x.ctx, key, nil), nil)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestExportColumns(t *testing.T) {
 	for _, name := range []string{"z", "new", "a"} {
 		in.Modules = append(in.Modules, formsvc.Module{Name: name, Type: "text"})
 	}
-	must(x.svc.Campaigns.Replace(t.Context(), x.campaign.Key(), in, 0))
+	must(x.svc.Campaigns.Replace(t.Context(), x.campaign.Key(), in))
 	columns("", everything, 7, "z", "new", "a", "b", "c", "d", "only here")
 	columns("", everything, 6)
 }

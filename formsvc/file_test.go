@@ -153,7 +153,7 @@ func TestFailedUploadLeavesNothing(t *testing.T) {
 
 	_, err = w.upload(formsvc.FileInput{
 		Content:  bytes.NewReader(pattern(10)),
-		Complete: func(*formsvc.FileInput) error { return w.svc.Responses.Delete(w.ctx, w.response.Key(), 0) },
+		Complete: func(*formsvc.FileInput) error { return w.svc.Responses.Delete(w.ctx, w.response.Key(), nil) },
 	})
 	wantError(t, err, formsvc.ErrNotFound)
 	if keys := w.shelf.keys(t); len(keys) > 0 {
@@ -191,7 +191,7 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	} {
 		wantError(t, err, errors.ErrUnsupported)
 	}
-	wantError(t, errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, r.Key(), 0)), nil)
+	wantError(t, errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, r.Key(), nil)), nil)
 }
 
 func TestReady(t *testing.T) {
@@ -240,15 +240,15 @@ func TestDeleteResponse(t *testing.T) {
 	gone := w.response
 	w.response = w.submitted(&c)
 	stays := w.uploaded(pattern(30))
-	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), 0), nil)
+	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil), nil)
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(stays.ID)}) {
 		t.Errorf("blobs %q", keys)
 	}
-	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), 0), formsvc.ErrNotFound)
-	wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), 7), formsvc.ErrStale)
+	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil), formsvc.ErrNotFound)
+	wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), &formsvc.DeleteOptions{IfVersion: 7}), formsvc.ErrStale)
 
 	// Blobs stay if the transaction may still be rolled back.
-	wantError(t, w.svc.With(w.store).Responses.Delete(w.ctx, w.response.Key(), 0), nil)
+	wantError(t, w.svc.With(w.store).Responses.Delete(w.ctx, w.response.Key(), nil), nil)
 	if keys := w.shelf.keys(t); len(keys) != 1 {
 		t.Errorf("blobs %q", keys)
 	}
@@ -262,7 +262,7 @@ func TestDeleteResponseRaisesItsEvent(t *testing.T) {
 	all := w.hook()
 	named := w.hook(func(in *formsvc.WebhookInput) { in.Events = []formsvc.EventType{webhook.ResponseDeleted} })
 	w.store.take()
-	wantError(t, w.svc.As("key x").Responses.Delete(w.ctx, r.Key(), r.Version), nil)
+	wantError(t, w.svc.As("key x").Responses.Delete(w.ctx, r.Key(), &formsvc.DeleteOptions{IfVersion: r.Version}), nil)
 	events := w.store.take()
 	if !slices.Equal(eventTypes(events), named.Events) {
 		t.Fatalf("events %q", eventTypes(events))

@@ -96,7 +96,7 @@ func TestFollowEveryEventAtOnce(t *testing.T) {
 	want(webhook.FileUploaded)
 	must(w.svc.As("somebody").Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}))
 	want(webhook.SignatureCompleted)
-	wantError(t, w.svc.Responses.Delete(w.ctx, r.Key(), 0), nil)
+	wantError(t, w.svc.Responses.Delete(w.ctx, r.Key(), nil), nil)
 	want(webhook.ResponseDeleted)
 	if err := stop(); err != nil {
 		t.Errorf("Follow ended with %v, want nil", err)

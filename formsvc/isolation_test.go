@@ -28,7 +28,7 @@ func TestOthersResponsesAreNotFound(t *testing.T) {
 		for name, err := range map[string]error{
 			"Get":               failure(w.svc.Responses.Get(w.ctx, key)),
 			"Update":            failure(w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})),
-			"Delete":            w.svc.Responses.Delete(w.ctx, key, 0),
+			"Delete":            w.svc.Responses.Delete(w.ctx, key, nil),
 			"Files.Upload":      failure(w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: iotest.ErrReader(errors.New("was read"))})),
 			"Files.List":        failure(w.svc.Files.List(w.ctx, key, formsvc.PageQuery{})),
 			"Comments.Create":   failure(w.svc.Comments.Create(w.ctx, key, formsvc.CommentInput{Body: "x"})),
@@ -60,7 +60,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 	_, _, unknown := w.svc.Webhooks.Create(w.ctx, someID, in)
 	for name, err := range map[string]error{
 		"Campaigns.Get":        failure(w.svc.Campaigns.Get(w.ctx, c)),
-		"Campaigns.Replace":    failure(w.svc.Campaigns.Replace(w.ctx, c, formsvc.CampaignInput{Title: "mine"}, 0)),
+		"Campaigns.Replace":    failure(w.svc.Campaigns.Replace(w.ctx, c, formsvc.CampaignInput{Title: "mine"})),
 		"Campaigns.Create":     failure(w.svc.Campaigns.Create(w.ctx, someID, formsvc.CampaignInput{Title: "x"})),
 		"Responses.Create":     failure(w.svc.Responses.Create(w.ctx, c, formsvc.ResponseInput{User: ada()})),
 		"Responses.List":       failure(w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: second, CampaignID: c.ID})),
@@ -70,7 +70,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 		"Keys.Revoke":          w.svc.Keys.Revoke(w.ctx, second, key.ID),
 		"Webhooks.Create":      unknown,
 		"Webhooks.Get":         failure(w.svc.Webhooks.Get(w.ctx, theirs)),
-		"Webhooks.Replace":     failure(w.svc.Webhooks.Replace(w.ctx, theirs, in, 0)),
+		"Webhooks.Replace":     failure(w.svc.Webhooks.Replace(w.ctx, theirs, in)),
 		"Webhooks.Rotate":      failure(w.svc.Webhooks.Rotate(w.ctx, theirs, formsvc.Rotation{})),
 		"Webhooks.Test":        failure(w.svc.Webhooks.Test(w.ctx, theirs)),
 		"Webhooks.Delete":      w.svc.Webhooks.Delete(w.ctx, theirs),

@@ -100,11 +100,11 @@ func TestCheckURL(t *testing.T) {
 	in := formsvc.WebhookInput{URL: "http://internal/", Events: created()}
 	_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
 	wantFaults(t, err, "/url url_refused")
-	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)
 	if v, ok := errors.AsType[*formsvc.ValidationError](err); !ok || v.Fields[0].Detail != "is inside" {
 		t.Error(err)
 	}
-	if _, err := w.svc.With(w.store).Webhooks.Replace(w.ctx, hookKey(&hook), in, 0); !errors.Is(err, formsvc.ErrInvalid) {
+	if _, err := w.svc.With(w.store).Webhooks.Replace(w.ctx, hookKey(&hook), in); !errors.Is(err, formsvc.ErrInvalid) {
 		t.Error("a bound service does not check:", err)
 	}
 }
@@ -168,9 +168,12 @@ func TestReplaceWebhook(t *testing.T) {
 		URL: hook.URL + "/other", Events: created(), CampaignID: c.ID, Disabled: true,
 		Headers: []formsvc.HeaderInput{{Name: "x-b", Keep: true}, {Name: "X-C", Value: "3"}},
 	}
-	_, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, hook.Version)
+	in.IfVersion = hook.Version
+	_, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)
 	wantError(t, err, formsvc.ErrStale)
-	got := must(w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, rotated.Version))
+	in.IfVersion = rotated.Version
+	got := must(w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in))
+	in.IfVersion = 0
 	if got.URL != in.URL || got.CampaignID != c.ID || !got.Disabled || got.Version != 3 || got.CreatedAt != hook.CreatedAt ||
 		got.UpdatedAt != w.clock.Now() || !slices.Equal(got.Events, created()) ||
 		!slices.Equal(got.Headers, []formsvc.Header{{Name: "X-B", Value: "2"}, {Name: "X-C", Value: "3"}}) {
@@ -180,7 +183,7 @@ func TestReplaceWebhook(t *testing.T) {
 		t.Error("a replacement without a secret changed the secrets")
 	}
 	in.Secret, in.Headers = "a secret of my own, then", nil
-	if got, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0); err != nil {
+	if got, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in); err != nil {
 		t.Fatal(err)
 	}
 	if got.Secret != in.Secret || got.Previous != "" || !got.PreviousUntil.IsZero() || len(got.Headers) != 0 {
@@ -190,7 +193,7 @@ func TestReplaceWebhook(t *testing.T) {
 		t.Errorf("stored is %+v, %v", stored, err)
 	}
 	in.Headers = []formsvc.HeaderInput{{Name: "X-B", Keep: true}}
-	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)
 	wantFaults(t, err, "/headers/X-B required")
 }
 
@@ -202,14 +205,14 @@ func TestKeptHeaderHasItsLatestValue(t *testing.T) {
 	in := formsvc.WebhookInput{URL: hook.URL, Events: created(), Headers: value("2")}
 	w.store.disturb(func(method string, call int) error {
 		if method == "UpdateWebhook" && call == 1 {
-			_, err := w.neighbour().Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+			_, err := w.neighbour().Webhooks.Replace(w.ctx, hookKey(&hook), in)
 			return err
 		}
 		return nil
 	})
 	keep := in
 	keep.Headers = []formsvc.HeaderInput{{Name: "X-A", Keep: true}}
-	got, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), keep, 0)
+	got, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), keep)
 	if err != nil || len(got.Headers) != 1 || got.Headers[0].Value != "2" {
 		t.Errorf("%v %q, %v", got.Headers, got.Headers[0].Value, err)
 	}
@@ -317,14 +320,14 @@ func TestReplaceNeedsHeadersAgainForAnotherOrigin(t *testing.T) {
 		in := formsvc.WebhookInput{
 			URL: url, Events: hook.Events, Headers: []formsvc.HeaderInput{{Name: "authorization", Keep: true}, {Name: "X-A", Value: "2"}},
 		}
-		_, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+		_, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)
 		if !again {
 			wantFaults(t, err)
 			continue
 		}
 		wantFaults(t, err, "/headers/authorization required")
 		in.Headers[0] = formsvc.HeaderInput{Name: "Authorization", Value: "Bearer u"}
-		if _, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0); err != nil {
+		if _, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in); err != nil {
 			t.Errorf("%s with the value: %v", url, err)
 		}
 	}

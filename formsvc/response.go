@@ -326,22 +326,26 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err er
 	return s.s.store.Response(ctx, key)
 }
 
+// DeleteOptions are the optional settings of [Responses.Delete].
+type DeleteOptions struct {
+	IfVersion int64 // fail with ErrStale unless the response has this version. Defaults to any version
+}
+
 // Delete removes a response with its files, comments and signatures. It can't be undone. It raises
 // "response.deleted", which only webhooks that name it get, and adds an entry to the audit trail.
 // Earlier events about the response stay, and those that are waiting are still delivered;
 // [Accounts.ErasePerson] removes them too.
 //
-// ifVersion is the version that the caller has seen. Delete fails with [ErrStale] if the response
-// has another version; 0 means any. It fails with [ErrNotFound] for an unknown response.
+// It fails with [ErrNotFound] for an unknown response.
 //
 // The blobs of the files are removed after the rows. [Files.Sweep] removes blobs that can't be
 // removed then, and all of them if the Service is bound to a transaction ([Service.With]), which
 // may be rolled back.
-func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64) (err error) {
+func (s Responses) Delete(ctx context.Context, key ResponseKey, opts *DeleteOptions) (err error) {
 	defer wrap(&err, "delete response")
 	trace := s.s.traceParent(ctx)
 	files, err := s.s.store.DeleteResponse(ctx, key, func(r *Response) (Change, error) {
-		if ifVersion != 0 && ifVersion != r.Version {
+		if opts != nil && opts.IfVersion != 0 && opts.IfVersion != r.Version {
 			return Change{}, ErrStale
 		}
 		event := s.s.newEvent(webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{trace: trace})

@@ -169,7 +169,7 @@ func TestCachedCampaignOpensAndCloses(t *testing.T) {
 	for _, in := range []formsvc.CampaignInput{
 		{Title: "x", Status: formsvc.CampaignClosed, OpensAt: start()}, {Title: "x", OpensAt: start()}, {Title: "x", ClosesAt: start().Add(time.Hour)},
 	} {
-		if c, err = w.svc.Campaigns.Replace(w.ctx, c.Key(), in, 0); err != nil {
+		if c, err = w.svc.Campaigns.Replace(w.ctx, c.Key(), in); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.submit(&c); errors.Is(err, formsvc.ErrCampaignClosed) != (in.Status == formsvc.CampaignClosed) {
@@ -246,7 +246,7 @@ func TestEmailOptional(t *testing.T) {
 			t.Errorf("%q: %v", email, err)
 		}
 	}
-	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Letter box"}, 0))
+	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Letter box"}))
 	_, err = w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
 	wantFaults(t, err, "/user/email required")
 	if err := update(formsvc.ResponsePatch{Status: new("validated")}); err != nil {

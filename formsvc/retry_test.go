@@ -84,7 +84,7 @@ func TestCampaignIsCached(t *testing.T) {
 func (w *world) elsewhere(c *formsvc.Campaign, in formsvc.CampaignInput) {
 	w.tb.Helper()
 	in.Title = "changed"
-	must(w.neighbour().Campaigns.Replace(w.ctx, c.Key(), in, 0))
+	must(w.neighbour().Campaigns.Replace(w.ctx, c.Key(), in))
 }
 
 // If a cached campaign accepts a response, the write confirms it; if it refuses, the stored

@@ -67,7 +67,7 @@ func TestSignature(t *testing.T) {
 
 	w.clock.add(time.Hour)
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{{Answer: answer("b", "3")}}})
-	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Summer grant", Status: formsvc.CampaignClosed}, 0))
+	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Summer grant", Status: formsvc.CampaignClosed}))
 	early := time.Date(2026, 11, 20, 1, 2, 3, 456_789_000, time.FixedZone("east", 3600))
 	again, err := w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{
 		Signer: formsvc.User{Email: "b@example.com"}, Provider: strings.Repeat("ä", 200), SignedAt: early,

@@ -29,7 +29,7 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 		err, err2, failure(svc.Responses.Update(ctx, r.Key(), patch)),
 		failure(svc.Files.Upload(ctx, r.Key(), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("a")})),
 		failure(svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})),
-		svc.Responses.Delete(ctx, r.Key(), 0),
+		svc.Responses.Delete(ctx, r.Key(), nil),
 	), nil)
 	events := w.store.take()
 	if n := len(events); n != 1+3+1+1+1 {

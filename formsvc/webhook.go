@@ -58,6 +58,7 @@ type WebhookInput struct {
 	Secret     string      // 1 to 256 bytes of UTF-8, see [SecretWarning]; "" generates one, or keeps the current one
 	Headers    []HeaderInput
 	Disabled   bool
+	IfVersion  int64 // Replace fails with ErrStale unless the webhook has this version; 0 means any version
 }
 
 // HeaderInput is a custom header of a webhook. With Keep, the webhook's current value for that name
@@ -155,16 +156,15 @@ func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
 
 // Replace sets every field of in. in.Secret replaces the current and the previous secret at once;
 // "" keeps both. To change the secret without losing deliveries, use [Webhooks.Rotate]. Replace
-// fails with [ErrStale] unless the webhook's version is ifVersion; 0 means any version. It fails
-// with [ErrNotFound] and *[ValidationError] as Create does.
-func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (_ Webhook, err error) {
+// fails with [ErrStale], and with [ErrNotFound] and *[ValidationError] as Create does.
+func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) (_ Webhook, err error) {
 	defer wrap(&err, "replace webhook")
 	next, v, err := w.make(ctx, key.AccountID, in)
 	if err != nil {
 		return Webhook{}, err
 	}
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
-		if ifVersion != 0 && hook.Version != ifVersion {
+		if in.IfVersion != 0 && hook.Version != in.IfVersion {
 			return Change{}, ErrStale
 		}
 		// Only here the values to keep are known.

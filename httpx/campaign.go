@@ -57,18 +57,14 @@ func (h *Handler) replaceCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	cond, err := c.ifMatch(true)
-	if err != nil {
-		return err
-	}
-	version, err := cond.version(func() (int64, error) {
+	in.IfVersion, err = c.ifVersion(true, func() (int64, error) {
 		campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
 		return campaign.Version, err
 	})
 	if err != nil {
 		return err
 	}
-	campaign, err := h.svc.Campaigns.Replace(c.ctx(), c.campaignKey(), in, version)
+	campaign, err := h.svc.Campaigns.Replace(c.ctx(), c.campaignKey(), in)
 	if err != nil {
 		return err
 	}

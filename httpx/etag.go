@@ -169,6 +169,15 @@ func canonical(s string) bool {
 	return true
 }
 
+// ifVersion returns the version that If-Match requires, or 0 for any: see ifMatch and version.
+func (c *call) ifVersion(counted bool, current func() (int64, error)) (int64, error) {
+	cond, err := c.ifMatch(counted)
+	if err != nil {
+		return 0, err
+	}
+	return cond.version(current)
+}
+
 // version returns the version that a change requires, or 0 for any. It calls current only if the header names several
 // versions.
 func (cond *condition) version(current func() (int64, error)) (int64, error) {

@@ -69,11 +69,7 @@ func (h *Handler) updateResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	cond, err := c.ifMatch(false)
-	if err != nil {
-		return err
-	}
-	patch.IfVersion, err = cond.version(func() (int64, error) {
+	patch.IfVersion, err = c.ifVersion(false, func() (int64, error) {
 		r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
 		return r.Version, err
 	})
@@ -96,18 +92,14 @@ func (h *Handler) deleteResponse(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	cond, err := c.ifMatch(false)
-	if err != nil {
-		return err
-	}
-	version, err := cond.version(func() (int64, error) {
+	version, err := c.ifVersion(false, func() (int64, error) {
 		r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
 		return r.Version, err
 	})
 	if err != nil {
 		return err
 	}
-	if err := h.service(c).Responses.Delete(c.ctx(), c.responseKey(), version); err != nil {
+	if err := h.service(c).Responses.Delete(c.ctx(), c.responseKey(), &formsvc.DeleteOptions{IfVersion: version}); err != nil {
 		return err
 	}
 	return c.sendNoContent()

@@ -96,18 +96,14 @@ func (h *Handler) replaceWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	cond, err := c.ifMatch(true)
-	if err != nil {
-		return err
-	}
-	version, err := cond.version(func() (int64, error) {
+	in.IfVersion, err = c.ifVersion(true, func() (int64, error) {
 		hook, err := h.svc.Webhooks.Get(c.ctx(), c.webhookKey())
 		return hook.Version, err
 	})
 	if err != nil {
 		return err
 	}
-	hook, err := h.service(c).Webhooks.Replace(c.ctx(), c.webhookKey(), in, version)
+	hook, err := h.service(c).Webhooks.Replace(c.ctx(), c.webhookKey(), in)
 	if err != nil {
 		return err
 	}

@@ -250,7 +250,7 @@ func (v *visit) comment() error {
 
 // deleteResponse removes a response.
 func (v *visit) deleteResponse() error {
-	if err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), 0); err != nil {
+	if err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil); err != nil {
 		return err
 	}
 	return v.redirect("/campaigns/"+string(v.id("campaign")), url.Values{"note": {"gone"}})

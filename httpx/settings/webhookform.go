@@ -163,7 +163,8 @@ func (v *visit) createWebhook() error {
 // updateWebhook changes a webhook.
 func (v *visit) updateWebhook() error {
 	form, in := v.readWebhook()
-	hook, err := v.svc.Webhooks.Replace(v.ctx(), v.webhookKey(), in, form.Version)
+	in.IfVersion = form.Version
+	hook, err := v.svc.Webhooks.Replace(v.ctx(), v.webhookKey(), in)
 	if err != nil {
 		return v.refused(err, form, &in)
 	}

@@ -110,7 +110,7 @@ func TestDeliveries(t *testing.T) {
 	good, bad := w.hook(w.receiver(200, "thanks")), w.hook(w.receiver(503, "<b>busy</b>"))
 	if _, err := w.svc.Webhooks.Replace(t.Context(), formsvc.WebhookKey{AccountID: w.account.ID, ID: good.ID}, formsvc.WebhookInput{
 		URL: good.URL, Events: good.Events, Headers: []formsvc.HeaderInput{{Name: "X-Token", Value: "for the receiver"}},
-	}, 0); err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.response(&campaign, "Ada")

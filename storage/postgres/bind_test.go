@@ -83,7 +83,7 @@ func (f *feed) doEverything(tx storage.Tx) {
 	must(f.move(svc, key, "completed"))
 	must(svc.Refuse(ctx, f.account, &formsvc.Idempotency{Key: "again"}, []byte("\x00\xff{}")))
 	gone := f.key(f.add(svc))
-	must(svc.Responses.Delete(ctx, gone, 0))
+	must(svc.Responses.Delete(ctx, gone, nil))
 	read := func(svc *formsvc.Service) []any {
 		r, err := svc.Responses.Get(ctx, key)
 		must(err)

@@ -181,7 +181,7 @@ func TestFeedOrdersChangesOfOneResponse(t *testing.T) {
 			t.Errorf("%d events %s are not the %d of the feed in their order", len(list), name, len(seen))
 		}
 	}
-	if err := f.svc.Responses.Delete(t.Context(), key, 0); err != nil {
+	if err := f.svc.Responses.Delete(t.Context(), key, nil); err != nil {
 		t.Fatal(err)
 	}
 	whole := f.whole()

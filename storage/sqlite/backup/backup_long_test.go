@@ -39,7 +39,7 @@ func TestBackupBesideUploadsAndErasures(t *testing.T) {
 					mu.Unlock()
 				} else if err := p.svc.Responses.Delete(context.WithoutCancel(ctx), formsvc.ResponseKey{
 					AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID,
-				}, 0); err != nil {
+				}, nil); err != nil {
 					t.Error(err)
 				}
 			}

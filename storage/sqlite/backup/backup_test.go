@@ -169,7 +169,7 @@ type racing struct {
 
 func (s *racing) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
 	if f, ok := s.files[key]; ok {
-		err := s.p.svc.Responses.Delete(ctx, formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID}, 0)
+		err := s.p.svc.Responses.Delete(ctx, formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID}, nil)
 		if err != nil {
 			return nil, blobstore.Info{}, err
 		}
@@ -191,7 +191,7 @@ func TestFileDeletedDuringBackup(t *testing.T) {
 	files := &racing{Store: p.files, p: p, files: map[string]formsvc.File{formsvc.BlobKey(goes.ID): goes}}
 	files.deleted = func() {
 		key := formsvc.ResponseKey{AccountID: copied.AccountID, CampaignID: copied.CampaignID, ID: copied.ResponseID}
-		if err := p.svc.Responses.Delete(t.Context(), key, 0); err != nil {
+		if err := p.svc.Responses.Delete(t.Context(), key, nil); err != nil {
 			t.Error(err)
 		}
 	}
