@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // An Idempotency makes one call idempotent; see [Service.Once].
@@ -197,22 +198,13 @@ func resultOf[T any](o *Idempotency, record *IdempotencyRecord) (result T, err e
 //
 //nolint:gochecknoglobals // immutable
 var resultFormat = json.JoinOptions(
-	json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true), jsontext.AllowInvalidUTF8(true),
-	json.WithMarshalers(json.JoinMarshalers(
-		json.MarshalToFunc(func(to *jsontext.Encoder, a Answers) error { return to.WriteValue(jsontext.Value(a.JSON())) }),
-		json.MarshalToFunc(func(to *jsontext.Encoder, d time.Duration) error { return to.WriteToken(jsontext.Int(int64(d))) }),
-	)),
-	json.WithUnmarshalers(json.JoinUnmarshalers(
-		json.UnmarshalFromFunc(func(from *jsontext.Decoder, a *Answers) error {
-			text, err := from.ReadValue()
-			*a = StoredAnswers(string(text))
-			return err
-		}),
-		json.UnmarshalFromFunc(func(from *jsontext.Decoder, d *time.Duration) error {
-			var n int64
-			err := json.UnmarshalDecode(from, &n)
-			*d = time.Duration(n)
-			return err
-		}),
-	)),
+	json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true), jsontext.AllowInvalidUTF8(true), jsonv1.FormatDurationAsNano(true),
+	json.WithMarshalers(json.MarshalToFunc(func(to *jsontext.Encoder, a Answers) error {
+		return to.WriteValue(jsontext.Value(a.JSON()))
+	})),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(func(from *jsontext.Decoder, a *Answers) error {
+		text, err := from.ReadValue()
+		*a = StoredAnswers(string(text))
+		return err
+	})),
 )

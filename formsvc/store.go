@@ -19,12 +19,19 @@ import (
 // Every method that touches an account's data takes the account. A record of another account is
 // [ErrNotFound], the same as one that doesn't exist.
 //
+// A method fails with [ErrNotFound] if the record that it reads or changes doesn't exist, and so does
+// one that adds a record if there is no such account, or no such record for it to belong to. It fails
+// with [ErrConflict] if the identifier of the new record, or another unique value, is taken. A list of
+// an unknown account is empty. Limits and unique values also hold for concurrent calls.
+//
 // Text that is not UTF-8 or has a NUL character is [ErrInvalid] ([CheckText]). Times are truncated
 // to microseconds and returned in UTC. An ID that isn't canonical names no record.
 //
 // A decide function is given the record that is read or written. It may run more than once, and
 // must not call the store, whose only writer may be waiting for it. If it returns an error, nothing
-// is written and the method returns that error.
+// is written and the method returns that error. In an Update method it may change the record, but not
+// identifiers, Reference, ResponseCount or CreatedAt; if it doesn't change the Version, the record is
+// not written. A method that returns a record which it wrote returns it as stored.
 //
 // Methods are safe for concurrent use. If the context ends before the write has started, the method
 // returns the context's error and has changed nothing. After that it returns the outcome of the
@@ -52,16 +59,13 @@ type Store interface {
 
 // An AccountStore keeps accounts.
 type AccountStore interface {
-	// CreateAccount adds an account with its first keys and the change. It fails with ErrConflict
-	// if the name or a key's hash is taken.
+	// CreateAccount adds an account, whose name is unique, with its first keys.
 	CreateAccount(ctx context.Context, account Account, keys []Key, change Change) error
-	// UpdateAccount reads an account, lets decide change it, and writes it, all in one atomic
-	// write. decide must not change ID or CreatedAt. The result is the account as stored. It fails
-	// with ErrNotFound, and with ErrConflict if the name is taken.
+	// UpdateAccount changes an account, which has no version and is always written.
 	UpdateAccount(ctx context.Context, id ID, decide func(*Account) error) (Account, error)
-	// Account returns an account, or ErrNotFound.
+	// Account returns an account.
 	Account(ctx context.Context, id ID) (Account, error)
-	// AccountByName returns the account with that exact name, or ErrNotFound.
+	// AccountByName returns the account with that exact name.
 	AccountByName(ctx context.Context, name string) (Account, error)
 	// Accounts returns all accounts by ID.
 	Accounts(ctx context.Context) ([]Account, error)
@@ -69,36 +73,30 @@ type AccountStore interface {
 
 // A KeyStore keeps API keys.
 type KeyStore interface {
-	// CreateKey adds a key. It fails with ErrNotFound if there is no such account, with ErrConflict
-	// if the hash is taken, and with ErrLimit if the account already has change.Limit keys that are
-	// neither revoked nor expired at the key's CreatedAt. That also holds for concurrent calls.
+	// CreateKey adds a key, whose hash is unique. It fails with ErrLimit if the account already has
+	// change.Limit keys that are neither revoked nor expired at the key's CreatedAt.
 	CreateKey(ctx context.Context, key Key, change Change) error
-	// KeyByHash returns the key whose value has this SHA-256, or ErrNotFound.
+	// KeyByHash returns the key whose value has this SHA-256.
 	KeyByHash(ctx context.Context, hash [sha256.Size]byte) (Key, error)
-	// Keys returns the account's keys, ordered by ID. An unknown account has none.
+	// Keys returns the account's keys, ordered by ID.
 	Keys(ctx context.Context, account ID) ([]Key, error)
-	// RevokeKey sets RevokedAt unless it is set already, and writes the change. It fails with
-	// ErrNotFound.
+	// RevokeKey sets RevokedAt unless it is set already.
 	RevokeKey(ctx context.Context, account, id ID, at time.Time, change Change) error
-	// UseKeys sets LastUsedAt of keys where the use is later than the stored time, in one atomic
-	// write. It skips keys that the account doesn't have.
+	// UseKeys sets LastUsedAt of keys where the use is later than the stored time. It skips keys that
+	// the account doesn't have.
 	UseKeys(ctx context.Context, uses []KeyUse) error
 }
 
 // A CampaignStore keeps campaigns.
 type CampaignStore interface {
-	// CreateCampaign adds a campaign. It fails with ErrNotFound if there is no such account, and
-	// with ErrLimit if it already has change.Limit campaigns. That also holds for concurrent calls.
+	// CreateCampaign adds a campaign. It fails with ErrLimit if the account already has change.Limit
+	// campaigns.
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
-	// UpdateCampaign reads a campaign, lets decide change it, and writes it, all in one atomic
-	// write. If decide doesn't change Version, nothing is written. decide must not change ID,
-	// AccountID, ResponseCount or CreatedAt. The result is the campaign as stored. It fails with
-	// ErrNotFound.
+	// UpdateCampaign changes a campaign.
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
-	// Campaign returns a campaign, or ErrNotFound.
+	// Campaign returns a campaign.
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
-	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds]. An
-	// unknown account has none.
+	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds].
 	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
 }
 
@@ -106,39 +104,32 @@ type CampaignStore interface {
 type ResponseStore interface {
 	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The
 	// response's ID must not be older than its CreatedAt (to the millisecond): lists by time rely
-	// on it. It fails with ErrNotFound if there is no such campaign, with ErrStale if the
-	// campaign's version isn't campaignVersion, and with ErrConflict if the reference is taken in
-	// the account.
+	// on it. Its reference is unique in the account. It fails with ErrStale if the campaign's version
+	// isn't campaignVersion.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
-	// UpdateResponse reads a response, lets decide change it, and writes it with the change, all in
-	// one atomic write. If decide doesn't change Version, nothing is written. decide must not
-	// change the identifiers, Reference or CreatedAt. The result is the response as stored. It
-	// fails with ErrNotFound.
+	// UpdateResponse changes a response. If decide doesn't change the Version, the change isn't written
+	// either.
 	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
-	// Response returns a response, or ErrNotFound.
+	// Response returns a response.
 	Response(ctx context.Context, key ResponseKey) (Response, error)
-	// Responses returns a page of a campaign's responses, or ErrNotFound if there is no such
-	// campaign. The total without a filter takes constant time; so does a page chosen by
-	// PageQuery.After.
+	// Responses returns a page of a campaign's responses, or ErrNotFound for an unknown campaign. The
+	// total without a filter takes constant time; so does a page chosen by PageQuery.After.
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
-	// DeleteResponse removes a response with its comments, signatures and files, and decrements the
-	// campaign's ResponseCount, with the change that decide returns for the response, all in one atomic
-	// write. decide may run more than once. If decide fails, nothing is written and its error is
-	// returned; a nil decide means no change. DeleteResponse returns the identifiers of the files.
-	// The reference becomes free. Events about the response stay. It fails with ErrNotFound.
+	// DeleteResponse removes a response with its comments, signatures and files, whose identifiers it
+	// returns, and decrements the campaign's ResponseCount. A nil decide means no change. The reference
+	// becomes free. Events about the response stay.
 	DeleteResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (files []ID, err error)
 }
 
 // A FileStore keeps the metadata of files; their bytes are in a blob store.
 type FileStore interface {
-	// CreateFile adds a file to its response, with the change that decide returns for the current
-	// response, in one atomic write. The response is not changed. It fails with ErrNotFound if
-	// there is no such response, and with ErrConflict if the identifier is taken or barred.
+	// CreateFile adds a file to its response, which is not changed. It fails with ErrConflict also if
+	// the identifier is barred.
 	CreateFile(ctx context.Context, f File, decide func(*Response) (Change, error)) error
-	// File returns a file, or ErrNotFound.
+	// File returns a file.
 	File(ctx context.Context, key FileKey) (File, error)
-	// Files returns a page of the files of a response, without Blocks, or ErrNotFound if there is
-	// no such response.
+	// Files returns a page of the files of a response, without Blocks, or ErrNotFound for an unknown
+	// response.
 	Files(ctx context.Context, key ResponseKey, page PageQuery) (Page[File], error)
 	// AllFiles returns a page of the files of all accounts, with Blocks and without a total.
 	AllFiles(ctx context.Context, page PageQuery) (Page[File], error)
@@ -154,29 +145,23 @@ type FileStore interface {
 
 // A CommentStore keeps the comments on responses.
 type CommentStore interface {
-	// CreateComment adds a comment to its response, with the change. It fails with ErrNotFound if
-	// there is no such response, and with ErrConflict if the identifier is taken.
+	// CreateComment adds a comment to its response.
 	CreateComment(ctx context.Context, c Comment, change Change) error
-	// Comments returns a page of the comments on a response, or ErrNotFound if there is no such
-	// response.
+	// Comments returns a page of the comments on a response, or ErrNotFound for an unknown response.
 	Comments(ctx context.Context, key ResponseKey, page PageQuery) (Page[Comment], error)
 }
 
 // A SignatureStore keeps the signatures of responses.
 type SignatureStore interface {
-	// CreateSignature adds a signature to its response, with the change that decide returns for the
-	// current response, in one atomic write. decide may set DocumentSHA256; other changes that it
-	// makes are not kept. The response is not changed. The result is the signature as stored. It
-	// fails with ErrNotFound if there is no such response, and with ErrConflict if the identifier
-	// is taken.
+	// CreateSignature adds a signature to its response, which is not changed. decide may set
+	// DocumentSHA256; other changes that it makes are not kept.
 	CreateSignature(
 		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
 	) (Signature, error)
-	// Signatures returns a page of the signatures of a response, or ErrNotFound if there is no such
-	// response.
+	// Signatures returns a page of the signatures of a response, or ErrNotFound for an unknown response.
 	Signatures(ctx context.Context, key ResponseKey, page PageQuery) (Page[Signature], error)
 	// SignaturesBy returns a page of the account's signatures by the signer with that e-mail address
-	// ([FoldEmail]), across all responses and without a total. An unknown account has none.
+	// ([FoldEmail]), across all responses and without a total.
 	SignaturesBy(ctx context.Context, account ID, email string, page PageQuery) (Page[Signature], error)
 }
 
@@ -184,25 +169,20 @@ type SignatureStore interface {
 // values of their headers.
 type WebhookStore interface {
 	// CreateWebhook adds a webhook and returns it with created true. If the account already has
-	// webhooks with the same URL, events and campaign, it changes nothing and returns the oldest of
-	// them with created false. decide is given what CreateWebhook returns, and its change belongs
-	// to the same atomic write. It fails with ErrNotFound if there is no such account, and with
-	// ErrLimit if the account already has limit webhooks. Both rules also hold for concurrent
-	// calls.
+	// webhooks with the same URL, events and campaign, it adds none and returns the oldest of them
+	// with created false. decide is given what CreateWebhook returns. It fails with ErrLimit if the
+	// account already has limit webhooks.
 	CreateWebhook(
 		ctx context.Context, webhook Webhook, limit int, decide func(stored *Webhook, created bool) (Change, error),
 	) (stored Webhook, created bool, err error)
-	// UpdateWebhook reads a webhook, lets decide change it, and writes it with the change, all in
-	// one atomic write. If decide doesn't change Version, only the change is written. decide must
-	// not change the identifiers or CreatedAt. The result is the webhook as stored. It fails with
-	// ErrNotFound.
+	// UpdateWebhook changes a webhook. If decide doesn't change the Version, only the change is written.
 	UpdateWebhook(ctx context.Context, key WebhookKey, decide func(*Webhook) (Change, error)) (Webhook, error)
-	// Webhook returns a webhook, or ErrNotFound.
+	// Webhook returns a webhook.
 	Webhook(ctx context.Context, key WebhookKey) (Webhook, error)
-	// Webhooks returns the account's webhooks, ordered by ID. An unknown account has none.
+	// Webhooks returns the account's webhooks, ordered by ID.
 	Webhooks(ctx context.Context, account ID) ([]Webhook, error)
 	// DeleteWebhook removes a webhook. Nothing is claimed for it afterwards: only attempts that are
-	// already claimed may still be made. It fails with ErrNotFound.
+	// already claimed may still be made.
 	DeleteWebhook(ctx context.Context, key WebhookKey, change Change) error
 }
 
@@ -213,20 +193,17 @@ type DeliveryStore interface {
 	// Deliveries returns a page of a webhook's deliveries with their attempts.
 	// An unknown webhook has none.
 	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
-	// Delivery returns a delivery with its attempts. It fails with ErrNotFound, also if the webhook
-	// was deleted.
+	// Delivery returns a delivery with its attempts, or ErrNotFound also if the webhook was deleted.
 	Delivery(ctx context.Context, key DeliveryKey) (Delivery, error)
 	// Redeliver makes a delivery due at the time at. A finished delivery becomes a replay, which
 	// has one attempt and is sent even if the webhook is disabled. A delivery that waits for an
 	// attempt stays what it was. It fails with ErrConflict if an attempt is under way, and with
-	// ErrNotFound, also if the event was pruned.
+	// ErrNotFound also if the event was pruned.
 	Redeliver(ctx context.Context, key DeliveryKey, at time.Time, decide func(*Delivery) (Change, error)) (Delivery, error)
 	// RedeliverFailed does the same for failed deliveries of a webhook, and returns their number.
-	// It fails with ErrNotFound.
 	RedeliverFailed(ctx context.Context, q RedeliverQuery, decide func(n int) (Change, error)) (int, error)
-	// CreateTest stores a test event and one delivery of it to that webhook, in one atomic write.
-	// The delivery is a replay that is due at the event's time. The event's AccountID is that of
-	// the key. It fails with ErrNotFound.
+	// CreateTest stores a test event and one delivery of it to that webhook. The delivery is a replay
+	// that is due at the event's time. The event's AccountID is that of the key.
 	CreateTest(ctx context.Context, key WebhookKey, event Event, decide func(*Delivery) (Change, error)) (Delivery, error)
 	// QueueStats returns the backlog of all accounts together at a time. It counts up to limit
 	// deliveries, which bounds its cost.
@@ -243,26 +220,23 @@ type EventStore interface {
 	// response are in the order of its changes. Concurrent changes of different responses may come
 	// in either order, but an event never becomes visible before a position that was already
 	// returned. A reader that continues from [EventPage.Next] therefore misses none, however late a
-	// transaction commits. An unknown account has none. Events fails with ErrInvalid if q.After isn't
-	// such a position.
+	// transaction commits. Events fails with ErrInvalid if q.After isn't such a position.
 	Events(ctx context.Context, q EventQuery) (EventPage, error)
 	// AllEvents returns the events of all accounts in one order, in the same way. q has no AccountID.
 	// The positions are valid for AllEvents only.
 	AllEvents(ctx context.Context, q EventQuery) (EventPage, error)
-	// Event returns an event, which may be a test event, or ErrNotFound.
+	// Event returns an event, which may be a test event.
 	Event(ctx context.Context, account, id ID) (Event, error)
 	// RecentEvents returns the newest matching events, without test events, newest first: at most
 	// as many as the limit and DefaultEventBytes allow (EventQuery.MaxBytes). It doesn't wait for
 	// running transactions whose events will come before. Its cost doesn't depend on the number of
 	// events: if thousands of other events or test events are newer, it may return fewer events
-	// than match. An unknown account or campaign has none.
+	// than match. An unknown campaign has none.
 	RecentEvents(ctx context.Context, q RecentQuery) ([]Event, error)
 	// EventsAbout returns the oldest events about a response, without test events, in the order of
-	// Events and with the limits of RecentEvents. It fails with ErrNotFound if there is no such
-	// response.
+	// Events and with the limits of RecentEvents, or ErrNotFound for an unknown response.
 	EventsAbout(ctx context.Context, key ResponseKey, limit int) ([]Event, error)
-	// Notices returns a page of an account's notices. An unknown account or
-	// webhook has none.
+	// Notices returns a page of an account's notices. An unknown webhook has none.
 	Notices(ctx context.Context, q NoticeQuery) (Page[Notice], error)
 	// ClaimDigests leases up to limit digests until now+lease. A webhook has a digest if it has
 	// failures that no digest has reported, and if its last digest was finished at now-every or
@@ -275,28 +249,26 @@ type EventStore interface {
 
 // An AuditStore keeps the audit trail, which nothing changes or removes.
 type AuditStore interface {
-	// Commit writes a change by itself, without a record. It fails with ErrNotFound if the audit
-	// entry's account doesn't exist, and with ErrConflict if the entry's identifier is taken. It
-	// fails with ErrRepeated if the idempotency key is taken, and with ErrInvalid if the change has
+	// Commit writes a change by itself, without a record. It fails with ErrInvalid if the change has
 	// events.
 	Commit(ctx context.Context, change Change) error
-	// Audit returns a page of an account's audit entries. An unknown account has none.
+	// Audit returns a page of an account's audit entries.
 	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
 }
 
 // An IdempotencyStore returns the outcomes of idempotent calls.
 type IdempotencyStore interface {
 	// Recall returns the idempotency record of a key of an account if it was created at since or
-	// later. It removes an older one. It fails with ErrNotFound.
+	// later. It removes an older one.
 	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
 }
 
 // A QuotaStore counts requests in windows of time. Windows are aligned to the UTC clock: they begin
 // at multiples of their length since 1970.
 type QuotaStore interface {
-	// AddQuota adds requests to windows in one atomic write, and returns what each of them has
-	// counted then, in the order of the list. The list has each window at most once. It fails with
-	// ErrNotFound if a subject isn't a valid ID.
+	// AddQuota adds requests to windows, and returns what each of them has counted then, in the order
+	// of the list. The list has each window at most once. It fails with ErrNotFound if a subject isn't
+	// a valid ID.
 	AddQuota(ctx context.Context, list []QuotaCount) ([]int, error)
 	// QuotaUse returns the subject's windows that began at since or later and have requests, oldest
 	// first.
@@ -307,25 +279,20 @@ type QuotaStore interface {
 // their sign-in links. It also returns expired ones until they are pruned; the caller compares the
 // times.
 type SessionStore interface {
-	// CreateLink adds a link, with the change. It fails with ErrNotFound if there is no such
-	// account, and with ErrConflict if the identifier or the hash is taken.
+	// CreateLink adds a link, whose hash is unique.
 	CreateLink(ctx context.Context, link Link, change Change) error
 	// RedeemLink removes the link whose token has this SHA-256 and adds the session that decide
-	// returns for it, with the change, in one atomic write. Two concurrent calls for one link
-	// create one session. If decide fails, the link stays. The session always belongs to the link's
-	// account. The result is the session as stored. It fails with ErrNotFound, and with ErrConflict
-	// if the session's identifier or hash is taken.
+	// returns for it, whose hash is unique. Two concurrent calls for one link create one session. The
+	// session always belongs to the link's account.
 	RedeemLink(
 		ctx context.Context, hash [sha256.Size]byte, decide func(*Link) (Session, Change, error),
 	) (Session, error)
-	// SessionByHash returns the session whose value has this SHA-256, or ErrNotFound.
+	// SessionByHash returns the session whose value has this SHA-256.
 	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
-	// EndSession removes the account's session whose value has this SHA-256, with the change, in one
-	// atomic write. It fails with ErrNotFound.
+	// EndSession removes the account's session whose value has this SHA-256.
 	EndSession(ctx context.Context, account ID, hash [sha256.Size]byte, change Change) error
-	// EndAllSessions removes all links and sessions of the account, with the change, in one atomic
-	// write. A link that is redeemed at the same time leaves no session. It fails with ErrNotFound if
-	// there is no such account.
+	// EndAllSessions removes all links and sessions of the account. A link that is redeemed at the same
+	// time leaves no session.
 	EndAllSessions(ctx context.Context, account ID, change Change) error
 }
 
@@ -342,8 +309,8 @@ type MaintenanceStore interface {
 	PruneQuota(ctx context.Context, before time.Time, limit int) (int, error)
 	// PruneSessions deletes links and sessions that expired before that time.
 	PruneSessions(ctx context.Context, before time.Time, limit int) (int, error)
-	// Erase removes what q names in one atomic write, so callers name few records at a time. It
-	// returns what it removed: nothing for an unknown account.
+	// Erase removes what q names, of which callers name few records at a time. It returns what it
+	// removed: nothing for an unknown account.
 	Erase(ctx context.Context, q EraseQuery) (Erased, error)
 	// Scrub overwrites removed data that may still be readable in a log of the database. It doesn't
 	// wait long for readers. Stores without such a log do nothing.
