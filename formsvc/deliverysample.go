@@ -45,38 +45,27 @@ func (d Deliveries) Sample(
 	}
 	for i := range samples {
 		samples[i].From = begin(i)
-		if err := d.sample(ctx, key, &samples[i], begin(i+1), each); err != nil {
+		page, err := d.s.store.Deliveries(ctx, DeliveryQuery{
+			AccountID: key.AccountID, WebhookID: key.ID, NoTotal: true,
+			Page: PageQuery{Limit: each + 1, After: beforeID(samples[i].From), Ascending: true},
+		})
+		if err != nil {
 			return nil, err
 		}
+		samples[i].sum(page.Items, each, beforeID(begin(i+1)))
 	}
 	return samples, nil
 }
 
-// sample reads the part that ends at end.
-func (d Deliveries) sample(ctx context.Context, key WebhookKey, s *DeliverySample, end time.Time, each int) error {
-	page, err := d.s.store.Deliveries(ctx, DeliveryQuery{
-		AccountID: key.AccountID, WebhookID: key.ID, NoTotal: true,
-		Page: PageQuery{Limit: each + 1, After: beforeID(s.From), Ascending: true},
-	})
-	if err != nil {
-		return err
-	}
-	items, stop := page.Items, beforeID(end)
-	if n := slices.IndexFunc(items, func(d Delivery) bool { return d.ID > stop }); n >= 0 {
-		items = items[:n]
-	}
-	if s.More = len(items) > each; s.More {
-		items = items[:each]
-	}
-	s.sum(items)
-	return nil
-}
-
-// sum counts deliveries and measures their last attempts.
-func (s *DeliverySample) sum(list []Delivery) {
+// sum counts up to each deliveries before end, and measures their last attempts.
+func (s *DeliverySample) sum(list []Delivery, each int, end ID) {
 	var took []time.Duration
 	for i := range list {
 		d := &list[i]
+		if d.ID > end || i == each {
+			s.More = d.ID <= end
+			break
+		}
 		switch d.State {
 		case DeliveryDelivered:
 			s.Delivered++

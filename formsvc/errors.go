@@ -86,16 +86,11 @@ type ValidationError struct {
 
 // Error names every invalid field.
 func (e *ValidationError) Error() string {
-	var b strings.Builder
-	b.WriteString("invalid input")
+	list := make([]string, len(e.Fields))
 	for i, f := range e.Fields {
-		sep := "; "
-		if i == 0 {
-			sep = ": "
-		}
-		fmt.Fprintf(&b, "%s%s: %s", sep, f.Pointer, f.Detail)
+		list[i] = f.Pointer + ": " + f.Detail
 	}
-	return b.String()
+	return "invalid input: " + strings.Join(list, "; ")
 }
 
 // Is reports whether target is [ErrInvalid].

@@ -47,10 +47,7 @@ const (
 func (e Events) Follow(
 	ctx context.Context, q EventQuery, handle func(ctx context.Context, events []Event, next Cursor) error,
 ) error {
-	if q.AccountID == "" {
-		return fmt.Errorf("formsvc: follow: AccountID is required: %w", ErrInvalid)
-	}
-	return e.follow(ctx, q, handle)
+	return e.follow(ctx, q, false, handle)
 }
 
 // FollowAll is [Events.Follow] for the events of all accounts, in one order; leave AccountID and
@@ -61,14 +58,11 @@ func (e Events) Follow(
 func (e Events) FollowAll(
 	ctx context.Context, q EventQuery, handle func(ctx context.Context, events []Event, next Cursor) error,
 ) error {
-	if q.AccountID != "" || q.CampaignID != "" {
-		return fmt.Errorf("formsvc: follow all: an AccountID or CampaignID: %w", ErrInvalid)
-	}
-	return e.follow(ctx, q, handle)
+	return e.follow(ctx, q, true, handle)
 }
 
-func (e Events) follow(ctx context.Context, q EventQuery, handle func(context.Context, []Event, Cursor) error) error {
-	if err := q.check(); err != nil {
+func (e Events) follow(ctx context.Context, q EventQuery, all bool, handle func(context.Context, []Event, Cursor) error) error {
+	if err := q.check(all); err != nil {
 		return fmt.Errorf("formsvc: follow: %w", err)
 	}
 	if e.s.bound {
@@ -78,7 +72,7 @@ func (e Events) follow(ctx context.Context, q EventQuery, handle func(context.Co
 	f.query.Poll, f.query.Early = cmp.Or(q.Poll, DefaultPoll), false
 	e.s.followers.Store(f, nil)
 	defer e.s.followers.Delete(f)
-	f.due = f.soon() // events committed just before were not announced to this follower
+	f.delay = f.soon() // events committed just before were not announced to this follower
 	err := f.begin(ctx)
 	for err == nil {
 		err = f.step(ctx, handle)
@@ -89,8 +83,13 @@ func (e Events) follow(ctx context.Context, q EventQuery, handle func(context.Co
 	return err
 }
 
-func (q *EventQuery) check() error {
-	if q.Poll < 0 {
+func (q *EventQuery) check(all bool) error {
+	switch {
+	case all && q.AccountID+q.CampaignID != "":
+		return fmt.Errorf("AccountID and CampaignID must be empty for all events: %w", ErrInvalid)
+	case !all && q.AccountID == "":
+		return fmt.Errorf("AccountID is required: %w", ErrInvalid)
+	case q.Poll < 0:
 		return fmt.Errorf("a negative Poll: %w", ErrInvalid)
 	}
 	for _, t := range q.Types {
@@ -107,13 +106,11 @@ type follower struct {
 	query EventQuery    // without an AccountID: of all accounts
 	heard chan struct{} // has a token if an event was committed since the last look
 	took  time.Duration // by the last look
-	// due is the delay before looking again for an event that the feed may not show yet; 0 if there
-	// is none.
-	due time.Duration
+	delay time.Duration // before the next look; below Poll, there may be an event that the feed doesn't show yet
 }
 
-// soon returns the first value of due.
-func (f *follower) soon() time.Duration { return max(firstLook, looksApart*f.took) }
+// soon returns the first delay.
+func (f *follower) soon() time.Duration { return min(max(firstLook, looksApart*f.took), f.query.Poll) }
 
 // begin makes sure that the account and campaign exist.
 func (f *follower) begin(ctx context.Context) error {
@@ -148,7 +145,7 @@ func (f *follower) step(ctx context.Context, handle func(context.Context, []Even
 		if err := handle(ctx, page.Items, page.Next); err != nil {
 			return err
 		}
-		f.due = 0
+		f.delay = f.query.Poll
 	}
 	f.query.After = page.Next
 	if page.More {
@@ -159,24 +156,18 @@ func (f *follower) step(ctx context.Context, handle func(context.Context, []Even
 
 // wait waits until there may be an event; it returns the error of ctx.
 func (f *follower) wait(ctx context.Context) error {
-	awaited, d := f.due > 0, f.query.Poll
-	if awaited {
-		d = min(f.due, d)
-	}
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(f.delay)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-f.heard:
-		f.due = f.soon()
-		if awaited && !pause(ctx, min(f.due, d)) { // it has just looked and found nothing
+		awaited := f.delay < f.query.Poll // it has just looked and found nothing
+		if f.delay = f.soon(); awaited && !pause(ctx, f.delay) {
 			return ctx.Err()
 		}
 	case <-timer.C:
-		if f.due *= 2; f.due > f.query.Poll {
-			f.due = 0
-		}
+		f.delay = min(2*f.delay, f.query.Poll)
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func (id ID) Valid() bool {
 // created earlier may sort after it: shortly before t, or after the clock was set back to before t.
 func FloorID(t time.Time) ID {
 	var b [16]byte
-	putMillis(&b, max(t.UnixMilli(), 0))
-	b[6], b[8] = 0x70, 0x80
+	putTime(&b, t.UnixMilli(), 0)
+	b[8] = 0x80
 	return encodeID(b)
 }
 
@@ -96,17 +96,15 @@ func (g *idGenerator) next(now time.Time) ID {
 		g.millis++
 		g.counter = 0
 	}
-	putMillis(&b, g.millis)
-	binary.BigEndian.PutUint16(b[6:8], g.counter|0x7000)
+	putTime(&b, g.millis, g.counter)
 	g.mu.Unlock()
 	b[8] = b[8]&0x3f | 0x80
 	return encodeID(b)
 }
 
-func putMillis(b *[16]byte, millis int64) {
-	var t [8]byte
-	binary.BigEndian.PutUint64(t[:], uint64(millis)) //nolint:gosec // callers pass max(…, 0)
-	copy(b[:6], t[2:])
+// putTime sets the first eight bytes of a version 7 UUID.
+func putTime(b *[16]byte, millis int64, counter uint16) {
+	binary.BigEndian.PutUint64(b[:], uint64(max(millis, 0))<<16|0x7000|uint64(counter)) //nolint:gosec // not negative
 }
 
 func encodeID(b [16]byte) ID { return ID(uuid.UUID(b).String()) }

@@ -131,9 +131,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if o.Workflow == nil {
-		o.Workflow = &Workflow{}
-	}
+	o.Workflow, o.Logger = cmp.Or(o.Workflow, &Workflow{}), cmp.Or(o.Logger, slog.Default())
 	if err := o.Workflow.Check(); err != nil {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
@@ -143,19 +141,13 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.NewID == nil {
 		o.NewID = new(idGenerator).next
 	}
-	if o.MaxFile < 0 {
+	if o.MaxFile = cmp.Or(o.MaxFile, DefaultMaxFile); o.MaxFile < 0 {
 		return nil, errors.New("formsvc: options: MaxFile must not be negative")
-	}
-	if o.MaxFile == 0 {
-		o.MaxFile = DefaultMaxFile
 	}
 	o.Retention, o.Quota = limit(o.Retention, DefaultRetention), limit(o.Quota, DefaultQuota)
 	o.MaxKeys, o.MaxCampaigns = limit(o.MaxKeys, DefaultMaxKeys), limit(o.MaxCampaigns, DefaultMaxCampaigns)
 	if o.Retention != 0 && o.Retention < time.Hour {
 		return nil, errors.New("formsvc: options: Retention must be at least an hour, or negative for none")
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
 	}
 	reference := newReference
 	if o.NewReference != nil {

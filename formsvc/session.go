@@ -72,8 +72,8 @@ func (s Sessions) SignIn(ctx context.Context, token string) (session Session, va
 		details := map[string]string{"link": string(link.ID)}
 		return session, Change{Audit: s.s.audit(link.AccountID, AuditSignedIn, session.ID, details)}, nil
 	})
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnauthenticated) {
-		return Session{}, "", ErrUnauthenticated
+	if errors.Is(err, ErrNotFound) {
+		err = ErrUnauthenticated
 	}
 	if err != nil {
 		return Session{}, "", err
@@ -90,14 +90,11 @@ func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, er
 		return Session{}, ErrUnauthenticated
 	}
 	session, err := s.s.store.SessionByHash(ctx, sha256.Sum256([]byte(value)))
-	if errors.Is(err, ErrNotFound) {
-		return Session{}, ErrUnauthenticated
+	if errors.Is(err, ErrNotFound) || err == nil && !session.inForce(s.s.now()) {
+		err = ErrUnauthenticated
 	}
 	if err != nil {
 		return Session{}, err
-	}
-	if !session.inForce(s.s.now()) {
-		return Session{}, ErrUnauthenticated
 	}
 	return session, nil
 }

@@ -152,24 +152,15 @@ func (sig *Signature) AppendJSON(b []byte) []byte {
 	return append(appendTime(b, `,"createdAt":`, sig.CreatedAt), '}')
 }
 
-// Canonical returns the answers in the canonical form of RFC 8785 (JCS), to be hashed or
-// signed. Clients can build it from the field "responses" of the API in four steps:
-//
-//  1. Build an object with one member for each module. Each value is an object with the one member
-//     "value": an array of strings, in their order.
-//  2. Sort the members by name, comparing UTF-16 code units, as sort() does in JavaScript. (Code
-//     points or bytes of UTF-8 order U+E000 to U+FFFF differently from characters above U+FFFF.)
-//  3. Write it without white space. In strings, escape the quotation mark and the backslash with a
-//     backslash. Write \b \t \n \f \r for these five, and \u00xx in lower case for the other
-//     characters below U+0020. Write everything else unchanged.
-//  4. Encode it in UTF-8, without Unicode normalization.
-//
-// Without answers it is {}. In JavaScript:
+// Canonical returns the answers in the canonical form of RFC 8785 (JCS), to be hashed or signed. In
+// JavaScript, from the field "responses" of the API:
 //
 //	"{" + Object.keys(responses).sort().map(name =>
 //	    JSON.stringify(name) + ":" + JSON.stringify({value: responses[name].value})).join(",") + "}"
 //
-// It fails if [StoredAnswers] was given an invalid text.
+// That is: each module has the one member "value"; names are sorted by UTF-16 code units; there is no
+// white space; strings are escaped where JSON requires it, in the shortest form. The hash is that of
+// the text in UTF-8. It fails if [StoredAnswers] was given an invalid text.
 func (a Answers) Canonical() ([]byte, error) {
 	b := jsontext.Value(a.JSON())
 	err := b.Canonicalize()

@@ -98,10 +98,14 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	trace := s.s.traceParent(ctx)
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
 		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
-		return Change{
+		change := Change{
 			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
-			Idempotency: s.record(&f),
-		}, nil
+			Idempotency: record(s.s, key.AccountID, key.ID, &f),
+		}
+		if change.Idempotency != nil {
+			change.Idempotency.Request = s.s.once.with(f).Request
+		}
+		return change, nil
 	})
 	if err != nil {
 		s.s.discard(ctx, id)
@@ -112,15 +116,6 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	}
 	s.s.raised(key.AccountID)
 	return f, nil
-}
-
-// record returns the record of an upload, or nil.
-func (s Files) record(f *File) *IdempotencyRecord {
-	r := record(s.s, f.AccountID, f.ResponseID, f)
-	if r != nil {
-		r.Request = s.s.once.with(*f).Request
-	}
-	return r
 }
 
 // discard removes the blob of a file that was not created. It asks the store first, which may have
