@@ -74,7 +74,7 @@ func checkEventID(id string) error {
 
 // once calls next if the event is fresh, and records the outcome.
 func (v *Verifier) once(w http.ResponseWriter, r *http.Request, id string, next http.Handler) {
-	state, err := v.deduper.Begin(r.Context(), id)
+	state, err := v.opts.Deduper.Begin(r.Context(), id)
 	switch {
 	case err != nil:
 		v.reject(w, r, fmt.Errorf("%w: begin: %w", ErrDeduper, err))
@@ -102,12 +102,12 @@ func (v *Verifier) once(w http.ResponseWriter, r *http.Request, id string, next 
 func (v *Verifier) note(r *http.Request, id string, handled bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), noteTimeout)
 	defer cancel()
-	name, call := "abort", v.deduper.Abort
+	name, call := "abort", v.opts.Deduper.Abort
 	if handled {
-		name, call = "commit", v.deduper.Commit
+		name, call = "commit", v.opts.Deduper.Commit
 	}
 	if err := call(ctx, id); err != nil {
-		v.onReject(r, fmt.Errorf("%w: %s: %w", ErrDeduper, name, err))
+		v.opts.OnReject(r, fmt.Errorf("%w: %s: %w", ErrDeduper, name, err))
 	}
 }
 

@@ -122,18 +122,14 @@ func (d *SQLDeduper) Schema() string { return d.schema }
 // Reserve records in the transaction tx that the event is handled, and reports whether it was
 // fresh. If it was fresh, perform the event's effect in the same transaction and commit. Otherwise
 // the effect has already happened: reply with 200. The event is handled if and only if tx commits:
-// a rollback makes it fresh again. A reservation by [SQLDeduper.Begin] doesn't count as handled.
+// a rollback makes it fresh again. A reservation by [SQLDeduper.Begin] doesn't count as handled. tx
+// must not be the database itself: the record would commit before the effect.
 //
 // Duplicates can arrive at the same time. On Postgres the second Reserve waits until the first
-// transaction ends. It returns false if that one committed and true if it was rolled back. Above
-// the isolation level READ COMMITTED it fails with a serialization failure (40001) instead of
-// returning false. On SQLite only one transaction writes at a time: the second waits for up to
-// busy_timeout and then fails with SQLITE_BUSY. There, begin transactions as immediate, or make
-// Reserve the first statement: a transaction that has read before can't wait. After a failure, roll
-// back and reply with 500, and the service retries the event.
-//
-// tx must not be the database itself: the record would commit before the effect. Reserve fails for
-// an identifier that is empty, isn't UTF-8, contains a zero byte or is longer than 255 bytes.
+// transaction ends; above the isolation level READ COMMITTED it may fail with a serialization failure
+// (40001) instead of returning false. On SQLite, begin transactions as immediate, or make Reserve the
+// first statement: a transaction that has read before can't wait for another one. After a failure,
+// roll back and reply with 500, and the service retries the event.
 func (d *SQLDeduper) Reserve(ctx context.Context, tx Execer, id string) (fresh bool, err error) {
 	n, err := d.exec(ctx, tx, d.commit, id, d.now().UnixMicro())
 	if err != nil {
@@ -145,12 +141,8 @@ func (d *SQLDeduper) Reserve(ctx context.Context, tx Execer, id string) (fresh b
 // Once runs effect in a transaction unless the event was handled before, and commits it together
 // with the record of the event: [SQLDeduper.Reserve] with the transaction around it. It returns nil
 // if the event is handled, now or before. If effect fails or panics, or the commit fails, the
-// transaction is rolled back and Once returns the error: reply with 500. It also fails if the
-// connection breaks during the commit, whose outcome is then unknown; the service's retry resolves
-// that.
-//
-// effect must do its work with tx and must not keep it. The transaction has the database's default
-// isolation. For concurrent duplicates see Reserve.
+// transaction is rolled back and Once returns the error: reply with 500. effect must do its work with
+// tx and must not keep it.
 func (d *SQLDeduper) Once(ctx context.Context, id string, effect func(tx *sql.Tx) error) error {
 	tx, err := d.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -185,16 +177,12 @@ func (d *SQLDeduper) Begin(ctx context.Context, id string) (State, error) {
 	//nolint:gosec // G701: of the statement, only the table is not constant, and isTable has checked it
 	err = d.db.QueryRowContext(ctx, d.state, id).Scan(&done)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		// The reservation was canceled just now. The next duplicate finds the event fresh.
-		return Busy, nil
-	case err != nil:
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return 0, fmt.Errorf("webhook: begin event: %w", err)
 	case done != 0:
 		return Done, nil
-	default:
-		return Busy, nil
 	}
+	return Busy, nil // also without a row: the reservation was canceled just now
 }
 
 // Commit implements [Deduper].

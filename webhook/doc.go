@@ -22,18 +22,14 @@
 //
 // # What is authenticated
 //
-// Only the body is signed. Headers other than the signature are hints that
-// anyone who has seen one request can change: [Delivery.ID] and
-// [Delivery.Attempt] come from them. [Delivery.Event] and [Delivery.EventID]
-// come from the signed body.
-//
-// # Replays
+// Only the body is signed. Headers other than the signature are hints that anyone who has seen one
+// request can change: [Delivery.ID] and [Delivery.Attempt] come from them. [Delivery.Event] and
+// [Delivery.EventID] come from the signed body.
 //
 // A signature over the body alone doesn't expire: anyone who has seen a request can send it again.
 // The service therefore signs each attempt a second time, in the headers of Standard Webhooks
-// (https://www.standardwebhooks.com): webhook-id, webhook-timestamp and webhook-signature. A
-// [Verifier] checks them only with [Options.Tolerance], and then requires them. The libraries of
-// Standard Webhooks verify them as well; [SetSignatures] says what the key is.
+// (https://www.standardwebhooks.com). A [Verifier] checks them only with [Options.Tolerance], and then
+// requires them. Other libraries verify them as well; [SetSignatures] says what the key is.
 //
 // # Duplicates
 //
@@ -41,7 +37,7 @@
 // more than once. There are three ways to handle each event once:
 //
 //   - The effect is in a database: let [SQLDeduper.Once] run it, or reserve the event in your own
-//     transaction with [SQLDeduper.Reserve]. The effect and its record commit together.
+//     transaction with [SQLDeduper.Reserve].
 //   - The effect is elsewhere: give a [SQLDeduper] to [Options.Deduper]. Several processes can
 //     share its table. If a process dies between the effect and its record, the event is handled
 //     again.

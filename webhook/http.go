@@ -50,7 +50,7 @@ func (v *Verifier) checkHead(r *http.Request) error {
 	if _, err := signature(r.Header); err != nil {
 		return err
 	}
-	if v.tolerance > 0 {
+	if v.opts.Tolerance > 0 {
 		_, err := parseStandard(r.Header)
 		return err
 	}
@@ -64,7 +64,7 @@ func (v *Verifier) readBody(w http.ResponseWriter, r *http.Request) ([]byte, err
 	}
 	// Content-Length is only the client's claim: it must not size an allocation before any data
 	// arrived.
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, v.maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, v.opts.MaxBody))
 	if err == nil {
 		return body, nil
 	}
@@ -96,7 +96,7 @@ func (v *Verifier) Handler(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, d))
-		if v.deduper == nil || d.EventID == "" {
+		if v.opts.Deduper == nil || d.EventID == "" {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -132,16 +132,17 @@ func (v *Verifier) EventHandler(handle func(ctx context.Context, e Event) error)
 
 // reject replies to a request that was refused with err.
 func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
-	if v != nil && v.onReject != nil {
-		v.onReject(r, err)
+	if v != nil && v.opts.OnReject != nil {
+		v.opts.OnReject(r, err)
 	}
 	status, text := Status(err), err.Error()
-	switch status {
-	case http.StatusBadRequest:
-		if errors.Is(err, ErrBody) {
-			// The cause is a network error, whose text can name addresses.
-			text = ErrBody.Error()
+	for _, reason := range [...]error{ErrBody, ErrDeduper, ErrNotHandled} {
+		if errors.Is(err, reason) {
+			text = reason.Error() // the cause can contain anything, such as addresses or the name of the database
+			break
 		}
+	}
+	switch status {
 	case http.StatusUnauthorized:
 		// RFC 9110, section 15.5.2: a 401 has to name a challenge.
 		w.Header().Set("WWW-Authenticate", `HMAC-SHA256 header="`+SignatureHeader+`"`)
@@ -152,14 +153,6 @@ func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Accept-Encoding", "identity")
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
-	case http.StatusInternalServerError:
-		// The cause can contain anything, such as the name of the database.
-		for _, reason := range [...]error{ErrDeduper, ErrNotHandled} {
-			if errors.Is(err, reason) {
-				text = reason.Error()
-				break
-			}
-		}
 	}
 	http.Error(w, text, status)
 }

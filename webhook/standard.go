@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,34 +51,21 @@ const (
 // secrets.
 func SetSignatures(h http.Header, id string, at time.Time, body []byte, secrets ...string) {
 	var own string
-	signatures := make([]byte, 0, len(secrets)*(standardLength+1)+len(id))
-	for i, secret := range secrets {
-		if i > 0 {
-			signatures = append(signatures, ' ')
-		}
-		signatures = appendStandard(signatures, []byte(secret), id, at, body)
-		if i == len(secrets)-1 {
-			own = Sign(secret, body)
-		}
+	var signatures []string
+	for _, secret := range secrets { // the last one is the older
+		own = Sign(secret, body)
+		signatures = append(signatures, signStandard([]byte(secret), id, at, body))
 	}
 	h.Set(SignatureHeader, own)
 	h.Set(StandardIDHeader, id)
 	h.Set(StandardTimestampHeader, strconv.FormatInt(at.Unix(), 10))
-	h.Set(StandardSignatureHeader, string(signatures))
+	h.Set(StandardSignatureHeader, strings.Join(signatures, " "))
 }
 
-// appendStandard appends a signature of Standard Webhooks.
-func appendStandard(dst, secret []byte, id string, at time.Time, body []byte) []byte {
-	start := len(dst)
-	// Grow once for the head, which is only hashed, and the signature.
-	dst = slices.Grow(dst, max(len(id)+len(".-9223372036854775808."), standardLength))
-	dst = append(dst, id...)
-	dst = append(dst, '.')
-	dst = strconv.AppendInt(dst, at.Unix(), 10)
-	dst = append(dst, '.')
-	mac := sum(standardKey(secret), dst[start:], body)
-	dst = append(dst[:start], standardVersion...)
-	return base64.StdEncoding.AppendEncode(dst, mac)
+// signStandard returns a signature of Standard Webhooks.
+func signStandard(secret []byte, id string, at time.Time, body []byte) string {
+	mac := sum(standardKey(secret), fmt.Appendf(nil, "%s.%d.", id, at.Unix()), body)
+	return standardVersion + base64.StdEncoding.EncodeToString(mac)
 }
 
 // standardKey returns the key of a secret by the rule of SetSignatures.
@@ -157,12 +143,12 @@ func (v *Verifier) verifyStandard(body []byte, h http.Header) (time.Time, error)
 	if !v.matchStandard(s, body) {
 		return time.Time{}, fmt.Errorf("%w: %s", ErrMismatch, StandardSignatureHeader)
 	}
-	age := v.now().Sub(s.sentAt)
-	if age > v.tolerance {
-		return time.Time{}, fmt.Errorf("%w: %s ago, the tolerance is %s", ErrTooOld, age.Round(time.Second), v.tolerance)
+	age := v.opts.Now().Sub(s.sentAt)
+	if age > v.opts.Tolerance {
+		return time.Time{}, fmt.Errorf("%w: %s ago, the tolerance is %s", ErrTooOld, age.Round(time.Second), v.opts.Tolerance)
 	}
-	if age < -v.tolerance {
-		return time.Time{}, fmt.Errorf("%w: %s ahead, the tolerance is %s", ErrTooNew, age.Abs().Round(time.Second), v.tolerance)
+	if age < -v.opts.Tolerance {
+		return time.Time{}, fmt.Errorf("%w: %s ahead, the tolerance is %s", ErrTooNew, age.Abs().Round(time.Second), v.opts.Tolerance)
 	}
 	return s.sentAt, nil
 }
@@ -171,11 +157,10 @@ func (v *Verifier) verifyStandard(body []byte, h http.Header) (time.Time, error)
 // all pairs, as [Verifier.match] does.
 func (v *Verifier) matchStandard(s standard, body []byte) bool {
 	matches := false
-	var want []byte
 	for _, secret := range v.secrets {
-		want = appendStandard(want[:0], secret, s.id, s.sentAt, body)
+		want := signStandard(secret, s.id, s.sentAt, body)
 		for token := range strings.SplitSeq(s.signatures, " ") {
-			if hmac.Equal([]byte(token), want) {
+			if hmac.Equal([]byte(token), []byte(want)) {
 				matches = true
 			}
 		}

@@ -74,12 +74,8 @@ func (o *Options) check() error {
 // zero Verifier has no secrets and refuses every request with [ErrNoSecret]. It never changes and
 // is safe for concurrent use.
 type Verifier struct {
-	secrets   [][]byte
-	maxBody   int64
-	tolerance time.Duration
-	now       func() time.Time
-	deduper   Deduper
-	onReject  func(*http.Request, error)
+	secrets [][]byte
+	opts    Options // with defaults
 }
 
 // NewVerifier returns a Verifier that accepts requests signed with any of secrets. One is usual;
@@ -102,7 +98,7 @@ func NewVerifier(secrets []string, opts *Options) (*Verifier, error) {
 	if len(secrets) == 0 {
 		return nil, ErrNoSecret
 	}
-	v := &Verifier{maxBody: o.MaxBody, tolerance: o.Tolerance, now: o.Now, deduper: o.Deduper, onReject: o.OnReject}
+	v := &Verifier{opts: o}
 	for i, secret := range secrets {
 		key := []byte(secret)
 		if isEmptyKey(key) {
@@ -171,7 +167,7 @@ func (v *Verifier) Verify(body []byte, h http.Header) (Delivery, error) {
 		return Delivery{}, ErrMismatch
 	}
 	var sentAt time.Time
-	if v.tolerance > 0 {
+	if v.opts.Tolerance > 0 {
 		if sentAt, err = v.verifyStandard(body, h); err != nil {
 			return Delivery{}, err
 		}
@@ -197,8 +193,8 @@ func (v *Verifier) ready() error {
 
 // checkLength returns an ErrTooLarge that names the limit if n exceeds it.
 func (v *Verifier) checkLength(n int64) error {
-	if n > v.maxBody {
-		return fmt.Errorf("%w: the limit is %d bytes", ErrTooLarge, v.maxBody)
+	if n > v.opts.MaxBody {
+		return fmt.Errorf("%w: the limit is %d bytes", ErrTooLarge, v.opts.MaxBody)
 	}
 	return nil
 }

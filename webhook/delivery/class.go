@@ -30,12 +30,10 @@ const (
 	ClassPayload   = "payload"         // not sent: the queue has no payload for the event
 )
 
-// Reasons for not sending.
-var (
-	errURL     = errors.New("delivery: URL cannot be used")
-	errSecret  = errors.New("delivery: no secret")
-	errPayload = errors.New("delivery: no payload")
-)
+// An unsent is the class of a request that can't be sent.
+type unsent string
+
+func (u unsent) Error() string { return "delivery: not sent: " + string(u) }
 
 // classify returns the class of an attempt that ended with status, or with err before the end of
 // the response; "" means success. ctx is the attempt's.
@@ -50,15 +48,11 @@ func classify(ctx context.Context, status int, err error) string {
 		return ClassTimeout
 	case ctx.Err() != nil:
 		return ClassCanceled
-	case errors.Is(err, errURL):
-		return ClassURL
-	case errors.Is(err, errSecret):
-		return ClassSecret
-	case errors.Is(err, errPayload):
-		return ClassPayload
-	default:
-		return classifyNetwork(err)
 	}
+	if class, ok := errors.AsType[unsent](err); ok {
+		return string(class)
+	}
+	return classifyNetwork(err)
 }
 
 // resultOf returns what an attempt of this class says about its endpoint.

@@ -13,37 +13,21 @@ import (
 
 // An Engine sends the due deliveries of a [Queue]. Create it with [New]. It is safe for concurrent
 // use, and any number of engines, in one process or in many, may share a queue. Each call of Run or
-// RunOnce has its own scheduler, which learns which endpoints work.
+// RunOnce has its own scheduler, which learns which endpoints work; nothing of that is stored.
 //
 // # Isolation
 //
-// Slow, dead or hostile receivers don't affect the others, because of these mechanisms:
-//
-//   - Two bulkheads. A request that takes longer than a second moves from the fast to the slow
-//     one. Until its endpoint responds within a second again, it gets room in the slow bulkhead
-//     only.
-//   - A concurrency window for each endpoint. It begins with one, grows by one with each success up
-//     to [Options.PerEndpoint], and is one again after a failure without a response. A response
-//     with a status other than 2xx doesn't change it.
-//   - A circuit breaker for each endpoint. After a failure without a response, nothing is sent to
-//     the endpoint until the requests in flight have ended. Then one probe is sent at a time until
-//     one succeeds. New endpoints are probed, too. All probes together have at most half of each
-//     bulkhead and of the memory.
-//   - A limit for each endpoint: it never has more slots of a bulkhead than are left free, nor more
-//     than a small part of the memory. So others find room even if many working endpoints begin to
-//     hang at once. The room is used up only if as many endpoints hang as there are slots, and for
-//     longer than a second only if they fill the slow bulkhead.
-//   - Deficit round robin. Room goes to the account with the fewest deliveries in flight in the
-//     bulkhead, and within it to the endpoint with the fewest; equals take turns.
+// A slow, dead or hostile receiver doesn't delay the others. Each endpoint has a concurrency window,
+// which grows with its successes, and a circuit breaker, which sends it one probe at a time after a
+// failure without a response. Requests that take longer than a second, and those to an endpoint whose
+// last one did, have a bulkhead of their own. Accounts take turns, and so do the endpoints of each. No
+// endpoint gets more slots of a bulkhead than it leaves free. Probes have half of the room at most:
+// if hundreds of endpoints hang at a start, the first request of a working one can wait for several
+// times [Options.Timeout]. A larger Concurrency shortens that wait.
 //
 // For each endpoint, first attempts go before retries, and retries before replays. Every fourth
-// claim reverses that order, so that nothing waits forever. For a working, fast endpoint,
-// deliveries are prefetched about 50 ms before there is room to send them, at most Concurrency in
-// all. They return to the queue if the endpoint fails or becomes slow, and when the context ends.
-//
-// What a run learns isn't stored. New endpoints share their half of the room with all endpoints
-// that don't work. If hundreds hang at a start, the first request of a working one can wait for
-// several times [Options.Timeout]. A larger Concurrency shortens that wait.
+// claim reverses that order, so that nothing waits forever. For a working, fast endpoint, at most
+// Concurrency deliveries are prefetched about 50 ms before there is room to send them.
 //
 // # Clocks
 //

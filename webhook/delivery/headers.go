@@ -16,14 +16,14 @@ import (
 func newRequest(ctx context.Context, j *job, number int, at time.Time) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.endpoint.URL, bytes.NewReader(j.body))
 	if err != nil || !usable(req.URL) {
-		return nil, errURL
+		return nil, unsent(ClassURL)
 	}
 	if j.missing {
-		return nil, errPayload
+		return nil, unsent(ClassPayload)
 	}
 	if j.endpoint.Secret == "" {
 		// Anyone could forge such a signature.
-		return nil, errSecret
+		return nil, unsent(ClassSecret)
 	}
 	addHeaders(req.Header, j.endpoint.Headers)
 	maps.Copy(req.Header, j.traced)

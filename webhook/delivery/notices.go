@@ -106,23 +106,19 @@ func (r *run) giveBatch(ctx context.Context, due []Failure) (given []string) {
 		workers <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-workers }()
-			if ctx.Err() == nil && call.Err() == nil && r.give(call, f) {
-				mu.Lock()
-				defer mu.Unlock()
-				given = append(given, f.Delivery)
+			if ctx.Err() != nil || call.Err() != nil {
+				return
 			}
+			if err := r.opts.OnFailure(call, f); err != nil {
+				r.log(ctx, slog.LevelWarn, "webhook notice not given: it will be given again",
+					slog.String("delivery", f.Delivery), slog.String("endpoint", f.Endpoint), slog.Any("error", err))
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			given = append(given, f.Delivery)
 		})
 	}
 	calls.Wait()
 	return given
-}
-
-// give gives one notice and reports whether that succeeded.
-func (r *run) give(ctx context.Context, f Failure) bool {
-	err := r.opts.OnFailure(ctx, f)
-	if err != nil {
-		r.log(ctx, slog.LevelWarn, "webhook notice not given: it will be given again",
-			slog.String("delivery", f.Delivery), slog.String("endpoint", f.Endpoint), slog.Any("error", err))
-	}
-	return err == nil
 }

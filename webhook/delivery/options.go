@@ -66,28 +66,22 @@ type Options struct {
 	// [DefaultRetries].
 	Retries []time.Duration
 
-	// Concurrency is the number of slots of the fast bulkhead, which is for requests in their first
-	// moments; see Isolation at [Engine]. A delivery has a slot from its claim until its outcome is
-	// recorded. Endpoints that haven't accepted anything yet, or since they last failed, have at
-	// most half of the slots together.
-	//
-	// The slow bulkhead, for requests that take longer than a second and for endpoints that are
-	// known to be slow, has four times as many slots in addition, and the same rule. Others wait
-	// only if 4*Concurrency/PerEndpoint endpoints begin to hang within Timeout. A waiting request
-	// costs a connection and a few goroutines. Defaults to [DefaultConcurrency].
+	// Concurrency is the number of slots of the fast bulkhead, see Isolation at [Engine]. A delivery
+	// has a slot from its claim until its outcome is recorded. The slow bulkhead has four times as
+	// many slots in addition: others wait only if 4*Concurrency/PerEndpoint endpoints begin to hang
+	// within Timeout. A waiting request costs a connection and a few goroutines. Defaults to
+	// [DefaultConcurrency].
 	Concurrency int
 
-	// PerEndpoint is the largest concurrency window of an endpoint. The window begins with one
-	// request and grows by one with each success; a failure without a response resets it to one.
-	// Defaults to [DefaultPerEndpoint], but at most to half of Concurrency.
+	// PerEndpoint is the largest concurrency window of an endpoint. Defaults to
+	// [DefaultPerEndpoint], but at most to half of Concurrency.
 	PerEndpoint int
 
 	// MaxBytes limits the payloads in flight in both bulkheads, in bytes. Until its size is known,
 	// a payload counts as 1 MB, which the service never exceeds. Larger payloads of other queues
-	// may exceed MaxBytes by the difference. One payload is always allowed. Slow endpoints, and
-	// those that haven't accepted anything yet or since they last failed, have at most half of it
-	// together. Any endpoint has about MaxBytes*PerEndpoint/Concurrency/4 at most. Defaults to
-	// [DefaultMaxBytes].
+	// may exceed MaxBytes by the difference. One payload is always allowed. Slow endpoints and
+	// probes have at most half of it together, any endpoint about MaxBytes*PerEndpoint/Concurrency/4.
+	// Defaults to [DefaultMaxBytes].
 	MaxBytes int64
 
 	// Lease is how long a claim reserves a delivery, and so how long a delivery waits if its

@@ -46,22 +46,8 @@
 //
 // # Invariants
 //
-// A property test checks them over random histories.
-//
-//   - Slots in use never exceed the slots of a bulkhead, and probes never exceed half of them.
-//     Prefetched deliveries never exceed their limit, nor payloads the bytes, except that one
-//     payload is always allowed.
-//   - An endpoint's window is never exceeded by a start.
-//   - The window is within [1, Limits.Window]; success adds one, failure makes it one.
-//   - An open circuit starts nothing, a half-open one a single probe.
-//   - A slow endpoint never gets a slot of the fast bulkhead.
-//   - A plan gives nothing to an account that has more slots than another one which could use them.
-//     The same holds for endpoints within an account. While an account of k endpoints has nothing
-//     in flight, n accounts have fewer than n*k deliveries planned before any one of its endpoints
-//     has one. (A probe may wait for longer while its account's turns go to endpoints that work,
-//     since probes lack room.)
-//   - Every delivery is sent or returned, once, and settled once; a prefetched one is
-//     sent in order or returned.
-//   - No lost wake-up: while no Effect asks for a plan, a plan would give nothing.
-//   - When everything is settled, nothing is in use.
+// A property test checks over random histories that no limit above is exceeded, except that one payload
+// is always allowed; that no account or endpoint gets anything while one with fewer slots could use it;
+// that every delivery is sent or returned, once, and settled once; that a plan would give nothing
+// unless an Effect asked for it; and that nothing is in use when everything is settled.
 package schedule
