@@ -32,11 +32,8 @@ const (
 
 // A Deduper remembers which events were handled, by their identifier (see [Delivery.EventID]), so
 // that duplicates are not handled again. Set it as [Options.Deduper], or call it as
-// [Verifier.Handler] does.
-//
-// It records an event after the event was handled. If the process dies in between, the event is
-// handled again. To avoid that for effects in a database, use [SQLDeduper.Reserve], which commits
-// together with the effect.
+// [Verifier.Handler] does. It records an event after the event was handled: if the process dies in
+// between, the event is handled again. [SQLDeduper.Reserve] avoids that for effects in a database.
 //
 // Receivers that handle the same events in different ways need one Deduper each. Its methods are
 // safe for concurrent use. They refuse an identifier that is empty, isn't UTF-8, contains a zero

@@ -11,9 +11,8 @@ import (
 // MemoryOptions are the optional settings of a [MemoryDeduper]. nil means all defaults; so does a
 // number that isn't positive.
 type MemoryOptions struct {
-	// Max is the largest number of events to remember. Each takes about 200 bytes of memory and its
-	// identifier. At the limit, the event that was handled longest ago is dropped. Defaults to
-	// 10 000.
+	// Max is the largest number of events to remember, at about 250 bytes each. At the limit, the
+	// event that was handled longest ago is dropped. Defaults to 10 000.
 	Max int
 
 	// TTL is how long a handled event is remembered. The service retries an event for 36 minutes;
@@ -21,8 +20,7 @@ type MemoryOptions struct {
 	TTL time.Duration
 
 	// Reservation is how long an event stays reserved if its handling neither succeeds nor fails.
-	// It should be longer than handling takes. The service waits up to 30 seconds for an HTTP
-	// response, and then at least 1 minute. Defaults to 1 minute.
+	// It should be longer than handling takes. Defaults to 1 minute.
 	Reservation time.Duration
 
 	// Now is the clock. It may be called by several goroutines at once. Defaults to [time.Now].

@@ -50,17 +50,8 @@ var (
 )
 
 // Status returns the HTTP status for err, for receivers that call [Verifier.VerifyRequest]
-// themselves. [Verifier.Handler] uses it.
-//
-//   - nil: 200
-//   - [ErrBody], [ErrMalformedEvent]: 400
-//   - [ErrNoSignature], [ErrMalformedSignature], [ErrMismatch], [ErrTooOld],
-//     [ErrTooNew]: 401
-//   - [ErrMethod]: 405
-//   - [ErrTooLarge]: 413
-//   - [ErrContentEncoding]: 415
-//   - [ErrBusy]: 503
-//   - [ErrNoSecret], [ErrDeduper], [ErrNotHandled] and every other error: 500
+// themselves. [Verifier.Handler] uses it. It is 200 for nil, and 500 for [ErrNoSecret], [ErrDeduper],
+// [ErrNotHandled] and every error of another package.
 func Status(err error) int {
 	switch {
 	case err == nil:

@@ -77,17 +77,14 @@ func (v *Verifier) readBody(w http.ResponseWriter, r *http.Request) ([]byte, err
 
 // Handler returns a handler that passes authentic requests to next, with the [Delivery] in the
 // request's context (see [FromContext]) and the body unread. It refuses every other request with
-// the status of [Status] and the reason as plain text, after it has called [Options.OnReject].
-//
-// The HTTP response of next goes to the service: 2xx accepts the delivery; after any other status
-// it is sent again later. Handler doesn't recover a panic of next.
+// the status of [Status] and the reason as plain text, after it has called [Options.OnReject]. The HTTP
+// response of next goes to the service. Handler doesn't recover a panic of next.
 //
 // With [Options.Deduper], next is called only for events that weren't handled yet. A duplicate of a
-// handled event gets 200, so that the service stops retrying. A duplicate of an event that is being
-// handled gets 503 and Retry-After, so that the service retries in case handling fails. If the
-// Deduper fails, the response is 500, and the service retries. The event counts as handled if next
-// replies with 2xx, or returns without a status while the client is still connected, for which
-// net/http sends 200. It doesn't if next replies with another status or panics.
+// handled event gets 200. A duplicate of an event that is being handled gets 503 and Retry-After, so
+// that the service retries in case handling fails. If the Deduper fails, the response is 500. The
+// event counts as handled if next replies with 2xx, or returns without a status, for which net/http
+// sends 200, while the client is still connected.
 func (v *Verifier) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := v.VerifyRequest(w, r)
@@ -106,14 +103,11 @@ func (v *Verifier) Handler(next http.Handler) http.Handler {
 
 // EventHandler returns a handler that calls handle with the event of every authentic request,
 // possibly several at once. handle gets the [Delivery] with [FromContext]; ctx ends when the
-// service stops waiting.
+// service stops waiting. It should return nil for unknown types of events: the service may add some.
 //
-// If handle returns nil, the response is 200 and the event is done. If it returns an error, the
-// response is 500 and the service sends the event again later. [Options.OnReject] gets the error
-// wrapped in [ErrNotHandled]; without it the error is lost. A signed body that isn't an event gets
-// 400. Everything else, including [Options.Deduper], works as in [Verifier.Handler].
-//
-// handle should return nil for unknown types of events: the service may add some.
+// If handle returns nil, the response is 200. If it returns an error, the response is 500, and
+// [Options.OnReject] gets the error wrapped in [ErrNotHandled]; without it the error is lost. A signed
+// body that isn't an event gets 400. Everything else works as in [Verifier.Handler].
 func (v *Verifier) EventHandler(handle func(ctx context.Context, e Event) error) http.Handler {
 	return v.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, _ := FromContext(r.Context())

@@ -38,17 +38,14 @@ const (
 // Standard Webhooks on h, replacing existing ones. id is the event's identifier, and at is when the
 // request is sent. There is one secret. While receivers switch secrets, give the new one and then the
 // old one: SignatureHeader, which has room for one signature, is by the last one, and
-// [StandardSignatureHeader] has a signature by each. It keeps no argument.
+// [StandardSignatureHeader] has a signature by each.
 //
-// A signature of Standard Webhooks is "v1," and an HMAC-SHA-256 in base64 (RFC 4648, section 4). The
-// signed text is id, a dot, the seconds of at since 1970, a dot and body. If the secret starts with
-// "whsec_" and the rest is valid base64 ([base64.StdEncoding]), the decoded bytes are the key, as in
-// the libraries of Standard Webhooks. Otherwise, or if the decoded bytes are empty or all zero, the
-// secret's own bytes are the key; receivers must then pass them to their library as a raw key. The key
-// of SignatureHeader is never decoded.
-//
-// A [Verifier] refuses an id that is empty or has a dot, a time before 1970, and requests without
-// secrets.
+// A signature of Standard Webhooks is "v1," and an HMAC-SHA-256 in base64. The signed text is id, a
+// dot, the seconds of at since 1970, a dot and body. If the secret starts with "whsec_" and the rest is
+// base64 ([base64.StdEncoding]) of a key that isn't empty or all zero, that is the key, as in the
+// libraries of Standard Webhooks. Otherwise the secret's own bytes are; receivers must then pass them
+// to their library as a raw key. The key of SignatureHeader is never decoded. A [Verifier] refuses an
+// id that is empty or has a dot, and a time before 1970.
 func SetSignatures(h http.Header, id string, at time.Time, body []byte, secrets ...string) {
 	var own string
 	var signatures []string

@@ -23,14 +23,10 @@ type Options struct {
 	MaxBody int64
 
 	// Tolerance protects from replays. If it is positive, a request must also have the three
-	// headers of Standard Webhooks, with a signature by one of the secrets. Its time of sending
-	// must not differ from Now by more than Tolerance, in either direction; 5 minutes are usual.
-	// The service sends these headers with every attempt, with the time of that attempt. If it is
-	// 0, the headers are ignored. It must not be negative.
-	//
-	// The headers can't be optional: an attacker who replays a request could leave them out.
-	// [SignatureHeader] is always required. Within the tolerance a replay is still possible: see
-	// Deduper. Defaults to 0.
+	// headers of Standard Webhooks, with a signature by one of the secrets: an attacker could leave
+	// out optional ones. Its time of sending must not differ from Now by more than Tolerance, in
+	// either direction; 5 minutes are usual. Within that a replay is still possible: see Deduper. It
+	// must not be negative. Defaults to 0, which ignores the headers.
 	Tolerance time.Duration
 
 	// Now is the clock for Tolerance. It may be called by several goroutines at once. Defaults to

@@ -18,26 +18,19 @@ type backlog struct {
 	pause backoff
 }
 
-// join adds a batch that failed for the first time, before the others.
-func (b *backlog) join(batch []*job, alive bool) {
-	b.jobs = slices.Concat(batch, b.jobs)
-	b.postpone(len(batch), alive)
-}
-
-// rejoin adds a batch that failed again, after the others.
-func (b *backlog) rejoin(batch []*job, alive bool) {
-	b.jobs = append(b.jobs, batch...)
-	b.postpone(len(batch), alive)
-}
-
-// postpone sets size and time of the next batch after a failure. alive says that the queue has
-// worked since the last failure: then an outcome is the cause, and the others in its batch should
-// not wait for long.
-func (b *backlog) postpone(failed int, alive bool) {
+// add adds a batch that failed, before the others if it is fresh: failed for the first time. alive says
+// that the queue has worked since the last failure: then an outcome is the cause, and the others in its
+// batch should not wait for long.
+func (b *backlog) add(batch []*job, fresh, alive bool) {
+	if fresh {
+		b.jobs = slices.Concat(batch, b.jobs)
+	} else {
+		b.jobs = append(b.jobs, batch...)
+	}
 	if alive {
 		b.pause.reset()
 	}
-	b.size = max(1, failed/2)
+	b.size = max(1, len(batch)/2)
 	b.at = time.Now().Add(b.pause.next())
 }
 

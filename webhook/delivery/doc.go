@@ -58,6 +58,4 @@
 //
 // Confidentiality: secrets, payloads, and the path and query of URLs are never logged or part of an
 // error.
-//
-// Isolation: slow, dead or hostile receivers don't affect the others. [Engine] describes how.
 package delivery

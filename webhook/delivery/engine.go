@@ -66,11 +66,10 @@ func New(q Queue, opts *Options) (*Engine, error) {
 // a pause of at most 5 seconds; they never end it.
 //
 // When ctx ends, Run claims nothing more and gives no further notices. Requests in flight may
-// continue for [Options.DrainTimeout]; then they are canceled and return to the queue. Outcomes are
-// recorded within another 10 seconds, which is also the time limit for running calls of
-// [Options.OnFailure]. Deliveries whose outcome the queue hasn't accepted by then are sent again
-// after their lease. No goroutine of the engine survives Run, provided that queue, transport and
-// OnFailure respect their contexts.
+// continue for [Options.DrainTimeout]; then they are canceled and return to the queue. Outcomes and
+// running calls of [Options.OnFailure] have another 10 seconds. Deliveries whose outcome the queue
+// hasn't accepted by then are sent again after their lease. No goroutine of the engine survives Run,
+// provided that queue, transport and OnFailure respect their contexts.
 func (e *Engine) Run(ctx context.Context) error {
 	r := e.start(ctx)
 	defer r.stop()
@@ -113,8 +112,7 @@ func (r *run) rest(ctx context.Context, b *backoff, err error) {
 //
 // It fails with the first error of the queue, except of Finish, after the requests in flight are
 // done. If ctx ends first, it drains like [Engine.Run] and fails with the error of ctx. It also
-// fails if an outcome could not be recorded during its lease, or within 10 seconds after one of the
-// other errors.
+// fails if an outcome could not be recorded.
 func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 	r := e.start(ctx)
 	r.monitor.wakeIdle = true

@@ -60,15 +60,9 @@ func (r *run) record() {
 	late := backlog{size: maxBatch}
 	for {
 		fresh, closed := r.results.take(maxBatch)
-		if err := r.finish(fresh); err != nil {
-			late.join(fresh, r.alive.Swap(false))
-			r.failed(&late, len(fresh), err)
-		}
+		r.finish(&late, fresh, true)
 		again := late.due(r.work)
-		if err := r.finish(again); err != nil {
-			late.rejoin(again, r.alive.Swap(false))
-			r.failed(&late, len(again), err)
-		} else if len(again) > 0 {
+		if r.finish(&late, again, false) && len(again) > 0 {
 			late.progress()
 		}
 		if len(fresh)+len(again) > 0 {
@@ -81,16 +75,11 @@ func (r *run) record() {
 	}
 }
 
-// failed drops outcomes that can't be retried, and logs.
-func (r *run) failed(late *backlog, outcomes int, err error) {
-	late.jobs = r.keep(late.jobs)
-	r.log(r.work, slog.LevelError, "webhook outcomes not recorded", slog.Any("error", err), slog.Int("outcomes", outcomes))
-}
-
-// finish offers a batch to the queue and settles it.
-func (r *run) finish(batch []*job) error {
+// finish offers a batch to the queue and settles it. If that fails, it adds the batch to late, drops the
+// outcomes there that can't be retried, and returns false.
+func (r *run) finish(late *backlog, batch []*job, fresh bool) bool {
 	if len(batch) == 0 {
-		return nil
+		return true
 	}
 	ctx, cancel := context.WithTimeout(r.work, r.storeTimeout)
 	defer cancel()
@@ -100,7 +89,11 @@ func (r *run) finish(batch []*job) error {
 	}
 	accepted, err := r.queue.Finish(ctx, outcomes)
 	if err != nil {
-		return fmt.Errorf("delivery: finish: %w", err)
+		late.add(batch, fresh, r.alive.Swap(false))
+		late.jobs = r.keep(late.jobs)
+		r.log(r.work, slog.LevelError, "webhook outcomes not recorded",
+			slog.Any("error", fmt.Errorf("delivery: finish: %w", err)), slog.Int("outcomes", len(batch)))
+		return false
 	}
 	r.alive.Store(true)
 	for i, j := range batch {
@@ -111,7 +104,7 @@ func (r *run) finish(batch []*job) error {
 			r.free(j)
 		}
 	}
-	return nil
+	return true
 }
 
 // settle applies the effects of a recorded outcome.

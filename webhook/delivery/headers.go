@@ -21,23 +21,18 @@ func newRequest(ctx context.Context, j *job, number int, at time.Time) (*http.Re
 	if j.missing {
 		return nil, unsent(ClassPayload)
 	}
-	if j.endpoint.Secret == "" {
-		// Anyone could forge such a signature.
+	if j.endpoint.Secret == "" { // anyone could forge such a signature
 		return nil, unsent(ClassSecret)
 	}
-	addHeaders(req.Header, j.endpoint.Headers)
-	maps.Copy(req.Header, j.traced)
-	setHeaders(req.Header, j, number)
-	secrets := []string{j.endpoint.Secret}
-	if j.endpoint.Previous != "" {
-		secrets = append(secrets, j.endpoint.Previous)
+	h := req.Header
+	for name, values := range j.endpoint.Headers {
+		if !webhook.IsReservedHeader(name) {
+			for _, value := range values {
+				h.Add(name, value)
+			}
+		}
 	}
-	webhook.SetSignatures(req.Header, j.claim.EventID, at, j.body, secrets...)
-	return req, nil
-}
-
-// setHeaders sets the engine's headers, except the signatures.
-func setHeaders(h http.Header, j *job, number int) {
+	maps.Copy(h, j.traced)
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", userAgent)
 	h.Set(webhook.EventHeader, j.claim.Event)
@@ -46,21 +41,14 @@ func setHeaders(h http.Header, j *job, number int) {
 	// Receivers close idle connections at any time. net/http retries a request on such a
 	// connection, but a POST only with this header.
 	h.Set("Idempotency-Key", j.claim.ID)
+	secrets := []string{j.endpoint.Secret}
+	if j.endpoint.Previous != "" {
+		secrets = append(secrets, j.endpoint.Previous)
+	}
+	webhook.SetSignatures(h, j.claim.EventID, at, j.body, secrets...)
+	return req, nil
 }
 
 func usable(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil
-}
-
-// addHeaders adds an endpoint's custom headers to a request, except reserved ones. It ignores the
-// case of names.
-func addHeaders(h, own http.Header) {
-	for name, values := range own {
-		if webhook.IsReservedHeader(name) {
-			continue
-		}
-		for _, value := range values {
-			h.Add(name, value)
-		}
-	}
 }

@@ -100,12 +100,10 @@ type Options struct {
 	DrainTimeout time.Duration
 
 	// OnFailure is called after the queue has recorded that a delivery, except a [Replay], failed
-	// permanently. One of the processes that share the queue calls it at least once, and again if
-	// the process dies or loses the queue before the call is noted. If it returns an error, it is
-	// called again for the same delivery after Lease, at most a minute later.
-	//
-	// It is called by up to eight goroutines at once and takes no slot. ctx ends after two thirds
-	// of Lease, or 10 seconds after the end of the context of Run; OnFailure must return then.
+	// permanently. One of the processes that share the queue calls it at least once. If it returns
+	// an error, it is called again for the same delivery after Lease, at most a minute later. Up to
+	// eight goroutines call it at once. ctx ends after two thirds of Lease, or 10 seconds after the
+	// end of the context of Run; OnFailure must return then.
 	// Defaults to none: notices stay in the queue.
 	OnFailure func(ctx context.Context, f Failure) error
 

@@ -30,23 +30,12 @@ type Vector struct {
 // Vectors returns the examples of [webhook.SignatureHeader] in vectors.json, for a receiver with
 // the limit [webhook.DefaultMaxBody]. Each call returns new copies. It fails only if the embedded
 // file is damaged.
-func Vectors() ([]Vector, error) {
-	file, err := readVectors()
-	if err != nil {
-		return nil, err
-	}
-	return convert(file.Service, 0)
-}
+func Vectors() ([]Vector, error) { return vectors(func(f *vectorFile) []vectorEntry { return f.Service }) }
 
-// StandardVectors returns the examples of the headers of Standard Webhooks in vectors.json. The
-// [webhook.SignatureHeader] of all of them is correct. Each call returns new copies. It fails only
-// if the embedded file is damaged.
+// StandardVectors returns the examples of the headers of Standard Webhooks, whose
+// [webhook.SignatureHeader] is correct, as Vectors does.
 func StandardVectors() ([]Vector, error) {
-	file, err := readVectors()
-	if err != nil {
-		return nil, err
-	}
-	return convert(file.Standard, time.Duration(file.Tolerance)*time.Second)
+	return vectors(func(f *vectorFile) []vectorEntry { return f.Standard })
 }
 
 // A vectorFile is the content of vectors.json; the package comment describes it.
@@ -65,27 +54,23 @@ type vectorEntry struct {
 		Byte  byte
 		Count int
 	}
-	Now int64
+	Now int64 // only of those for Standard Webhooks
 }
 
-func readVectors() (file vectorFile, err error) {
+func vectors(of func(*vectorFile) []vectorEntry) (all []Vector, err error) {
+	var file vectorFile
 	if err := json.Unmarshal(vectorsJSON, &file); err != nil {
-		return vectorFile{}, fmt.Errorf("webhooktest: vectors.json: %w", err)
+		return nil, fmt.Errorf("webhooktest: vectors.json: %w", err)
 	}
 	if file.MaxBody != webhook.DefaultMaxBody {
-		return vectorFile{}, fmt.Errorf("webhooktest: vectors.json is for a limit of %d bytes, not %d", file.MaxBody, webhook.DefaultMaxBody)
+		return nil, fmt.Errorf("webhooktest: vectors.json is for a limit of %d bytes, not %d", file.MaxBody, webhook.DefaultMaxBody)
 	}
-	return file, nil
-}
-
-func convert(entries []vectorEntry, tolerance time.Duration) ([]Vector, error) {
-	all := make([]Vector, 0, len(entries))
-	for _, e := range entries {
+	for _, e := range of(&file) {
 		want, ok := outcomes[e.Want]
 		if !ok {
 			return nil, fmt.Errorf("webhooktest: vectors.json: %s: unknown outcome %q", e.Name, e.Want)
 		}
-		v := Vector{Name: e.Name, Secrets: e.Secrets, Header: http.Header{}, Body: e.Body, Tolerance: tolerance, Want: want}
+		v := Vector{Name: e.Name, Secrets: e.Secrets, Header: http.Header{}, Body: e.Body, Want: want}
 		if e.Fill.Count > 0 {
 			v.Body = bytes.Repeat([]byte{e.Fill.Byte}, e.Fill.Count)
 		}
@@ -94,8 +79,8 @@ func convert(entries []vectorEntry, tolerance time.Duration) ([]Vector, error) {
 				v.Header.Add(name, value)
 			}
 		}
-		if tolerance > 0 {
-			v.Now = time.Unix(e.Now, 0).UTC()
+		if e.Now != 0 {
+			v.Now, v.Tolerance = time.Unix(e.Now, 0).UTC(), time.Duration(file.Tolerance)*time.Second
 		}
 		all = append(all, v)
 	}
