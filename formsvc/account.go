@@ -77,7 +77,7 @@ func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
 		return "", err
 	}
 	if !a.s.bound { // what a transaction reads may be rolled back
-		a.s.ids.put(name, account.ID)
+		a.s.ids.put(name, account.ID, 1)
 	}
 	return account.ID, nil
 }

@@ -7,18 +7,14 @@ import "sync"
 type boundedMap[K comparable, V any] struct {
 	mu   sync.RWMutex
 	most int
-	size func(V) int
-	used int
+	used int // at least the sizes of the values in m
 	m    map[K]V
 }
 
 // newBoundedMap returns a map for values whose sizes are at most that much together.
-func newBoundedMap[K comparable, V any](most int, size func(V) int) *boundedMap[K, V] {
-	return &boundedMap[K, V]{most: most, size: size, m: make(map[K]V)}
+func newBoundedMap[K comparable, V any](most int) *boundedMap[K, V] {
+	return &boundedMap[K, V]{most: most, m: make(map[K]V)}
 }
-
-// one is the size of a value in a map that limits their number.
-func one[V any](V) int { return 1 }
 
 func (b *boundedMap[K, V]) get(key K) (V, bool) {
 	b.mu.RLock()
@@ -27,29 +23,24 @@ func (b *boundedMap[K, V]) get(key K) (V, bool) {
 	return value, ok
 }
 
-func (b *boundedMap[K, V]) put(key K, value V) {
+// put adds a value, or replaces one of the same size.
+func (b *boundedMap[K, V]) put(key K, value V, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.remove(key)
-	size := b.size(value)
-	if b.used+size > b.most {
-		b.empty()
+	if _, known := b.m[key]; !known {
+		if b.used+size > b.most {
+			b.m, b.used = make(map[K]V), 0
+		}
+		b.used += size
 	}
 	b.m[key] = value
-	b.used += size
 }
 
+// drop removes a value. What it took is free again when the map is full.
 func (b *boundedMap[K, V]) drop(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.remove(key)
-}
-
-func (b *boundedMap[K, V]) remove(key K) {
-	if old, ok := b.m[key]; ok {
-		b.used -= b.size(old)
-		delete(b.m, key)
-	}
+	delete(b.m, key)
 }
 
 // clear removes all values and returns them.
@@ -57,11 +48,6 @@ func (b *boundedMap[K, V]) clear() map[K]V {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.m
-	b.empty()
+	b.m, b.used = make(map[K]V), 0
 	return m
-}
-
-func (b *boundedMap[K, V]) empty() {
-	b.m = make(map[K]V)
-	b.used = 0
 }

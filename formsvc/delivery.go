@@ -153,12 +153,9 @@ const (
 
 // RedeliverFailed redelivers the webhook's deliveries that failed permanently at since or later, as
 // [Deliveries.Redeliver] does, 50 a second, and returns their number. Deliveries that fail during
-// the call are not included. If it fails midway, the deliveries so far are under way; call it again
-// for the rest, which it then counts. It fails with [ErrNotFound].
-//
-// It works in atomic writes of 500 deliveries; the last one has the record of [Service.Once]. If
-// two nodes run the same call at once, both redeliver a share, one call succeeds, and the
-// deliveries in the last write of the other stay failed.
+// the call are not included. It works in atomic writes of 500 deliveries, the last of which has the
+// record of [Service.Once]. If it fails midway, the deliveries so far are under way; call it again for
+// the rest. It fails with [ErrNotFound].
 func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
 	defer wrap(&err, "redeliver")
 	return once(ctx, d.s, key.AccountID, func() (int, error) { return d.redeliverFailed(ctx, key, since) })

@@ -17,14 +17,10 @@ type DeliverySample struct {
 }
 
 // Sample summarizes the deliveries of a webhook over time. It divides the time from from
-// (inclusive) to to (exclusive), both in whole milliseconds, into equal parts. In each part it
-// reads up to each deliveries, oldest first. There are at most [MaxSampleParts] parts and
-// [MaxSampleEach] deliveries in each; values below 1 count as 1. The cost depends on these two
-// numbers only. A delivery belongs to the time of its event and is deleted with it
-// ([Options.Retention]).
-//
-// It fails with a *[ValidationError] unless to is after from, and with [ErrNotFound] if the account
-// has no such webhook.
+// (inclusive) to to (exclusive), both in whole milliseconds, into at most [MaxSampleParts] equal parts.
+// In each part it reads up to each deliveries, oldest first, at most [MaxSampleEach]; the cost depends
+// on these two numbers only. A delivery belongs to the time of its event. It fails with a
+// *[ValidationError] unless to is after from, and with [ErrNotFound].
 func (d Deliveries) Sample(
 	ctx context.Context, key WebhookKey, from, to time.Time, parts, each int,
 ) (_ []DeliverySample, err error) {

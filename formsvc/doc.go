@@ -39,8 +39,7 @@
 //
 // Each call that changes something is one atomic write, with the events that it raises and a
 // delivery for every webhook that listens. When it returns nil, all of that is durable. When it
-// fails, nothing was changed, except with [ErrUnknownOutcome]. Errors that a caller can act on are
-// errors of this package; test for them with [errors.Is]. All other errors are internal faults,
-// whose text must not reach a client. Everything is safe for concurrent use, by any number of
-// processes on one store. Nothing runs in the background unless you call [Service.Run].
+// fails, nothing was changed, except with [ErrUnknownOutcome]. Everything is safe for concurrent use,
+// by any number of processes on one store. Nothing runs in the background unless you call
+// [Service.Run].
 package formsvc

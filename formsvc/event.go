@@ -16,10 +16,9 @@ import (
 // too.
 type EventType = webhook.EventType
 
-// An Event says that something happened to a response. New responses, changes of their content or
-// status, files, signatures and deletions raise events; comments don't. An event is stored in the same atomic
-// write as the change, with a delivery for every webhook that listens. So there is no event without
-// its change, and no change without its event.
+// An Event says that something happened to a response: it is new, its content or status changed, it
+// got a file or a signature, or it was deleted. An event is stored in the same atomic write as the
+// change, with a delivery for every webhook that listens.
 //
 // The payload is encoded once and shows the response right after the event; every delivery attempt
 // sends exactly these bytes. A payload that would exceed [MaxPayload] is sent without the answers
@@ -129,9 +128,16 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 	case webhook.ResponseCompleted:
 		extra.previousStatus, r.Status, r.CompletedAt = r.Status, "completed", now
 	case webhook.FileUploaded:
-		extra.member, extra.json = "file", testFile(c.NewID(now), &r)
+		file := File{
+			ID: c.NewID(now), CampaignID: r.CampaignID, ResponseID: r.ID, Name: "test.txt", ContentType: "text/plain", Module: "message",
+			Size: int64(len(testDocument)), SHA256: sha256.Sum256([]byte(testDocument)), CreatedAt: now,
+		}
+		extra.member, extra.json = "file", file.AppendJSON(nil)
 	case webhook.SignatureCompleted:
-		extra.member, extra.json = "signature", testSignature(c.NewID(now), &r)
+		signature := Signature{
+			ID: c.NewID(now), Signer: r.User, Provider: "test", DocumentSHA256: sha256.Sum256([]byte(testDocument)), SignedAt: now, CreatedAt: now,
+		}
+		extra.member, extra.json = "signature", signature.AppendJSON(nil)
 	case webhook.ResponseCreated, webhook.ResponseDeleted:
 	}
 	return c.newEvent(t, &campaign, &r, now, extra), nil
@@ -139,20 +145,6 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 
 // testDocument is the content of the sample file.
 const testDocument = "This is a test.\n"
-
-func testFile(id ID, r *Response) []byte {
-	return (&File{
-		ID: id, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "test.txt", ContentType: "text/plain", Module: "message",
-		Size: int64(len(testDocument)), SHA256: sha256.Sum256([]byte(testDocument)), CreatedAt: r.CreatedAt,
-	}).AppendJSON(nil)
-}
-
-func testSignature(id ID, r *Response) []byte {
-	return (&Signature{
-		ID: id, Signer: r.User, Provider: "test", DocumentSHA256: sha256.Sum256([]byte(testDocument)),
-		SignedAt: r.CreatedAt, CreatedAt: r.CreatedAt,
-	}).AppendJSON(nil)
-}
 
 // traceParentForm is version 00 of https://www.w3.org/TR/trace-context/#traceparent-header.
 var traceParentForm = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)

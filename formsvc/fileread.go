@@ -15,14 +15,12 @@ import (
 )
 
 // Open returns a reader of length bytes of a file's content, from the byte offset on; a negative
-// length means up to the end. f must come from Get. Reading ends when ctx ends. The caller must
-// close the reader.
+// length means up to the end. f must come from Get. The caller must close the reader.
 //
 // Every block is compared with its checksum before any of its bytes is returned, so damaged content
 // fails with [ErrCorrupt] and never looks complete. With [Options.HashDownloads], a read of the
 // whole file also compares its hash before the last block is returned. Open fails with [ErrCorrupt]
-// if the blob is missing or has another size, and with [ErrUnavailable] if the blob store can't be
-// used now.
+// if the blob is missing or has another size, and with [ErrUnavailable].
 func (s Files) Open(ctx context.Context, f *File, offset, length int64) (_ io.ReadCloser, err error) {
 	defer wrap(&err, "open file")
 	if s.s.Blobs == nil {

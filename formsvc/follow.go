@@ -25,25 +25,22 @@ const (
 )
 
 // Follow calls handle with the events after q.After, and then with new ones, until ctx ends; then
-// it returns nil. Use it to act on events in Go instead of by webhook.
+// it returns nil. Use it to act on events in Go instead of by webhook. Several processes may follow:
+// each gets every event.
 //
 // handle gets at least one event, oldest first, after their transactions have committed, and the
-// position after the last of them. Store that position, and start from it after a restart. No event
-// is skipped, however late its transaction commits, unless the program is down for longer than
-// [Options.Retention]. To process each event exactly once, store the position in the same
-// transaction as the work. If you store it afterwards, you may get the last events
-// again. Calls don't overlap; handle may take any time and may call the Service. Without a position
-// you get all stored events; [Event.CreatedAt] shows how old they are.
+// position after the last of them. Store that position, and start from it after a restart; in the same
+// transaction as the work, to process each event exactly once. No event is skipped, however late its
+// transaction commits, unless the program is down for longer than [Options.Retention]. Calls don't
+// overlap; handle may take any time and may call the Service.
 //
 // Follow looks at once after this Service, or a view of it, commits an event, and after
-// [Service.Notify]; it finds other events by polling. It starts no goroutine. Several processes may
-// follow: each gets every event.
+// [Service.Notify]; it finds other events by polling.
 //
 // An error of handle ends Follow and is returned unchanged, except the error of ctx. While the
-// store is unavailable ([ErrUnavailable]), Follow logs that and retries every few seconds; it
-// returns every other error of the store. It fails with [ErrNotFound] if there is no such account
-// or campaign, and with [ErrInvalid] for an invalid query. It also fails on a Service that is
-// bound to a transaction ([Service.With]).
+// store is unavailable ([ErrUnavailable]), Follow logs that and retries every few seconds. It fails
+// with [ErrNotFound] if there is no such account or campaign, with [ErrInvalid] for an invalid query,
+// and on a Service that is bound to a transaction ([Service.With]).
 func (e Events) Follow(
 	ctx context.Context, q EventQuery, handle func(ctx context.Context, events []Event, next Cursor) error,
 ) error {

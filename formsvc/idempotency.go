@@ -19,7 +19,7 @@ type Idempotency struct {
 	// to the account of the call.
 	Key string
 	// Request is a hash of what the client asks for. Another one under the same key fails with [ErrMismatch].
-	// [Files.Upload] adds the content of the file to it.
+	// [Files.Upload] compares the file as well.
 	Request [sha256.Size]byte
 	// Repeated is set by the call if it returned the result of an earlier one.
 	Repeated bool

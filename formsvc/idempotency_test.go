@@ -174,7 +174,7 @@ func TestOnceInFlight(t *testing.T) {
 		return io.EOF
 	}
 	must(svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: readerFunc(func([]byte) (int, error) { return 0, beside() })}))
-	_, err := svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
+	_, err := w.svc.Once(&formsvc.Idempotency{Key: "k"}).Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
 	wantError(t, err, formsvc.ErrMismatch)
 }
 
@@ -201,6 +201,9 @@ func TestUploadOnce(t *testing.T) {
 	for _, other := range [][2]string{{"b.txt", "content"}, {"../a.txt", "other"}} {
 		_, err := upload(other[0], other[1])
 		wantError(t, err, formsvc.ErrMismatch)
+		if o.Repeated {
+			t.Error("a mismatch counts as repeated")
+		}
 	}
 	_, err = svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("content"), Module: "a\x00"})
 	wantError(t, err, formsvc.ErrInvalid)

@@ -203,7 +203,7 @@ func (c *core) makeKey(account ID, in KeyInput) (NewKey, error) {
 
 // auditDetails returns the details of a key for the audit trail.
 func (k *Key) auditDetails() map[string]string {
-	return map[string]string{"name": k.Name, "prefix": k.Prefix, "permissions": spaced(k.Permissions)}
+	return map[string]string{"name": k.Name, "prefix": k.Prefix, "permissions": strings.Trim(fmt.Sprint(k.Permissions), "[]")}
 }
 
 // List returns the account's keys, oldest first, revoked ones included.
@@ -246,7 +246,7 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 	cached := &cachedKey{Key: key, principal: Principal{
 		AccountID: key.AccountID, KeyID: key.ID, KeyName: key.Name, Permissions: key.Permissions,
 	}, until: now.Add(KeyCacheTTL)}
-	k.s.keys.put(hash, cached)
+	k.s.keys.put(hash, cached, 1)
 	who, err := cached.principalAt(now)
 	if err == nil {
 		k.s.noteUse(KeyUse{AccountID: key.AccountID, ID: key.ID, At: now})
@@ -300,7 +300,7 @@ type KeyUse struct {
 // they are only shown to people.
 func (c *core) noteUse(use KeyUse) {
 	if last, known := c.uses.get(use.ID); !known || use.At.After(last.At) {
-		c.uses.put(use.ID, use)
+		c.uses.put(use.ID, use, 1)
 	}
 }
 

@@ -200,10 +200,9 @@ func (s Responses) campaignFor(
 	if err != nil {
 		return nil, err
 	}
-	if c.Size() > largestRemembered {
-		s.s.campaigns.drop(key)
-	} else {
-		s.s.campaigns.put(key, &c)
+	s.s.campaigns.drop(key) // it may have another size now
+	if size := c.Size(); size <= largestRemembered {
+		s.s.campaigns.put(key, &c, size)
 	}
 	return &c, decide(&c)
 }
@@ -230,11 +229,9 @@ func (s Responses) Statuses(from string) (statuses []string, others bool) {
 // Update changes a response and raises the events of the change in one atomic write:
 // "response.updated" for content, "response.status_changed" for the status, and
 // "response.completed" if that status is final. A patch without effect raises no event. Entering a
-// final status sets CompletedAt; changing to one that isn't final clears it. It fails with
-// [ErrNotFound], *[ValidationError] and *[TransitionError].
-//
-// The patch is applied to the current response. If IfVersion isn't 0 and differs from its version,
-// Update fails with [ErrStale]. Answers are checked against the campaign at the start of the call.
+// final status sets CompletedAt; changing to one that isn't final clears it. Answers are checked
+// against the campaign at the start of the call. It fails with [ErrNotFound], [ErrStale],
+// *[ValidationError] and *[TransitionError].
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
 	defer wrap(&err, "update response")
 	v := s.s.faults()
@@ -334,13 +331,10 @@ type DeleteOptions struct {
 // Delete removes a response with its files, comments and signatures. It can't be undone. It raises
 // "response.deleted", which only webhooks that name it get, and adds an entry to the audit trail.
 // Earlier events about the response stay, and those that are waiting are still delivered;
-// [Accounts.ErasePerson] removes them too.
-//
-// It fails with [ErrNotFound] for an unknown response.
+// [Accounts.ErasePerson] removes them too. It fails with [ErrNotFound] and [ErrStale].
 //
 // The blobs of the files are removed after the rows. [Files.Sweep] removes blobs that can't be
-// removed then, and all of them if the Service is bound to a transaction ([Service.With]), which
-// may be rolled back.
+// removed then, and all of them if the Service is bound to a transaction ([Service.With]).
 func (s Responses) Delete(ctx context.Context, key ResponseKey, opts *DeleteOptions) (err error) {
 	defer wrap(&err, "delete response")
 	trace := s.s.traceParent(ctx)

@@ -17,13 +17,8 @@ import (
 )
 
 // A Service is the entry point of the domain; each field is the service of one kind of record. It
-// is safe for concurrent use, by any number of processes on one store. It starts no goroutine that
-// outlives a call; [Service.Run] does the regular work.
-//
-// It caches campaigns and keys. A new response is checked against the cached campaign. It is
-// accepted only if the store finds that campaign unchanged when it writes, and refused only after a
-// check against the stored campaign. A key is cached for [KeyCacheTTL], which is how long another
-// node may still accept a revoked key.
+// caches keys for [KeyCacheTTL], and campaigns: a new response is accepted only if the store finds the
+// cached campaign unchanged when it writes, and refused only after a check against the stored one.
 type Service struct {
 	Accounts   Accounts
 	Keys       Keys
@@ -160,7 +155,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	c := &core{
 		Options: o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
-		uses: newBoundedMap[ID](keysRemembered, one[KeyUse]), inFlight: new(sync.Map), followers: new(sync.Map),
+		uses: newBoundedMap[ID, KeyUse](keysRemembered), inFlight: new(sync.Map), followers: new(sync.Map),
 	}
 	c.forget()
 	return assemble(c), nil
@@ -177,9 +172,9 @@ const (
 
 // forget empties the caches of the store's records.
 func (c *core) forget() {
-	c.keys = newBoundedMap[[sha256.Size]byte](keysRemembered, one[*cachedKey])
-	c.campaigns = newBoundedMap[CampaignKey](campaignsRemembered, (*Campaign).Size)
-	c.ids = newBoundedMap[string](accountsRemembered, one[ID])
+	c.keys = newBoundedMap[[sha256.Size]byte, *cachedKey](keysRemembered)
+	c.campaigns = newBoundedMap[CampaignKey, *Campaign](campaignsRemembered)
+	c.ids = newBoundedMap[string, ID](accountsRemembered)
 }
 
 // limit returns the limit that an option sets, or 0 for none.

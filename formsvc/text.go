@@ -63,15 +63,6 @@ func (e *ValidationError) checkName(parent, what, name string, maxRunes int) boo
 	return true
 }
 
-// spaced returns the elements of a list with spaces between them.
-func spaced[T ~string](list []T) string {
-	texts := make([]string, len(list))
-	for i, s := range list {
-		texts[i] = string(s)
-	}
-	return strings.Join(texts, " ")
-}
-
 // pointerEscape escapes a field name for a JSON Pointer (RFC 6901 §3).
 func pointerEscape(name string) string {
 	if !strings.ContainsAny(name, "~/") {

@@ -21,62 +21,38 @@ const discardTimeout = 10 * time.Second
 // "file.uploaded" are created in one atomic write. A failed upload leaves no file; its blob is
 // removed at once or by [Files.Sweep].
 //
-// It fails with a *[ValidationError] for an invalid Module, with a *[FileSizeError] if the content
-// is larger than [Options.MaxFile], and with [ErrDigest] if it has another hash. It fails with
-// [ErrNotFound] for an unknown response, with [ErrNoSpace] or [ErrUnavailable] if the blob can't be
-// stored, and with [ErrOtherBlobs].
+// It fails with a *[ValidationError] for an invalid Module, a *[FileSizeError], [ErrDigest],
+// [ErrNotFound] for an unknown response, [ErrOtherBlobs], and with [ErrNoSpace] or [ErrUnavailable] if
+// the blob can't be stored.
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
 	defer wrap(&err, "upload file")
 	content, err := s.intake(&in)
 	if err != nil {
 		return File{}, err
 	}
-	if s.s.once != nil {
-		return s.uploadOnce(ctx, key, content)
+	f, err := once(ctx, s.s, key.AccountID, func() (File, error) { return s.upload(ctx, key, content) })
+	if err != nil || s.s.once == nil || !s.s.once.Repeated {
+		return f, err
 	}
-	return s.upload(ctx, key, content)
-}
-
-// uploadOnce uploads a file unless an earlier call with the key did. The request is known once the content was
-// received: Request of the record is a hash of the caller's Request and the file. A repeated upload is received, compared,
-// and stored nowhere.
-func (s Files) uploadOnce(ctx context.Context, key ResponseKey, content *intake) (File, error) {
-	end, err := s.s.begin(key.AccountID)
-	if err != nil {
+	// The content of a repeated upload is received, compared, and stored nowhere.
+	if _, err := io.Copy(io.Discard, content); err != nil {
 		return File{}, err
 	}
-	defer end()
-	err = s.s.repeated(ctx, key.AccountID)
-	switch {
-	case err == nil:
-		var f File
-		if f, err = s.upload(ctx, key, content); !errors.Is(err, ErrRepeated) {
-			return f, err
-		}
-	case errors.Is(err, ErrRepeated):
-		if _, err := io.Copy(io.Discard, content); err != nil {
-			return File{}, err
-		}
-	default:
-		return File{}, err
+	sent := content.file()
+	if sent.SHA256 != f.SHA256 || sent.Name != f.Name || sent.ContentType != f.ContentType || sent.Module != f.Module {
+		s.s.once.Repeated = false
+		return File{}, ErrMismatch
 	}
-	kept, err := s.s.outcome(ctx, key.AccountID, s.s.once.with(content.file()))
-	if errors.Is(err, ErrNotFound) { // it has expired in the meantime
-		err = errUnsettled
-	}
-	if err != nil {
-		return File{}, err
-	}
-	return resultOf[File](s.s.once, kept)
-}
-
-// with returns the idempotency of an upload of f.
-func (o *Idempotency) with(f File) *Idempotency {
-	request := fmt.Appendf(nil, "%x %x %q %q %q", o.Request, f.SHA256, f.Name, f.ContentType, f.Module)
-	return &Idempotency{Key: o.Key, Request: sha256.Sum256(request)}
+	return f, nil
 }
 
 func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (File, error) {
+	if content.ended != nil { // a second try has nothing to read
+		return File{}, errUnsettled
+	}
+	if err := s.s.repeated(ctx, key.AccountID); err != nil {
+		return File{}, err
+	}
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
 	if err != nil {
 		return File{}, err
@@ -98,14 +74,10 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	trace := s.s.traceParent(ctx)
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
 		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
-		change := Change{
+		return Change{
 			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
 			Idempotency: record(s.s, key.AccountID, key.ID, &f),
-		}
-		if change.Idempotency != nil {
-			change.Idempotency.Request = s.s.once.with(f).Request
-		}
-		return change, nil
+		}, nil
 	})
 	if err != nil {
 		s.s.discard(ctx, id)

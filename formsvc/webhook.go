@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -72,13 +73,10 @@ type HeaderInput struct {
 type Webhooks struct{ s *core }
 
 // Create creates a webhook. If the account already has one with the same URL, events and campaign,
-// it returns that one with created false, so subscribing twice is harmless. An empty Secret and no
-// Headers match any. Otherwise Create fails with a *[WebhookExistsError], unless the Secret is that
-// one's and has at least 16 bytes, and the Headers, if there are any, are that one's too. So nobody
-// can find out a weak secret or a header by guessing.
-//
-// It fails with a *[ValidationError], also if the account has no such campaign, and with a
-// *[LimitError] at the 51st webhook of an account.
+// it returns that one with created false, so subscribing twice is harmless. A Secret or Headers must
+// then be those of that one, and the Secret have at least 16 bytes, so that nobody can guess them;
+// otherwise Create fails with a *[WebhookExistsError]. It fails with a *[ValidationError], also if the
+// account has no such campaign, and with a *[LimitError] at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {
 	defer wrap(&err, "create webhook")
 	s, err := once(ctx, w.s, account, func() (subscription, error) { return w.create(ctx, account, in) })
@@ -144,7 +142,7 @@ func (in *WebhookInput) mayBe(stored *Webhook, headers []Header) bool {
 // audit returns an entry about a webhook. It contains only the host of the URL, since paths and
 // queries may contain secrets.
 func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
-	details := map[string]string{"events": spaced(hook.Events)}
+	details := map[string]string{"events": strings.Trim(fmt.Sprint(hook.Events), "[]")}
 	if u, err := url.Parse(hook.URL); err == nil {
 		details["host"] = u.Host
 	}

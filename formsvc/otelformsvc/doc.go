@@ -16,22 +16,18 @@
 //     in the header traceparent, and tracestate if a sampler sets one. Without one, each attempt
 //     begins a new trace.
 //
-// Names and attributes follow OpenTelemetry's semantic conventions for HTTP.
-// Attributes outside the conventions:
-//
-//   - formsvc.webhook.id, formsvc.delivery.id, formsvc.event.id, formsvc.event.type
-//   - formsvc.delivery.result: "delivered", "postponed", "failed" or "released"
-//
-// error.type is the status of a response, or the class of a failed attempt, such as "timeout". A span
-// has the status Error if the caller isn't the cause: for HTTP statuses from 500, and for
-// every failed attempt.
+// Names and attributes follow OpenTelemetry's semantic conventions for HTTP. Beside them there are
+// formsvc.webhook.id, formsvc.delivery.id, formsvc.event.id, formsvc.event.type, and
+// formsvc.delivery.result: "delivered", "postponed", "failed" or "released". error.type is the status
+// of a response, or the class of a failed attempt, such as "timeout". A span has the status Error for
+// HTTP statuses from 500, and for every failed attempt.
 //
 // # What spans never contain
 //
-// Data of respondents, keys, secrets and tokens, and texts that might contain them. These are error
-// texts, paths and queries of requests (a sign-in link is a path), addresses of clients, and
-// webhook URLs except the host. So url.path, url.full and client.address are left out, although the
-// conventions ask for them. When you erase a person, there is nothing to erase in traces.
+// Data of respondents, keys, secrets and tokens, and texts that might contain them: error texts, paths
+// and queries of requests (a sign-in link is a path), addresses of clients, and webhook URLs except the
+// host. So url.path, url.full and client.address are left out, although the conventions ask for them.
+// When you erase a person, there is nothing to erase in traces.
 //
 // # Trust
 //
@@ -40,7 +36,6 @@
 //
 //	sdktrace.ParentBased(root, sdktrace.WithRemoteParentSampled(root))
 //
-// Events keep only traceparent: a client's tracestate and baggage are neither stored nor sent to
-// webhooks. A receiver learns the identifiers of a trace and a span, and whether it is recorded.
-// The two headers aren't signed.
+// A client's tracestate and baggage are neither stored nor sent to webhooks. A receiver learns the
+// identifiers of a trace and a span, and whether it is recorded; the headers aren't signed.
 package otelformsvc

@@ -30,7 +30,9 @@ type Vector struct {
 // Vectors returns the examples of [webhook.SignatureHeader] in vectors.json, for a receiver with
 // the limit [webhook.DefaultMaxBody]. Each call returns new copies. It fails only if the embedded
 // file is damaged.
-func Vectors() ([]Vector, error) { return vectors(func(f *vectorFile) []vectorEntry { return f.Service }) }
+func Vectors() ([]Vector, error) {
+	return vectors(func(f *vectorFile) []vectorEntry { return f.Service })
+}
 
 // StandardVectors returns the examples of the headers of Standard Webhooks, whose
 // [webhook.SignatureHeader] is correct, as Vectors does.
