@@ -29,7 +29,7 @@ type ClaimOptions struct {
 }
 
 // Claim makes sure that the blob store belongs to the data in the store: that it has the data's
-// identity ([MaintenanceStore]) under [MarkerKey]. If there is no identity, and the blob store is
+// identity ([Store]) under [MarkerKey]. If there is no identity, and the blob store is
 // empty or has files of this data from an earlier release, Claim writes the identity. Otherwise it
 // changes nothing and fails with [ErrOtherBlobs]. Several nodes may claim a blob store at once.
 //

@@ -127,7 +127,7 @@ func (c *content) load() error {
 
 // AllFiles yields the files of all accounts with their Blocks, oldest first. It reads them in small
 // pages, so that an index of any size takes little memory. An error ends the sequence.
-func AllFiles(ctx context.Context, store FileStore) iter.Seq2[*File, error] {
+func AllFiles(ctx context.Context, store Store) iter.Seq2[*File, error] {
 	return records(PageQuery{Limit: 100, Ascending: true}, func(page PageQuery) (Page[File], error) {
 		return store.AllFiles(ctx, page)
 	})

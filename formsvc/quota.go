@@ -71,7 +71,7 @@ type Quotas struct{ c *quotaCounter }
 type quotaCounter struct {
 	QuotaPolicy
 
-	store QuotaStore
+	store Store
 	now   func() time.Time
 
 	flushing sync.Mutex // held while the store is written
@@ -91,7 +91,7 @@ type windowCount struct {
 	used    time.Time
 }
 
-func newQuotaCounter(store QuotaStore, o *Options) (*quotaCounter, error) {
+func newQuotaCounter(store Store, o *Options) (*quotaCounter, error) {
 	c := &quotaCounter{
 		QuotaPolicy: QuotaPolicy{o.Quota, cmp.Or(o.QuotaWindow, DefaultQuotaWindow), o.QuotaPerAccount},
 		store:       store, now: o.Now, counts: make(map[windowKey]*windowCount),

@@ -125,7 +125,7 @@ func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	return deleted, err
 }
 
-// A pruneFunc is a Prune method of [MaintenanceStore].
+// A pruneFunc is a Prune method of [Store].
 type pruneFunc = func(ctx context.Context, before time.Time, limit int) (int, error)
 
 // prune deletes until nothing is left, with pauses, and returns the number of deleted rows.

@@ -40,25 +40,6 @@ import (
 //
 // Package storagetest tests all of this.
 type Store interface {
-	AccountStore
-	KeyStore
-	CampaignStore
-	ResponseStore
-	CommentStore
-	SignatureStore
-	FileStore
-	WebhookStore
-	DeliveryStore
-	EventStore
-	AuditStore
-	IdempotencyStore
-	QuotaStore
-	SessionStore
-	MaintenanceStore
-}
-
-// An AccountStore keeps accounts.
-type AccountStore interface {
 	// CreateAccount adds an account, whose name is unique, with its first keys.
 	CreateAccount(ctx context.Context, account Account, keys []Key, change Change) error
 	// UpdateAccount changes an account, which has no version and is always written.
@@ -69,10 +50,7 @@ type AccountStore interface {
 	AccountByName(ctx context.Context, name string) (Account, error)
 	// Accounts returns all accounts by ID.
 	Accounts(ctx context.Context) ([]Account, error)
-}
 
-// A KeyStore keeps API keys.
-type KeyStore interface {
 	// CreateKey adds a key, whose hash is unique. It fails with ErrLimit if the account already has
 	// change.Limit keys that are neither revoked nor expired at the key's CreatedAt.
 	CreateKey(ctx context.Context, key Key, change Change) error
@@ -85,10 +63,7 @@ type KeyStore interface {
 	// UseKeys sets LastUsedAt of keys where the use is later than the stored time. It skips keys that
 	// the account doesn't have.
 	UseKeys(ctx context.Context, uses []KeyUse) error
-}
 
-// A CampaignStore keeps campaigns.
-type CampaignStore interface {
 	// CreateCampaign adds a campaign. It fails with ErrLimit if the account already has change.Limit
 	// campaigns.
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
@@ -98,10 +73,7 @@ type CampaignStore interface {
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
 	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds].
 	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
-}
 
-// A ResponseStore keeps responses. Its writes are the source of most events.
-type ResponseStore interface {
 	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The
 	// response's ID must not be older than its CreatedAt (to the millisecond): lists by time rely
 	// on it. Its reference is unique in the account. It fails with ErrStale if the campaign's version
@@ -119,10 +91,9 @@ type ResponseStore interface {
 	// returns, and decrements the campaign's ResponseCount. A nil decide means no change. The reference
 	// becomes free. Events about the response stay.
 	DeleteResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (files []ID, err error)
-}
 
-// A FileStore keeps the metadata of files; their bytes are in a blob store.
-type FileStore interface {
+	// The metadata of files; their bytes are in a blob store.
+
 	// CreateFile adds a file to its response, which is not changed. It fails with ErrConflict also if
 	// the identifier is barred.
 	CreateFile(ctx context.Context, f File, decide func(*Response) (Change, error)) error
@@ -141,18 +112,12 @@ type FileStore interface {
 	// concurrent CreateFile uses one of them, either that call fails or BarFiles doesn't return the
 	// identifier.
 	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
-}
 
-// A CommentStore keeps the comments on responses.
-type CommentStore interface {
 	// CreateComment adds a comment to its response.
 	CreateComment(ctx context.Context, c Comment, change Change) error
 	// Comments returns a page of the comments on a response, or ErrNotFound for an unknown response.
 	Comments(ctx context.Context, key ResponseKey, page PageQuery) (Page[Comment], error)
-}
 
-// A SignatureStore keeps the signatures of responses.
-type SignatureStore interface {
 	// CreateSignature adds a signature to its response, which is not changed. decide may set
 	// DocumentSHA256; other changes that it makes are not kept.
 	CreateSignature(
@@ -163,11 +128,9 @@ type SignatureStore interface {
 	// SignaturesBy returns a page of the account's signatures by the signer with that e-mail address
 	// ([FoldEmail]), across all responses and without a total.
 	SignaturesBy(ctx context.Context, account ID, email string, page PageQuery) (Page[Signature], error)
-}
 
-// A WebhookStore keeps webhooks. A store that writes to a disk should encrypt their secrets and the
-// values of their headers.
-type WebhookStore interface {
+	// Webhooks. A store that writes to a disk should encrypt their secrets and the values of their headers.
+
 	// CreateWebhook adds a webhook and returns it with created true. If the account already has
 	// webhooks with the same URL, events and campaign, it adds none and returns the oldest of them
 	// with created false. decide is given what CreateWebhook returns. It fails with ErrLimit if the
@@ -184,12 +147,10 @@ type WebhookStore interface {
 	// DeleteWebhook removes a webhook. Nothing is claimed for it afterwards: only attempts that are
 	// already claimed may still be made.
 	DeleteWebhook(ctx context.Context, key WebhookKey, change Change) error
-}
 
-// A DeliveryStore keeps deliveries: what was sent to webhooks and what is still to be sent.
-// SendingSince of a claimed delivery is the time of the claim until the claim is finished, even
-// after its lease ended; [Deliveries] clears it then.
-type DeliveryStore interface {
+	// Deliveries: what was sent to webhooks and what is still to be sent. SendingSince of a claimed delivery is the
+	// time of the claim until the claim is finished, even after its lease ended; [Deliveries] clears it then.
+
 	// Deliveries returns a page of a webhook's deliveries with their attempts.
 	// An unknown webhook has none.
 	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
@@ -211,11 +172,10 @@ type DeliveryStore interface {
 	// Waiting returns how many deliveries of a webhook wait for an attempt or are in one, up to
 	// limit, which bounds its cost. An unknown webhook has none.
 	Waiting(ctx context.Context, key WebhookKey, limit int64) (int64, error)
-}
 
-// An EventStore keeps events until they are pruned, and the notices of permanently failed
-// deliveries. The delivery queue writes a notice in the same atomic write as the failure.
-type EventStore interface {
+	// Events, until they are pruned, and the notices of permanently failed deliveries. The delivery queue writes a
+	// notice in the same atomic write as the failure.
+
 	// Events returns events of an account in commit order, without test events. Events about one
 	// response are in the order of its changes. Concurrent changes of different responses may come
 	// in either order, but an event never becomes visible before a position that was already
@@ -245,27 +205,19 @@ type EventStore interface {
 	// FinishDigest records that a digest was sent at that time. It fails with ErrStale if another
 	// claim has the lease now, or if the digest was finished already.
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
-}
 
-// An AuditStore keeps the audit trail, which nothing changes or removes.
-type AuditStore interface {
-	// Commit writes a change by itself, without a record. It fails with ErrInvalid if the change has
-	// events.
+	// Commit writes a change by itself, without a record. Audit entries are never changed or removed. It
+	// fails with ErrInvalid if the change has events.
 	Commit(ctx context.Context, change Change) error
 	// Audit returns a page of an account's audit entries.
 	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
-}
 
-// An IdempotencyStore returns the outcomes of idempotent calls.
-type IdempotencyStore interface {
 	// Recall returns the idempotency record of a key of an account if it was created at since or
 	// later. It removes an older one.
 	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
-}
 
-// A QuotaStore counts requests in windows of time. Windows are aligned to the UTC clock: they begin
-// at multiples of their length since 1970.
-type QuotaStore interface {
+	// Requests in windows of time, which begin at multiples of their length since 1970 in UTC.
+
 	// AddQuota adds requests to windows, and returns what each of them has counted then, in the order
 	// of the list. The list has each window at most once. It fails with ErrNotFound if a subject isn't
 	// a valid ID.
@@ -273,12 +225,10 @@ type QuotaStore interface {
 	// QuotaUse returns the subject's windows that began at since or later and have requests, oldest
 	// first.
 	QuotaUse(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error)
-}
 
-// A SessionStore keeps the sessions of people who are signed in to the settings of accounts, and
-// their sign-in links. It also returns expired ones until they are pruned; the caller compares the
-// times.
-type SessionStore interface {
+	// Sessions of people who are signed in to the settings of accounts, and their sign-in links. They are also
+	// returned after they have expired, until they are pruned; the caller compares the times.
+
 	// CreateLink adds a link, whose hash is unique.
 	CreateLink(ctx context.Context, link Link, change Change) error
 	// RedeemLink removes the link whose token has this SHA-256 and adds the session that decide
@@ -294,12 +244,10 @@ type SessionStore interface {
 	// EndAllSessions removes all links and sessions of the account. A link that is redeemed at the same
 	// time leaves no session.
 	EndAllSessions(ctx context.Context, account ID, change Change) error
-}
 
-// A MaintenanceStore prunes old data, erases personal data, and identifies the data that it keeps.
-// Its Prune methods delete about limit rows of each table in one atomic write. They return the number
-// of deleted rows; 0 means that nothing is left to delete.
-type MaintenanceStore interface {
+	// Maintenance. The Prune methods delete about limit rows of each table in one atomic write. They return the number
+	// of deleted rows; 0 means that nothing is left to delete.
+
 	// PruneEvents deletes events created before that time with their deliveries, attempts and
 	// notices, and the remains of deleted webhooks.
 	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)

@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateAccount implements [formsvc.AccountStore].
+// CreateAccount implements [formsvc.Store].
 func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
 	if err := checkAccount(&a); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 	})
 }
 
-// UpdateAccount implements [formsvc.AccountStore].
+// UpdateAccount implements [formsvc.Store].
 func (s *Store) UpdateAccount(
 	ctx context.Context, id formsvc.ID, decide func(*formsvc.Account) error,
 ) (formsvc.Account, error) {
@@ -74,12 +74,12 @@ func (s *Store) UpdateAccount(
 	return a, nil
 }
 
-// Account implements [formsvc.AccountStore].
+// Account implements [formsvc.Store].
 func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
 	return read(ctx, s, s.account, id, copyAccount)
 }
 
-// AccountByName implements [formsvc.AccountStore].
+// AccountByName implements [formsvc.Store].
 func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
 	if err := formsvc.CheckText(name); err != nil {
 		return formsvc.Account{}, err
@@ -92,7 +92,7 @@ func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account
 	}, name, copyAccount)
 }
 
-// Accounts implements [formsvc.AccountStore].
+// Accounts implements [formsvc.Store].
 func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (a *account) usableKeys(at time.Time) (n int) {
 	return n
 }
 
-// CreateKey implements [formsvc.KeyStore].
+// CreateKey implements [formsvc.Store].
 func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
 	if err := checkKey(&key); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 	})
 }
 
-// KeyByHash implements [formsvc.KeyStore].
+// KeyByHash implements [formsvc.Store].
 func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
 	return read(ctx, s, func(hash [sha256.Size]byte) (*formsvc.Key, error) {
 		if key := s.keys[hash]; key != nil {
@@ -147,12 +147,12 @@ func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.
 	}, hash, copyKey)
 }
 
-// Keys implements [formsvc.KeyStore].
+// Keys implements [formsvc.Store].
 func (s *Store) Keys(ctx context.Context, id formsvc.ID) ([]formsvc.Key, error) {
 	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Key { return list(&a.keys, copyKey) })
 }
 
-// RevokeKey implements [formsvc.KeyStore].
+// RevokeKey implements [formsvc.Store].
 func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time.Time, change formsvc.Change) error {
 	var key *formsvc.Key
 	return s.write(ctx, func() (_ formsvc.Change, err error) {
@@ -172,7 +172,7 @@ func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time
 	})
 }
 
-// UseKeys implements [formsvc.KeyStore].
+// UseKeys implements [formsvc.Store].
 func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 	if err := s.enter(ctx); err != nil {
 		return err

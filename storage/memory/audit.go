@@ -15,7 +15,7 @@ func (s *Store) append(a *formsvc.AuditEntry) {
 	}
 }
 
-// Commit implements [formsvc.AuditStore].
+// Commit implements [formsvc.Store].
 func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	return s.write(ctx, func() (formsvc.Change, error) {
 		if a := change.Audit; a != nil {
@@ -30,7 +30,7 @@ func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	}, func() error { return nil })
 }
 
-// Audit implements [formsvc.AuditStore].
+// Audit implements [formsvc.Store].
 func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	match := func(e *formsvc.AuditEntry) bool {
 		return (q.Action == "" || e.Action == q.Action) && (q.Target == "" || e.Target == q.Target) &&

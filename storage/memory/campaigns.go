@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateCampaign implements [formsvc.CampaignStore].
+// CreateCampaign implements [formsvc.Store].
 func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change formsvc.Change) error {
 	if err := checkCampaign(&c); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 	})
 }
 
-// UpdateCampaign implements [formsvc.CampaignStore].
+// UpdateCampaign implements [formsvc.Store].
 func (s *Store) UpdateCampaign(
 	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error,
 ) (formsvc.Campaign, error) {
@@ -50,12 +50,12 @@ func (s *Store) UpdateCampaign(
 	return copyCampaign(&row.Campaign), nil
 }
 
-// Campaign implements [formsvc.CampaignStore].
+// Campaign implements [formsvc.Store].
 func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
 	return read(ctx, s, s.campaign, key, (*campaign).copy)
 }
 
-// Campaigns implements [formsvc.CampaignStore].
+// Campaigns implements [formsvc.Store].
 func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
 	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.Campaign] {
 		var match func(*campaign) bool

@@ -6,7 +6,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateComment implements [formsvc.CommentStore].
+// CreateComment implements [formsvc.Store].
 func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {
 	if err := formsvc.CheckText(
 		string(c.ID), string(c.AccountID), string(c.CampaignID), string(c.ResponseID), c.Body, c.Author); err != nil {
@@ -25,7 +25,7 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 	})
 }
 
-// Comments implements [formsvc.CommentStore].
+// Comments implements [formsvc.Store].
 func (s *Store) Comments(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Comment], error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// Deliveries implements [formsvc.DeliveryStore].
+// Deliveries implements [formsvc.Store].
 func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
 	key := formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}
 	return read(ctx, s, s.endpointOrNone, key, func(e *endpoint) formsvc.Page[formsvc.Delivery] {
@@ -28,12 +28,12 @@ func (s *Store) endpointOrNone(key formsvc.WebhookKey) (*endpoint, error) {
 	return new(endpoint), nil
 }
 
-// Delivery implements [formsvc.DeliveryStore].
+// Delivery implements [formsvc.Store].
 func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
 	return read(ctx, s, s.delivery, key, copyDelivery)
 }
 
-// Redeliver implements [formsvc.DeliveryStore].
+// Redeliver implements [formsvc.Store].
 func (s *Store) Redeliver(
 	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (after formsvc.Delivery, err error) {
@@ -71,7 +71,7 @@ func (e *endpoint) redeliver(d *queued, at time.Time) {
 	e.wait(d, at)
 }
 
-// RedeliverFailed implements [formsvc.DeliveryStore].
+// RedeliverFailed implements [formsvc.Store].
 func (s *Store) RedeliverFailed(
 	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
 ) (int, error) {
@@ -104,7 +104,7 @@ func (s *Store) RedeliverFailed(
 	return len(failed), nil
 }
 
-// CreateTest implements [formsvc.DeliveryStore].
+// CreateTest implements [formsvc.Store].
 func (s *Store) CreateTest(
 	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (d formsvc.Delivery, err error) {
@@ -126,7 +126,7 @@ func (s *Store) CreateTest(
 	return d, err
 }
 
-// QueueStats implements [formsvc.DeliveryStore].
+// QueueStats implements [formsvc.Store].
 func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (formsvc.QueueStats, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.QueueStats{}, err
@@ -149,7 +149,7 @@ func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (for
 	return stats, nil
 }
 
-// Waiting implements [formsvc.DeliveryStore].
+// Waiting implements [formsvc.Store].
 func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err

@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Erase implements [formsvc.MaintenanceStore].
+// Erase implements [formsvc.Store].
 func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Erased, err error) {
 	if err := s.enter(ctx); err != nil {
 		return out, err

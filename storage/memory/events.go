@@ -58,7 +58,7 @@ func (s *Store) keep(in *formsvc.Event) *event {
 	return e
 }
 
-// Events implements [formsvc.EventStore]. One mutex orders all changes, and a position is
+// Events implements [formsvc.Store]. One mutex orders all changes, and a position is
 // an event's number in that order.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
 	if err := s.enter(ctx); err != nil {
@@ -73,7 +73,7 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	return pageOf(a.after(at), q), nil
 }
 
-// AllEvents implements [formsvc.EventStore].
+// AllEvents implements [formsvc.Store].
 func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.EventPage{}, err
@@ -138,7 +138,7 @@ func wanted(e *event, campaign formsvc.ID, types []formsvc.EventType) bool {
 	return !e.Test && (campaign == "" || campaign == e.CampaignID) && (len(types) == 0 || slices.Contains(types, e.Type))
 }
 
-// Event implements [formsvc.EventStore].
+// Event implements [formsvc.Store].
 func (s *Store) Event(ctx context.Context, accountID, id formsvc.ID) (formsvc.Event, error) {
 	return read(ctx, s, func(id formsvc.ID) (*formsvc.Event, error) {
 		if e := s.events[id]; e != nil && e.AccountID == accountID {
@@ -148,7 +148,7 @@ func (s *Store) Event(ctx context.Context, accountID, id formsvc.ID) (formsvc.Ev
 	}, id, copyEvent)
 }
 
-// RecentEvents implements [formsvc.EventStore].
+// RecentEvents implements [formsvc.Store].
 func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]formsvc.Event, error) {
 	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) []formsvc.Event {
 		b := bounded{limit: q.Limit}
@@ -161,7 +161,7 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	})
 }
 
-// EventsAbout implements [formsvc.EventStore].
+// EventsAbout implements [formsvc.Store].
 func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit int) ([]formsvc.Event, error) {
 	return read(ctx, s, s.response, key, func(*response) []formsvc.Event {
 		b := bounded{limit: limit}

@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateFile implements [formsvc.FileStore].
+// CreateFile implements [formsvc.Store].
 func (s *Store) CreateFile(
 	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
 ) error {
@@ -33,7 +33,7 @@ func (s *Store) CreateFile(
 	})
 }
 
-// File implements [formsvc.FileStore].
+// File implements [formsvc.Store].
 func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
 	return read(ctx, s, func(key formsvc.FileKey) (*formsvc.File, error) {
 		f, err := s.files.get(key.ID)
@@ -44,7 +44,7 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 	}, key, copyFile)
 }
 
-// Files implements [formsvc.FileStore].
+// Files implements [formsvc.Store].
 func (s *Store) Files(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.File], error) {
@@ -57,7 +57,7 @@ func (s *Store) Files(
 	})
 }
 
-// AllFiles implements [formsvc.FileStore].
+// AllFiles implements [formsvc.Store].
 func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.File]{}, err
@@ -66,7 +66,7 @@ func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page
 	return page(&s.files, q, true, nil, copyFile), nil
 }
 
-// UnknownFiles implements [formsvc.FileStore].
+// UnknownFiles implements [formsvc.Store].
 func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.I
 	return s.unknown(ids), nil
 }
 
-// BarFiles implements [formsvc.FileStore].
+// BarFiles implements [formsvc.Store].
 func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err

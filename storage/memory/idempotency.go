@@ -18,7 +18,7 @@ func (s *Store) remember(r *formsvc.IdempotencyRecord) {
 	s.records[recordKey{r.AccountID, r.Key}] = new(copyRecord(r))
 }
 
-// Recall implements [formsvc.IdempotencyStore].
+// Recall implements [formsvc.Store].
 func (s *Store) Recall(ctx context.Context, account formsvc.ID, key string, since time.Time) (formsvc.IdempotencyRecord, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.IdempotencyRecord{}, err

@@ -140,7 +140,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Identity implements [formsvc.MaintenanceStore]. Each store has its own.
+// Identity implements [formsvc.Store]. Each store has its own.
 func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", err

@@ -22,7 +22,7 @@ func (s *Store) notice(e *endpoint, d *queued) {
 	_ = s.accounts.rows[n.AccountID].notices.add(d.ID, &notice{Notice: n}) // there is none yet: the delivery isn't a replay
 }
 
-// Notices implements [formsvc.EventStore].
+// Notices implements [formsvc.Store].
 func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
 	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.Notice] {
 		match := func(n *notice) bool { return q.WebhookID == "" || n.WebhookID == q.WebhookID }
@@ -89,7 +89,7 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 	return nil
 }
 
-// ClaimDigests implements [formsvc.EventStore].
+// ClaimDigests implements [formsvc.Store].
 func (s *Store) ClaimDigests(
 	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
 ) ([]formsvc.Digest, error) {
@@ -130,7 +130,7 @@ func (e *endpoint) sumUp(contact string) formsvc.Digest {
 	}
 }
 
-// FinishDigest implements [formsvc.EventStore]. Failures since the claim are left to the
+// FinishDigest implements [formsvc.Store]. Failures since the claim are left to the
 // next digest. If the webhook was deleted, its lease was deleted with it.
 func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
 	if err := s.enter(ctx); err != nil {

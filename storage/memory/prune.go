@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// PruneEvents implements [formsvc.MaintenanceStore]. Of deleted webhooks only notices are left,
+// PruneEvents implements [formsvc.Store]. Of deleted webhooks only notices are left,
 // which are deleted with their events.
 func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (rows int, err error) {
 	if err := s.enter(ctx); err != nil {
@@ -30,7 +30,7 @@ func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (r
 	return rows, nil
 }
 
-// PruneQuota implements [formsvc.MaintenanceStore].
+// PruneQuota implements [formsvc.Store].
 func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
@@ -45,7 +45,7 @@ func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (n 
 	return n, nil
 }
 
-// PruneSessions implements [formsvc.MaintenanceStore].
+// PruneSessions implements [formsvc.Store].
 func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
@@ -55,7 +55,7 @@ func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) 
 		pruneTable(&s.sessions, limit, func(x *formsvc.Session) bool { return x.ExpiresAt.Before(before) }), nil
 }
 
-// PruneIdempotency implements [formsvc.MaintenanceStore].
+// PruneIdempotency implements [formsvc.Store].
 func (s *Store) PruneIdempotency(ctx context.Context, before time.Time, limit int) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
@@ -86,7 +86,7 @@ func pruneTable[R any](t *table[R], limit int, old func(R) bool) (n int) {
 	return n
 }
 
-// Scrub implements [formsvc.MaintenanceStore]. The store keeps nothing of removed
+// Scrub implements [formsvc.Store]. The store keeps nothing of removed
 // records.
 func (s *Store) Scrub(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
@@ -96,5 +96,5 @@ func (s *Store) Scrub(ctx context.Context) error {
 	return nil
 }
 
-// Notify implements [formsvc.MaintenanceStore].
+// Notify implements [formsvc.Store].
 func (s *Store) Notify() { s.wakeUp() }

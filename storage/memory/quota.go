@@ -14,7 +14,7 @@ type quotaWindow struct {
 	start   int64
 }
 
-// AddQuota implements [formsvc.QuotaStore].
+// AddQuota implements [formsvc.Store].
 func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
 	for _, c := range list {
 		if !c.Subject.Valid() {
@@ -37,7 +37,7 @@ func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 	return used, nil
 }
 
-// QuotaUse implements [formsvc.QuotaStore].
+// QuotaUse implements [formsvc.Store].
 func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err

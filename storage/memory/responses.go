@@ -6,7 +6,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateResponse implements [formsvc.ResponseStore].
+// CreateResponse implements [formsvc.Store].
 func (s *Store) CreateResponse(
 	ctx context.Context, r formsvc.Response, campaignVersion int64, change formsvc.Change,
 ) error {
@@ -34,7 +34,7 @@ func (s *Store) CreateResponse(
 	})
 }
 
-// UpdateResponse implements [formsvc.ResponseStore].
+// UpdateResponse implements [formsvc.Store].
 func (s *Store) UpdateResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) (formsvc.Response, error) {
@@ -62,12 +62,12 @@ func (s *Store) UpdateResponse(
 	return r, nil
 }
 
-// Response implements [formsvc.ResponseStore].
+// Response implements [formsvc.Store].
 func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
 	return read(ctx, s, s.response, key, (*response).copy)
 }
 
-// Responses implements [formsvc.ResponseStore].
+// Responses implements [formsvc.Store].
 func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
 	texts := append([]string{q.Filter.Email, q.Filter.Reference}, q.Filter.Status...)
 	if err := formsvc.CheckText(texts...); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	})
 }
 
-// DeleteResponse implements [formsvc.ResponseStore].
+// DeleteResponse implements [formsvc.Store].
 func (s *Store) DeleteResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) (files []formsvc.ID, err error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateLink implements [formsvc.SessionStore].
+// CreateLink implements [formsvc.Store].
 func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
 	if err := formsvc.CheckText(string(link.ID), string(link.AccountID)); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 	})
 }
 
-// RedeemLink implements [formsvc.SessionStore].
+// RedeemLink implements [formsvc.Store].
 func (s *Store) RedeemLink(
 	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
 ) (session formsvc.Session, err error) {
@@ -55,12 +55,12 @@ func (s *Store) RedeemLink(
 	return session, nil
 }
 
-// SessionByHash implements [formsvc.SessionStore].
+// SessionByHash implements [formsvc.Store].
 func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
 	return read(ctx, s, s.session, hash, func(x *formsvc.Session) formsvc.Session { return *x })
 }
 
-// EndSession implements [formsvc.SessionStore].
+// EndSession implements [formsvc.Store].
 func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256.Size]byte, change formsvc.Change) error {
 	var session *formsvc.Session
 	return s.write(ctx, func() (_ formsvc.Change, err error) {
@@ -74,7 +74,7 @@ func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256
 	})
 }
 
-// EndAllSessions implements [formsvc.SessionStore].
+// EndAllSessions implements [formsvc.Store].
 func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
 	return s.write(ctx, func() (formsvc.Change, error) {
 		_, err := s.account(account)

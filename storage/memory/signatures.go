@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateSignature implements [formsvc.SignatureStore].
+// CreateSignature implements [formsvc.Store].
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
@@ -38,7 +38,7 @@ func (s *Store) CreateSignature(
 	return *signature, nil
 }
 
-// Signatures implements [formsvc.SignatureStore].
+// Signatures implements [formsvc.Store].
 func (s *Store) Signatures(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
@@ -47,7 +47,7 @@ func (s *Store) Signatures(
 	})
 }
 
-// SignaturesBy implements [formsvc.SignatureStore].
+// SignaturesBy implements [formsvc.Store].
 func (s *Store) SignaturesBy(
 	ctx context.Context, account formsvc.ID, email string, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {

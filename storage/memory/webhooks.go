@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateWebhook implements [formsvc.WebhookStore].
+// CreateWebhook implements [formsvc.Store].
 func (s *Store) CreateWebhook(
 	ctx context.Context, w formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
 ) (formsvc.Webhook, bool, error) {
@@ -56,7 +56,7 @@ func sameSubscription(a, b *formsvc.Webhook) bool {
 		slices.Sorted(slices.Values(a.Events)), slices.Sorted(slices.Values(b.Events)))
 }
 
-// UpdateWebhook implements [formsvc.WebhookStore].
+// UpdateWebhook implements [formsvc.Store].
 func (s *Store) UpdateWebhook(
 	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
@@ -86,17 +86,17 @@ func (s *Store) UpdateWebhook(
 	return e.copy(), nil
 }
 
-// Webhook implements [formsvc.WebhookStore].
+// Webhook implements [formsvc.Store].
 func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
 	return read(ctx, s, s.endpoint, key, (*endpoint).copy)
 }
 
-// Webhooks implements [formsvc.WebhookStore].
+// Webhooks implements [formsvc.Store].
 func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook, error) {
 	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Webhook { return list(&a.webhooks, (*endpoint).copy) })
 }
 
-// DeleteWebhook implements [formsvc.WebhookStore].
+// DeleteWebhook implements [formsvc.Store].
 func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
 	return s.write(ctx, func() (formsvc.Change, error) {
 		_, err := s.endpoint(key)
