@@ -70,11 +70,6 @@ func DeliveryID(event, webhook ID) ID {
 // of the same millisecond have no particular order.
 func NewID(t time.Time) ID { return new(idGenerator).next(t) }
 
-// hashedID returns a version 8 UUID made from SHA-256.
-func hashedID(s string) ID {
-	return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte(s), 8).String())
-}
-
 // idGenerator generates version 7 UUIDs that never decrease, even if the clock is set back. They
 // have 48 bits of milliseconds, a 12-bit counter that starts at a random value each millisecond
 // (RFC 9562 §6.2, method 1), and 62 random bits.

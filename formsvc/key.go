@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // A Permission is something that a key may do.
@@ -101,7 +103,7 @@ func (p *Principal) Subject() ID {
 	case p.KeyID != "":
 		return p.KeyID
 	case user != "":
-		return hashedID(string(p.AccountID) + " " + user)
+		return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte(string(p.AccountID)+" "+user), 8).String())
 	}
 	return p.AccountID
 }

@@ -2,7 +2,6 @@ package otelformsvc
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +22,11 @@ func (t *Tracing) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := t.propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		method, name := methodOf(r)
-		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(method, schemeOf(r)))
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(method, semconv.URLScheme(scheme)))
 		a := &answer{ResponseWriter: w}
 		r = r.WithContext(ctx)
 		served := false
@@ -61,20 +64,12 @@ func endRequest(span trace.Span, method, route string, status int, served bool) 
 // methodOf returns the method of a request, and the first word of its span's name. Unknown methods
 // are replaced, so that clients can't choose names.
 func methodOf(r *http.Request) (method attribute.KeyValue, name string) {
-	if slices.Contains([]string{
-		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
-		http.MethodConnect, http.MethodOptions, http.MethodTrace,
-	}, r.Method) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		return semconv.HTTPRequestMethodKey.String(r.Method), r.Method
 	}
 	return semconv.HTTPRequestMethodOther, "HTTP"
-}
-
-func schemeOf(r *http.Request) attribute.KeyValue {
-	if r.TLS != nil {
-		return semconv.URLScheme("https")
-	}
-	return semconv.URLScheme("http")
 }
 
 // routeOf returns the path of a pattern, which may have a method and a host before it.
