@@ -85,7 +85,7 @@ func (*backend) Claim(
 const selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM formsvc_events WHERE id = ANY ($1::text[]::uuid[])"
 
 // Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string]delivery.Payload, error) {
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []bunstore.ID) (map[string]delivery.Payload, error) {
 	return bunstore.Payloads(ctx, c, selectPayloads, ids)
 }
 

@@ -108,7 +108,7 @@ const (
 
 	input = `input AS (
   SELECT * FROM unnest($10::text[]::uuid[], $11::text[]::uuid[], $12::text[]::uuid[], $13::bigint[], $14::text[], $15::text[],
-    $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[])
+    $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bytea[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name, answers, version,
     created_at, updated_at, completed_at, events)
 )`
@@ -162,7 +162,7 @@ func responseArgs(list []*bunstore.Creation) []any {
 		column(list, func(n *bunstore.Creation) int64 { return n.Response.CreatedAt.UnixMicro() }),
 		column(list, func(n *bunstore.Creation) int64 { return n.Response.UpdatedAt.UnixMicro() }),
 		column(list, func(n *bunstore.Creation) int64 { return n.Response.CompletedAt.UnixMicro() }),
-		column(list, func(n *bunstore.Creation) string { return bunstore.EventIDs(&n.Change) }),
+		column(list, func(n *bunstore.Creation) []byte { return bunstore.EventIDs(&n.Change) }),
 	}
 }
 

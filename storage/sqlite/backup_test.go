@@ -15,6 +15,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
@@ -118,7 +119,7 @@ func check(t *testing.T, db *bun.DB, promised []formsvc.ID) {
 	defer func() { _ = rows.Close() }()
 	stored := make(map[formsvc.ID]bool, responses)
 	for rows.Next() {
-		var id string
+		var id bunstore.ID
 		if err := rows.Scan(&id); err != nil {
 			t.Fatal(err)
 		}

@@ -2,10 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"strings"
+	"encoding/json"
 
 	"github.com/uptrace/bun"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -76,7 +77,7 @@ func (*backend) Claim(
 		if share.LateFirst {
 			statement = claimLateDue
 		}
-		list, err := bunstore.List(ctx, c, bunstore.ScanLeased, statement, share.Endpoint, now, share.N, until)
+		list, err := bunstore.List(ctx, c, bunstore.ScanLeased, statement, raw(formsvc.ID(share.Endpoint)), now, share.N, until)
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +87,13 @@ func (*backend) Claim(
 }
 
 const selectPayloads = "SELECT e.id, e.payload, coalesce(e.traceparent, '') " +
-	"FROM json_each(?1) AS j CROSS JOIN formsvc_events AS e ON e.id = j.value"
+	"FROM json_each(?1) AS j CROSS JOIN formsvc_events AS e ON e.id = unhex(j.value, '-')"
 
 // Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string]delivery.Payload, error) {
-	return bunstore.Payloads(ctx, c, selectPayloads, `["`+strings.Join(ids, `","`)+`"]`)
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []bunstore.ID) (map[string]delivery.Payload, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	return bunstore.Payloads(ctx, c, selectPayloads, string(list))
 }

@@ -17,7 +17,7 @@ import (
 type backend struct{}
 
 func (*backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{FeedOrder: "e.seq", IndexedBy: "INDEXED BY", FoldedEmail: "lower(r.email)"} // which folds only ASCII
+	return bunstore.Dialect{FeedOrder: "e.seq", IndexedBy: "INDEXED BY", FoldedEmail: "lower(r.email)", BinaryIDs: true} // which folds only ASCII
 }
 
 // CreateResponses implements bunstore.Backend.
@@ -41,7 +41,7 @@ func (*backend) CreateResponses(
 func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
 	g := group{c: c, listeners: make(map[formsvc.ID][]listener, 1)}
 	for i := range events {
-		if err := g.event(ctx, &events[i], string(events[i].ResponseID)); err != nil {
+		if err := g.event(ctx, &events[i], raw(events[i].ResponseID)); err != nil {
 			return false, err
 		}
 	}
@@ -80,16 +80,16 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 		return false, err
 	}
 	if k := n.Change.Idempotency; k != nil {
-		fresh, err := bunstore.Affected(g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k)...))
+		fresh, err := bunstore.Affected(g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k, raw)...))
 		if err != nil || fresh == 0 {
 			return false, err
 		}
 	}
-	_, err = g.c.ExecContext(ctx, insertResponse, string(r.ID), string(r.AccountID), string(r.CampaignID), r.Reference, r.Status,
+	_, err = g.c.ExecContext(ctx, insertResponse, raw(r.ID), raw(r.AccountID), raw(r.CampaignID), r.Reference, r.Status,
 		r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version, r.CreatedAt.UnixMicro(),
 		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change))
 	if err == nil && r.Status != formsvc.StatusPending { // imported
-		_, err = g.c.ExecContext(ctx, addStatus, string(r.CampaignID), r.Status)
+		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}
 	for i := range n.Change.Events {
 		if err == nil {
@@ -107,7 +107,7 @@ func (g *group) version(ctx context.Context, key formsvc.CampaignKey) (version i
 	if known {
 		return version, nil
 	}
-	err = g.c.QueryRowContext(ctx, selectVersion, string(key.ID), string(key.AccountID)).Scan(&version)
+	err = g.c.QueryRowContext(ctx, selectVersion, raw(key.ID), raw(key.AccountID)).Scan(&version)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, err
 	}
@@ -121,7 +121,7 @@ const addCount = "INSERT INTO formsvc_counters (campaign_id, shard, responses) V
 // count adds the new responses to the counters.
 func (g *group) count(ctx context.Context) error {
 	for campaign, n := range g.counts {
-		if _, err := g.c.ExecContext(ctx, addCount, string(campaign), n); err != nil {
+		if _, err := g.c.ExecContext(ctx, addCount, raw(campaign), n); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ const (
 // test. about is the response, or nil if that was created with the event.
 func (g *group) event(ctx context.Context, e *formsvc.Event, about any) error {
 	stored, at := bunstore.TypeOf(e), e.CreatedAt.UnixMicro()
-	_, err := g.c.ExecContext(ctx, insertEvent, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
+	_, err := g.c.ExecContext(ctx, insertEvent, raw(e.ID), raw(e.AccountID), raw(e.CampaignID), raw(e.ResponseID),
 		stored, at, about, notNull(e.Payload), e.TraceParent)
 	if err != nil || e.Test {
 		return err
@@ -153,7 +153,7 @@ func (g *group) event(ctx context.Context, e *formsvc.Event, about any) error {
 			continue
 		}
 		g.wake = true
-		if _, err := g.c.ExecContext(ctx, insertDelivery, string(l.id), string(formsvc.DeliveryID(e.ID, l.id)), string(e.ID),
+		if _, err := g.c.ExecContext(ctx, insertDelivery, raw(l.id), raw(formsvc.DeliveryID(e.ID, l.id)), raw(e.ID),
 			stored, len(e.Payload), at, at, bunstore.Never); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (g *group) event(ctx context.Context, e *formsvc.Event, about any) error {
 	return nil
 }
 
-const selectListeners = "SELECT id, events, coalesce(campaign_id, '') FROM formsvc_webhooks " +
+const selectListeners = "SELECT id, events, campaign_id FROM formsvc_webhooks " +
 	"WHERE account_id = ? AND NOT disabled ORDER BY id"
 
 func (g *group) listenersOf(ctx context.Context, account formsvc.ID) ([]listener, error) {
@@ -170,10 +170,18 @@ func (g *group) listenersOf(ctx context.Context, account formsvc.ID) ([]listener
 		return list, nil
 	}
 	list, err := bunstore.List(ctx, g.c, func(rows *sql.Rows, l *listener) error {
-		return rows.Scan((*string)(&l.id), &l.events, (*string)(&l.campaign))
-	}, selectListeners, string(account))
+		return rows.Scan((*bunstore.ID)(&l.id), &l.events, (*bunstore.ID)(&l.campaign))
+	}, selectListeners, raw(account))
 	g.listeners[account] = list
 	return list, err
+}
+
+// raw returns the bytes of an identifier, or nil for none.
+func raw(id formsvc.ID) any {
+	if id == "" {
+		return nil
+	}
+	return bunstore.ID(id).Bytes()
 }
 
 // notNull returns b, or empty bytes instead of nil, which the driver would store as NULL.

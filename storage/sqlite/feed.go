@@ -5,6 +5,7 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
@@ -30,5 +31,5 @@ func (*backend) LookAtEvents(ctx context.Context, c bun.IConn, l *bunstore.Look)
 	if l.Back {
 		statement = lookBackAtEvents
 	}
-	return bunstore.List(ctx, c, bunstore.ScanGlimpse, statement, l.From.Commit, l.Limit, l.Account)
+	return bunstore.List(ctx, c, bunstore.ScanGlimpse, statement, l.From.Commit, l.Limit, raw(formsvc.ID(l.Account)))
 }

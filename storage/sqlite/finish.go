@@ -5,6 +5,7 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -49,26 +50,26 @@ SELECT w.id, w.account_id, 1, ?2, ?2, ?2, ?3, ?4, ?5, ?5, 0 FROM formsvc_webhook
 // finish writes an outcome, with the attempt and the notice of a permanent failure, if its
 // lease still holds. A replay that fails leaves no notice.
 func finish(ctx context.Context, c bun.IConn, d *bunstore.Done) (accepted bool, err error) {
-	a := &d.Attempt
+	a, hook, id := &d.Attempt, raw(formsvc.ID(d.Endpoint)), raw(formsvc.ID(d.ID))
 	var ended any // NULL: the delivery was given back without an attempt
 	if d.Logged() {
 		ended = d.EndedAt
 	}
 	n, err := bunstore.Affected(c.ExecContext(ctx, finishDelivery, d.State, d.State == 0 && d.Logged(), d.Counted, d.DueAt, ended,
-		d.Endpoint, d.ID, d.Lease))
+		hook, id, d.Lease))
 	if err != nil || n == 0 {
 		return false, err
 	}
 	if d.Logged() {
 		_, err = c.ExecContext(ctx, insertAttempt, a.StartedAt.UnixMicro(), a.Duration.Microseconds(), a.Status, d.Error,
-			notNull(a.Answer), d.Endpoint, d.ID)
+			notNull(a.Answer), hook, id)
 	}
 	if err != nil || d.Result != delivery.Failed {
 		return err == nil, err
 	}
-	n, err = bunstore.Affected(c.ExecContext(ctx, insertNotice, d.Endpoint, d.ID, a.Status, d.Error, d.EndedAt))
+	n, err = bunstore.Affected(c.ExecContext(ctx, insertNotice, hook, id, a.Status, d.Error, d.EndedAt))
 	if err == nil && n > 0 {
-		_, err = c.ExecContext(ctx, addFailing, d.Endpoint, d.EndedAt, a.Status, d.Error, bunstore.Never)
+		_, err = c.ExecContext(ctx, addFailing, hook, d.EndedAt, a.Status, d.Error, bunstore.Never)
 	}
 	return err == nil, err
 }

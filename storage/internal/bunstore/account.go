@@ -20,7 +20,7 @@ import (
 type accountRow struct {
 	bun.BaseModel `bun:"table:formsvc_accounts,alias:a"`
 
-	ID        string `bun:",pk"`
+	ID        ID `bun:",pk"`
 	Name      string
 	Contact   string
 	CreatedAt int64
@@ -30,7 +30,7 @@ func newAccountRow(a *formsvc.Account) (*accountRow, error) {
 	if err := errors.Join(checkIDs(a.ID), formsvc.CheckText(a.Name, a.Contact)); err != nil {
 		return nil, err
 	}
-	return &accountRow{ID: string(a.ID), Name: a.Name, Contact: a.Contact, CreatedAt: micros(a.CreatedAt)}, nil
+	return &accountRow{ID: ID(a.ID), Name: a.Name, Contact: a.Contact, CreatedAt: micros(a.CreatedAt)}, nil
 }
 
 func (r *accountRow) account() formsvc.Account {
@@ -42,8 +42,8 @@ func (r *accountRow) account() formsvc.Account {
 type keyRow struct {
 	bun.BaseModel `bun:"table:formsvc_keys,alias:k"`
 
-	ID          string `bun:",pk"`
-	AccountID   string
+	ID          ID `bun:",pk"`
+	AccountID   ID
 	Name        string
 	Prefix      string
 	Hash        []byte
@@ -60,7 +60,7 @@ func newKeyRow(k *formsvc.Key) *keyRow {
 		permissions[i] = string(p)
 	}
 	return &keyRow{
-		ID: string(k.ID), AccountID: string(k.AccountID), Name: k.Name, Prefix: k.Prefix, Hash: k.Hash[:],
+		ID: ID(k.ID), AccountID: ID(k.AccountID), Name: k.Name, Prefix: k.Prefix, Hash: k.Hash[:],
 		Permissions: strings.Join(permissions, " "),
 		CreatedAt:   micros(k.CreatedAt), ExpiresAt: micros(k.ExpiresAt), RevokedAt: micros(k.RevokedAt),
 		UsedAt: micros(k.LastUsedAt),
@@ -137,7 +137,7 @@ func (s *Store) UpdateAccount(
 	}
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row accountRow
-		q := s.build.NewSelect().Conn(c).Model(&row).Where("id = ?", string(id))
+		q := s.build.NewSelect().Conn(c).Model(&row).Where("id = ?", ID(id))
 		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, er
 	if err := s.ready(ctx, id); err != nil {
 		return formsvc.Account{}, err
 	}
-	return one(ctx, s, (*accountRow).account, "id = ?", string(id))
+	return one(ctx, s, (*accountRow).account, "id = ?", ID(id))
 }
 
 // AccountByName implements formsvc.AccountStore.
@@ -202,8 +202,8 @@ func (s *Store) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key
 	if limit <= 0 {
 		return nil
 	}
-	q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", string(key.AccountID))
-	var account string
+	q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", ID(key.AccountID))
+	var account ID
 	if err := s.notFound(s.locked(q, "").Scan(ctx, &account)); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, er
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
 	}
-	return all(ctx, s, (*keyRow).key, "account_id = ?", string(account))
+	return all(ctx, s, (*keyRow).key, "account_id = ?", ID(account))
 }
 
 // RevokeKey implements formsvc.KeyStore.
@@ -238,7 +238,7 @@ func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.T
 	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row keyRow
-		q := s.build.NewSelect().Conn(c).Model(&row).Where("account_id = ? AND id = ?", string(account), string(id))
+		q := s.build.NewSelect().Conn(c).Model(&row).Where("account_id = ? AND id = ?", ID(account), ID(id))
 		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil || row.RevokedAt != Never {
 			return err
 		}
@@ -264,9 +264,9 @@ func changedOne(result sql.Result, err error) error {
 
 // A keyUse is when a key was last used. The types are those of the columns it is compared to.
 type keyUse struct {
-	ID        string `bun:"type:uuid"`
-	AccountID string `bun:"type:uuid"`
-	UsedAt    int64  `bun:"type:bigint"`
+	ID        ID    `bun:"type:uuid"`
+	AccountID ID    `bun:"type:uuid"`
+	UsedAt    int64 `bun:"type:bigint"`
 }
 
 // UseKeys implements formsvc.KeyStore. A statement for each use would cost more than the
@@ -283,7 +283,7 @@ func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 		}
 		key, at := [2]formsvc.ID{use.AccountID, use.ID}, micros(use.At)
 		if before, ok := latest[key]; !ok || before.UsedAt < at {
-			latest[key] = keyUse{ID: string(use.ID), AccountID: string(use.AccountID), UsedAt: at}
+			latest[key] = keyUse{ID: ID(use.ID), AccountID: ID(use.AccountID), UsedAt: at}
 		}
 	}
 	if len(latest) == 0 {

@@ -16,8 +16,8 @@ import (
 type auditRow struct {
 	bun.BaseModel `bun:"table:formsvc_audit,alias:t"`
 
-	ID        string `bun:",pk"`
-	AccountID string
+	ID        ID `bun:",pk"`
+	AccountID ID
 	Actor     string
 	Action    string
 	Target    string
@@ -55,7 +55,7 @@ func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEn
 		}
 	}
 	_, err := s.build.NewInsert().Conn(c).Model(&auditRow{
-		ID: string(a.ID), AccountID: string(a.AccountID), Actor: a.Actor, Action: string(a.Action), Target: string(a.Target),
+		ID: ID(a.ID), AccountID: ID(a.AccountID), Actor: a.Actor, Action: string(a.Action), Target: string(a.Target),
 		Details: string(details), CreatedAt: micros(a.CreatedAt),
 	}).Exec(ctx)
 	return err
@@ -93,7 +93,7 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 		return a
 	}
 	page, err := pageOf(ctx, s, "t.id", q.Page, false, func(sel *bun.SelectQuery) *bun.SelectQuery {
-		sel = sel.Where("t.account_id = ?", string(q.AccountID))
+		sel = sel.Where("t.account_id = ?", ID(q.AccountID))
 		if q.Action != "" {
 			sel = sel.Where("t.action = ?", string(q.Action))
 		}

@@ -36,7 +36,7 @@ type Backend interface {
 	// say. It is one statement, unless c is in a transaction.
 	Claim(ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64) ([]Leased, error)
 	// Payloads reads the payloads of events.
-	Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string]delivery.Payload, error)
+	Payloads(ctx context.Context, c bun.IConn, ids []ID) (map[string]delivery.Payload, error)
 	// Finish writes outcomes, with a notice of each permanent failure, and reports which
 	// outcomes were accepted. It is one statement, unless c is in a transaction.
 	Finish(ctx context.Context, c bun.IConn, done []Done) ([]bool, error)
@@ -44,6 +44,8 @@ type Backend interface {
 
 // A Dialect is how a database differs in what the shared queries need.
 type Dialect struct {
+	// BinaryIDs says that identifiers are 16 bytes, and not text.
+	BinaryIDs bool
 	// ManyWriters says that the database has as many writers as connections, and that a
 	// statement outside a transaction is one. Then rows that are about to be changed are
 	// locked, only creations form groups, each of which is one statement on Read, and

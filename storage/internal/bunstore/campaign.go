@@ -15,8 +15,8 @@ import (
 type campaignRow struct {
 	bun.BaseModel `bun:"table:formsvc_campaigns,alias:c"`
 
-	ID          string `bun:",pk"`
-	AccountID   string
+	ID          ID `bun:",pk"`
+	AccountID   ID
 	Title       string
 	Description string
 	Status      string
@@ -66,7 +66,7 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 		}
 	}
 	return &campaignRow{
-		ID: string(c.ID), AccountID: string(c.AccountID), Title: c.Title, Description: c.Description,
+		ID: ID(c.ID), AccountID: ID(c.AccountID), Title: c.Title, Description: c.Description,
 		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
 		Modules: string(modulesText), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
 		CreatedAt: micros(c.CreatedAt), UpdatedAt: micros(c.UpdatedAt),
@@ -146,7 +146,7 @@ func (s *Store) UpdateCampaign(
 	}
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row campaignRow
-		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", string(key.AccountID), string(key.ID))
+		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
 		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.
 	}
 	var row campaignRow
 	err := s.selectCampaigns(s.read, &row).
-		Where("c.account_id = ? AND c.id = ?", string(key.AccountID), string(key.ID)).Scan(ctx)
+		Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID)).Scan(ctx)
 	if err != nil {
 		return formsvc.Campaign{}, s.notFound(err)
 	}
@@ -205,11 +205,11 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 		return s.searchCampaigns(ctx, q, finds)
 	}
 	err := s.build.NewSelect().Conn(s.read).Table("formsvc_accounts").Column("campaigns").
-		Where("id = ?", string(q.AccountID)).Scan(ctx, &page.Total)
+		Where("id = ?", ID(q.AccountID)).Scan(ctx, &page.Total)
 	if err != nil {
 		return page, noneWhenNotFound(s.notFound(err))
 	}
-	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.account_id = ?", string(q.AccountID))
+	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.account_id = ?", ID(q.AccountID))
 	page.Items, page.More, err = scanPage(ctx, paged(sel, "c.id", q.Page), q.Page, (*campaignRow).campaign, (*formsvc.Campaign).Size)
 	return page, s.backend.Classify(err)
 }
@@ -219,7 +219,7 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 func (s *Store) searchCampaigns(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (page formsvc.Page[formsvc.Campaign], err error) {
-	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.account_id = ?", string(q.AccountID))
+	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.account_id = ?", ID(q.AccountID))
 	rows, err := ordered(sel, "c.id", q.Page).Rows(ctx)
 	if err != nil {
 		return page, s.backend.Classify(err)
@@ -235,7 +235,7 @@ func (s *Store) searchCampaigns(
 			continue
 		}
 		page.Total++
-		after := string(q.Page.After)
+		after := ID(q.Page.After)
 		switch {
 		case after != "" && (row.ID == after || row.ID > after != q.Page.Ascending):
 		case skip > 0:
@@ -262,7 +262,7 @@ func paged(q *bun.SelectQuery, id string, p formsvc.PageQuery) *bun.SelectQuery 
 		compare = " > ?"
 	}
 	if p.After != "" {
-		q = q.Where(id+compare, string(p.After))
+		q = q.Where(id+compare, ID(p.After))
 	}
 	return ordered(q, id, p).Limit(int64(p.Limit) + 1).Offset(int64(p.Offset))
 }

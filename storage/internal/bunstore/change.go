@@ -2,7 +2,6 @@ package bunstore
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/uptrace/bun"
 
@@ -74,9 +73,4 @@ func decided[T any](
 		return false, err
 	}
 	return s.apply(ctx, c, &change)
-}
-
-// nullable returns NULL for an empty identifier.
-func nullable(id formsvc.ID) sql.NullString {
-	return sql.NullString{String: string(id), Valid: id != ""}
 }

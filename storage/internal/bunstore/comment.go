@@ -12,10 +12,10 @@ import (
 type commentRow struct {
 	bun.BaseModel `bun:"table:formsvc_comments,alias:m"`
 
-	ID         string `bun:",pk"`
-	AccountID  string
-	CampaignID string
-	ResponseID string
+	ID         ID `bun:",pk"`
+	AccountID  ID
+	CampaignID ID
+	ResponseID ID
 	Body       string
 	Author     string
 	CreatedAt  int64
@@ -31,7 +31,7 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 		return err
 	}
 	row := &commentRow{
-		ID: string(comment.ID), AccountID: string(key.AccountID), CampaignID: string(key.CampaignID), ResponseID: string(key.ID),
+		ID: ID(comment.ID), AccountID: ID(key.AccountID), CampaignID: ID(key.CampaignID), ResponseID: ID(key.ID),
 		Body: comment.Body, Author: comment.Author, CreatedAt: micros(comment.CreatedAt),
 	}
 	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {

@@ -210,7 +210,8 @@ func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 	if r := n.Change.Idempotency; r != nil {
 		record = RecordHash(r.AccountID, r.Key)
 	}
-	row := c.QueryRowContext(ctx, k.Rebind(selectReason), record, string(n.Response.CampaignID), string(n.Response.AccountID))
+	row := c.QueryRowContext(ctx, k.Rebind(selectReason), record, k.Dialect.arg(n.Response.CampaignID),
+		k.Dialect.arg(n.Response.AccountID))
 	switch err := row.Scan(&repeated, &version); {
 	case err != nil:
 		return Classified(formsvc.ErrUnavailable, err)

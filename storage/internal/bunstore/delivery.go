@@ -14,9 +14,9 @@ import (
 type deliveryRow struct {
 	bun.BaseModel `bun:"table:formsvc_deliveries,alias:d"`
 
-	WebhookID string `bun:",pk"`
-	ID        string `bun:",pk"`
-	EventID   string
+	WebhookID ID `bun:",pk"`
+	ID        ID `bun:",pk"`
+	EventID   ID
 	EventType int64
 	Size      int
 	Kind      int
@@ -54,8 +54,8 @@ func (r *deliveryRow) delivery(account formsvc.ID) formsvc.Delivery {
 type attemptRow struct {
 	bun.BaseModel `bun:"table:formsvc_attempts,alias:t"`
 
-	DeliveryID string `bun:",pk"`
-	Number     int    `bun:",pk"`
+	DeliveryID ID  `bun:",pk"`
+	Number     int `bun:",pk"`
 	StartedAt  int64
 	Duration   int64
 	Status     int
@@ -76,12 +76,12 @@ func (r *attemptRow) attempt() formsvc.Attempt {
 
 // withLog adds their attempts to the deliveries.
 func (s *Store) withLog(ctx context.Context, c bun.IConn, list []formsvc.Delivery) error {
-	ids := make([]string, 0, len(list))
-	index := make(map[string]int, len(list))
+	ids := make([]ID, 0, len(list))
+	index := make(map[ID]int, len(list))
 	for i := range list {
 		if list[i].Attempts > 0 {
-			ids = append(ids, string(list[i].ID))
-			index[string(list[i].ID)] = i
+			ids = append(ids, ID(list[i].ID))
+			index[ID(list[i].ID)] = i
 		}
 	}
 	if len(ids) == 0 {
@@ -109,7 +109,7 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 	// Rows of a deleted webhook may still be there; they must not be listed.
 	page, err := pageOf(ctx, s, "d.id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
-			string(q.AccountID), string(q.WebhookID))
+			ID(q.AccountID), ID(q.WebhookID))
 		for i, state := range deliveryStates() {
 			switch {
 			case q.State != state:
@@ -164,8 +164,8 @@ func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.
 // account's webhooks.
 func (s *Store) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.DeliveryKey) *bun.SelectQuery {
 	return s.build.NewSelect().Conn(c).Model(row).
-		Where("d.webhook_id IN (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ?)", string(key.AccountID)).
-		Where("d.id = ?", string(key.ID))
+		Where("d.webhook_id IN (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ?)", ID(key.AccountID)).
+		Where("d.id = ?", ID(key.ID))
 }
 
 func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
@@ -239,7 +239,7 @@ func (s *Store) RedeliverFailed(
 		if err := s.checkWebhook(ctx, c, q.Key); err != nil {
 			return false, err
 		}
-		hook := string(q.Key.ID)
+		hook := ID(q.Key.ID)
 		var err error
 		if n, err = Affected(s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
 			micros(q.Since), micros(q.Until), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
@@ -266,7 +266,7 @@ func (s *Store) CreateTest(
 		return formsvc.Delivery{}, err
 	}
 	row := &deliveryRow{
-		WebhookID: string(key.ID), ID: string(formsvc.DeliveryID(event.ID, key.ID)), EventID: string(event.ID),
+		WebhookID: ID(key.ID), ID: ID(formsvc.DeliveryID(event.ID, key.ID)), EventID: ID(event.ID),
 		EventType: TypeOf(&event), Size: len(event.Payload), Kind: int(delivery.Replay),
 		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
 	}
@@ -324,7 +324,7 @@ func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)
 	}
-	row := s.read.QueryRowContext(ctx, s.rebind(countWaiting), string(key.AccountID), string(key.ID), max(limit, 0))
+	row := s.read.QueryRowContext(ctx, s.rebind(countWaiting), s.dialect.arg(key.AccountID), s.dialect.arg(key.ID), max(limit, 0))
 	if err := row.Scan(&n); err != nil {
 		return 0, s.backend.Classify(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -18,7 +17,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 	}
 	var out formsvc.Erased
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		r := erasure{Store: s, c: c, account: string(q.AccountID)}
+		r := erasure{Store: s, c: c, account: ID(q.AccountID)}
 		err := r.run(ctx, &q)
 		out = r.out
 		return err
@@ -40,11 +39,11 @@ type erasure struct {
 	*Store
 
 	c       bun.IConn
-	account string
+	account ID
 	out     formsvc.Erased
 
-	gone []string // identifiers of the responses
-	made []string // identifiers of the events that they were created with
+	gone []ID // identifiers of the responses
+	made []ID // identifiers of the events that they were created with
 }
 
 func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
@@ -81,10 +80,10 @@ const eraseBatch = 200
 // responses removes responses, campaign by campaign. It returns what is left to do: subtracting
 // them from the counters of the campaigns.
 func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) (counters []func() error, err error) {
-	byCampaign := make(map[string][]formsvc.ID)
+	byCampaign := make(map[ID][]formsvc.ID)
 	for _, key := range keys {
-		if string(key.AccountID) == r.account && key.CampaignID.Valid() {
-			byCampaign[string(key.CampaignID)] = append(byCampaign[string(key.CampaignID)], key.ID)
+		if ID(key.AccountID) == r.account && key.CampaignID.Valid() {
+			byCampaign[ID(key.CampaignID)] = append(byCampaign[ID(key.CampaignID)], key.ID)
 		}
 	}
 	for _, campaign := range slices.Sorted(maps.Keys(byCampaign)) {
@@ -112,9 +111,12 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) (co
 // finds no response. Foreign keys don't do this, because a host's connection to SQLite may not
 // enforce them.
 func (s *Store) dropResponses(
-	ctx context.Context, c bun.IConn, account, campaign string, ids []string,
-) (gone, events []string, files []formsvc.ID, err error) {
-	var rows []struct{ ID, AccountID, Events string }
+	ctx context.Context, c bun.IConn, account, campaign ID, ids []ID,
+) (gone, events []ID, files []formsvc.ID, err error) {
+	var rows []struct {
+		ID, AccountID ID
+		Events        IDs
+	}
 	// The account is not part of the query, so that no index on it is chosen.
 	q := s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id", "r.account_id", "r.events").
 		Where("r.campaign_id = ? AND r.id IN (?)", campaign, bun.List(ids)).Order("r.id")
@@ -126,11 +128,7 @@ func (s *Store) dropResponses(
 			continue
 		}
 		gone = append(gone, row.ID)
-		for id := range strings.SplitSeq(row.Events, ",") {
-			if formsvc.ID(id).Valid() {
-				events = append(events, id)
-			}
-		}
+		events = append(events, row.Events...)
 	}
 	if len(gone) == 0 {
 		return nil, nil, nil, nil
@@ -138,10 +136,13 @@ func (s *Store) dropResponses(
 	drop := func(table, id string) *bun.DeleteQuery {
 		return s.build.NewDelete().Conn(c).TableExpr(table).Where("campaign_id = ? AND ? IN (?)", campaign, bun.Ident(id), bun.List(gone))
 	}
-	if err := drop("formsvc_files", "response_id").Returning("id").Scan(ctx, &files); err != nil {
+	var found []ID
+	if err := drop("formsvc_files", "response_id").Returning("id").Scan(ctx, &found); err != nil {
 		return nil, nil, nil, err
 	}
-	slices.Sort(files)
+	for _, id := range slices.Sorted(slices.Values(found)) {
+		files = append(files, formsvc.ID(id))
+	}
 	for _, table := range []string{"formsvc_comments", "formsvc_signatures"} {
 		if _, err := drop(table, "response_id").Exec(ctx); err != nil {
 			return nil, nil, nil, err
@@ -192,13 +193,13 @@ func (r *erasure) events(ctx context.Context, ids []formsvc.ID) error {
 
 // own returns the identifiers of the account's rows that match a condition. The account is not part
 // of the query, so that the database doesn't choose the index on it.
-func (r *erasure) own(ctx context.Context, table, where string, ids []string) ([]string, error) {
-	var rows []struct{ ID, AccountID string }
+func (r *erasure) own(ctx context.Context, table, where string, ids []ID) ([]ID, error) {
+	var rows []struct{ ID, AccountID ID }
 	q := r.build.NewSelect().Conn(r.c).TableExpr(table).Column("id", "account_id").Where(where, bun.List(ids))
 	if err := q.Scan(ctx, &rows); err != nil {
 		return nil, err
 	}
-	var own []string
+	var own []ID
 	for _, row := range rows {
 		if row.AccountID == r.account {
 			own = append(own, row.ID)
@@ -210,19 +211,19 @@ func (r *erasure) own(ctx context.Context, table, where string, ids []string) ([
 // deliveries removes the deliveries of events to the account's webhooks, and then their
 // attempts: a delivery that finishes meanwhile has added its attempt by then. Deliveries
 // of deleted webhooks are left to Prune.
-func (r *erasure) deliveries(ctx context.Context, events []string) error {
-	var hooks []string
+func (r *erasure) deliveries(ctx context.Context, events []ID) error {
+	var hooks []ID
 	err := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_webhooks AS w").Column("w.id").
 		Where("w.account_id = ?", r.account).Order("w.id").Scan(ctx, &hooks)
 	if err != nil {
 		return err
 	}
 	for _, hook := range hooks {
-		ids := make([]string, len(events))
+		ids := make([]ID, len(events))
 		for i, id := range events {
-			ids[i] = string(formsvc.DeliveryID(formsvc.ID(id), formsvc.ID(hook)))
+			ids[i] = ID(formsvc.DeliveryID(formsvc.ID(id), formsvc.ID(hook)))
 		}
-		var found []string
+		var found []ID
 		q := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_deliveries AS d").Column("d.id").
 			Where("d.webhook_id = ? AND d.id IN (?)", hook, bun.List(ids)).Order("d.id")
 		if err := r.locked(q, "").Scan(ctx, &found); err != nil {

@@ -3,7 +3,6 @@ package bunstore
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -57,19 +56,6 @@ func checkTypes(types ...formsvc.EventType) error {
 		}
 	}
 	return nil
-}
-
-// EventIDs returns the identifiers of the events of a change, as stored in the response
-// that is created with them.
-func EventIDs(change *formsvc.Change) string {
-	if len(change.Events) == 1 {
-		return string(change.Events[0].ID)
-	}
-	ids := make([]string, len(change.Events))
-	for i := range change.Events {
-		ids[i] = string(change.Events[i].ID)
-	}
-	return strings.Join(ids, ",")
 }
 
 func checkEvent(e *formsvc.Event) error {

@@ -3,7 +3,6 @@ package bunstore
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -15,7 +14,7 @@ func (s *Store) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Even
 	if err := s.ready(ctx, account, id); err != nil {
 		return formsvc.Event{}, err
 	}
-	events, err := s.eventsByID(ctx, account, []string{string(id)})
+	events, err := s.eventsByID(ctx, account, []ID{ID(id)})
 	if err != nil {
 		return formsvc.Event{}, s.backend.Classify(err)
 	}
@@ -36,11 +35,11 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	}
 	const last = 1<<63 - 1
 	p := picked{
-		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)},
+		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, wanted: wanted{eventBits(q.Types), ID(q.CampaignID)},
 		last: Position{last, last},
 	}
 	// The first step asks for some more than the limit, as a few may be tests.
-	if _, err := s.pickAll(ctx, &p, q.Limit+10, &Look{Account: string(q.AccountID), Back: true}); err != nil {
+	if _, err := s.pickAll(ctx, &p, q.Limit+10, &Look{Account: ID(q.AccountID), Back: true}); err != nil {
 		return nil, s.backend.Classify(err)
 	}
 	events, err := s.eventsByID(ctx, q.AccountID, p.ids)
@@ -55,13 +54,12 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return nil, err
 	}
-	response := string(key.ID)
-	var made string
-	row := s.read.QueryRowContext(ctx, s.rebind(selectMadeWith), string(key.CampaignID), response, string(key.AccountID))
+	var made IDs
+	row := s.read.QueryRowContext(ctx, s.rebind(selectMadeWith), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
 	if err := row.Scan(&made); err != nil {
 		return nil, s.notFound(err)
 	}
-	ids := canonical(strings.Split(made, ","))
+	ids := []ID(made)
 	p := picked{limit: limit, maxBytes: formsvc.DefaultEventBytes}
 	for _, where := range []string{"e.id IN (?)", "e.about IN (?)"} {
 		list, err := s.glimpses(ctx, key, where, ids)
@@ -69,7 +67,7 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 			return nil, s.backend.Classify(err)
 		}
 		p.pick(list)
-		ids = []string{response}
+		ids = []ID{ID(key.ID)}
 	}
 	events, err := s.eventsByID(ctx, key.AccountID, p.ids)
 	return events, s.backend.Classify(err)
@@ -77,9 +75,9 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 
 // glimpses looks at the events about a response that match a condition. The condition is all of the
 // query, so that the database chooses its index.
-func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where string, ids []string) (list []Glimpse, err error) {
+func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where string, ids []ID) (list []Glimpse, err error) {
 	var rows []struct {
-		ID, AccountID, CampaignID, ResponseID string
+		ID, AccountID, CampaignID, ResponseID ID
 		Type                                  int64
 		Size                                  int
 	}
@@ -87,7 +85,7 @@ func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where str
 		Column("e.id", "e.account_id", "e.campaign_id", "e.response_id", "e.type").ColumnExpr("length(e.payload) AS size").
 		Where(where, bun.List(ids)).OrderExpr(s.dialect.FeedOrder).Scan(ctx, &rows)
 	for _, r := range rows {
-		if r.AccountID == string(key.AccountID) && r.CampaignID == string(key.CampaignID) && r.ResponseID == string(key.ID) {
+		if r.AccountID == ID(key.AccountID) && r.CampaignID == ID(key.CampaignID) && r.ResponseID == ID(key.ID) {
 			list = append(list, Glimpse{ID: r.ID, Campaign: r.CampaignID, Type: r.Type, Size: r.Size})
 		}
 	}
@@ -97,11 +95,11 @@ func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where str
 // eventsByID returns the account's events with those identifiers, those of all accounts if
 // account is "", in the order of the list. Events deleted meanwhile are left out. Neither the account nor
 // the order is part of the query, so that the database doesn't choose an index for them.
-func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string) ([]formsvc.Event, error) {
+func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []ID) ([]formsvc.Event, error) {
 	events := make([]formsvc.Event, 0, len(ids))
 	for some := range slices.Chunk(ids, eventBatch) {
 		var rows []struct {
-			ID, AccountID, CampaignID, ResponseID string
+			ID, AccountID, CampaignID, ResponseID ID
 			Type, CreatedAt                       int64
 			Payload                               []byte
 			Traceparent                           string
@@ -114,7 +112,7 @@ func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string
 		}
 		for i := range rows {
 			r := &rows[i]
-			if account != "" && r.AccountID != string(account) {
+			if account != "" && r.AccountID != ID(account) {
 				continue
 			}
 			e := formsvc.Event{

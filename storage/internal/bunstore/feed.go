@@ -47,9 +47,9 @@ func (s *Store) events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		return page, err
 	}
 	q = q.Clamped()
-	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, last: after}
+	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), ID(q.CampaignID)}, last: after}
 	// The first step asks for one more than the page holds, to learn whether others follow.
-	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &Look{Account: string(q.AccountID), Early: q.Early})
+	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &Look{Account: ID(q.AccountID), Early: q.Early})
 	if err == nil {
 		page.Items, err = s.eventsByID(ctx, q.AccountID, p.ids)
 	}
@@ -82,11 +82,11 @@ func parseCursor(c formsvc.Cursor) (p Position, err error) {
 
 // wanted says which events are asked for. Tests never are.
 type wanted struct {
-	bits     int64  // of their types; 0 means all
-	campaign string // "" means all
+	bits     int64 // of their types; 0 means all
+	campaign ID    // "" means all
 }
 
-func (w *wanted) has(stored int64, campaign string) bool {
+func (w *wanted) has(stored int64, campaign ID) bool {
 	return stored&TestBit == 0 && (w.bits == 0 || stored&w.bits != 0) && (w.campaign == "" || w.campaign == campaign)
 }
 
@@ -95,7 +95,7 @@ type picked struct {
 	wanted
 	limit, maxBytes int
 	bytes           int // size of their payloads
-	ids             []string
+	ids             []ID
 	last            Position // where to continue
 	full            bool
 }
@@ -117,7 +117,7 @@ func (p *picked) pick(list []Glimpse) {
 
 // A Look asks which events come after a position.
 type Look struct {
-	Account string // "" for all
+	Account ID // "" for all
 	From    Position
 	Back    bool // look at events before the position instead, newest first
 	Early   bool // also look at events that others may still precede
@@ -126,7 +126,7 @@ type Look struct {
 
 // A Glimpse is what decides whether to read an event.
 type Glimpse struct {
-	ID, Campaign string
+	ID, Campaign ID
 	At           Position
 	Type         int64 // see TypeOf
 	Size         int   // of the payload

@@ -14,10 +14,10 @@ import (
 type fileRow struct {
 	bun.BaseModel `bun:"table:formsvc_files,alias:f"`
 
-	ID          string `bun:",pk"`
-	AccountID   string // NULL in a row that bars an identifier
-	CampaignID  string
-	ResponseID  string
+	ID          ID `bun:",pk"`
+	AccountID   ID // NULL in a row that bars an identifier
+	CampaignID  ID
+	ResponseID  ID
 	Name        string
 	ContentType string
 	Module      string
@@ -33,7 +33,7 @@ type fileRow struct {
 type barRow struct {
 	bun.BaseModel `bun:"table:formsvc_files,alias:f"`
 
-	ID string `bun:",pk"`
+	ID ID `bun:",pk"`
 }
 
 // newFileRow checks a file and returns its row.
@@ -42,7 +42,7 @@ func newFileRow(f *formsvc.File) (*fileRow, error) {
 		return nil, err
 	}
 	return &fileRow{
-		ID: string(f.ID), AccountID: string(f.AccountID), CampaignID: string(f.CampaignID), ResponseID: string(f.ResponseID),
+		ID: ID(f.ID), AccountID: ID(f.AccountID), CampaignID: ID(f.CampaignID), ResponseID: ID(f.ResponseID),
 		Name: f.Name, ContentType: f.ContentType, Module: f.Module, Size: f.Size, SHA256: f.SHA256[:],
 		CreatedAt: micros(f.CreatedAt), Blocks: f.Blocks,
 	}, nil
@@ -91,7 +91,7 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.File{}, err
 	}
-	return one(ctx, s, (*fileRow).file, "f.account_id = ? AND f.id = ?", string(key.AccountID), string(key.ID))
+	return one(ctx, s, (*fileRow).file, "f.account_id = ? AND f.id = ?", ID(key.AccountID), ID(key.ID))
 }
 
 // Files implements formsvc.FileStore.
@@ -168,11 +168,11 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 
 // sortedIDs returns the canonical identifiers, each once and in order, so that two calls
 // that bar the same ones don't deadlock.
-func sortedIDs(ids []formsvc.ID) []string {
-	list := make([]string, 0, len(ids))
+func sortedIDs(ids []formsvc.ID) []ID {
+	list := make([]ID, 0, len(ids))
 	for _, id := range ids {
 		if id.Valid() {
-			list = append(list, string(id))
+			list = append(list, ID(id))
 		}
 	}
 	slices.Sort(list)
@@ -181,9 +181,9 @@ func sortedIDs(ids []formsvc.ID) []string {
 
 // findFiles adds to found the identifiers that have a row of that kind.
 func (s *Store) findFiles(
-	ctx context.Context, c bun.IConn, ids []string, kind string, found map[formsvc.ID]bool,
+	ctx context.Context, c bun.IConn, ids []ID, kind string, found map[formsvc.ID]bool,
 ) error {
-	var rows []string
+	var rows []ID
 	err := s.build.NewSelect().Conn(c).TableExpr("formsvc_files AS f").Column("f.id").
 		Where("f.id IN (?)", bun.List(ids)).Where(kind).Scan(ctx, &rows)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -3,7 +3,6 @@ package bunstore
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"errors"
 	"time"
 
@@ -33,20 +32,20 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at) " +
 	"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
-// RecordArgs returns the columns of a record.
-func RecordArgs(r *formsvc.IdempotencyRecord) []any {
+// RecordArgs returns the columns of a record, its identifiers by arg.
+func RecordArgs(r *formsvc.IdempotencyRecord, arg func(formsvc.ID) any) []any {
 	result := r.Result
 	if result == nil {
 		result = []byte{}
 	}
 	return []any{
-		RecordHash(r.AccountID, r.Key), string(r.AccountID), r.Request[:], r.Refused, result, nullable(r.ResponseID), micros(r.CreatedAt),
+		RecordHash(r.AccountID, r.Key), arg(r.AccountID), r.Request[:], r.Refused, result, arg(r.ResponseID), micros(r.CreatedAt),
 	}
 }
 
 // remember adds a record in the transaction of c.
 func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
-	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r)...)
+	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r, s.dialect.arg)...)
 	if err := changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) {
 		return formsvc.ErrRepeated
 	} else if err != nil {
@@ -72,7 +71,7 @@ func (s *Store) Recall(
 	r := formsvc.IdempotencyRecord{AccountID: account, Key: key}
 	var (
 		request  []byte
-		response sql.NullString
+		response ID
 		created  int64
 	)
 	row := s.read.QueryRowContext(ctx, s.rebind(selectRecord), hash)
@@ -80,7 +79,7 @@ func (s *Store) Recall(
 		return none, s.notFound(err)
 	}
 	copy(r.Request[:], request)
-	r.ResponseID, r.CreatedAt = formsvc.ID(response.String), fromMicros(created)
+	r.ResponseID, r.CreatedAt = formsvc.ID(response), fromMicros(created)
 	if !r.CreatedAt.Before(since) {
 		return r, nil
 	}

@@ -15,10 +15,10 @@ import (
 type noticeRow struct {
 	bun.BaseModel `bun:"table:formsvc_notices,alias:n"`
 
-	DeliveryID string `bun:",pk"`
-	AccountID  string
-	WebhookID  string
-	EventID    string
+	DeliveryID ID `bun:",pk"`
+	AccountID  ID
+	WebhookID  ID
+	EventID    ID
 	EventType  int64
 	Attempts   int
 	Status     int
@@ -39,7 +39,8 @@ func (r *noticeRow) notice() formsvc.Notice {
 func (r *noticeRow) failure() delivery.Failure {
 	t, _ := eventOf(r.EventType)
 	return delivery.Failure{
-		Delivery: r.DeliveryID, Account: r.AccountID, Endpoint: r.WebhookID, EventID: r.EventID, Event: string(t),
+		Delivery: string(r.DeliveryID), Account: string(r.AccountID), Endpoint: string(r.WebhookID), EventID: string(r.EventID),
+		Event:    string(t),
 		Attempts: r.Attempts, Status: r.Status, Error: r.Error, At: fromMicros(r.At), Host: hostOf(r.URL),
 	}
 }
@@ -62,9 +63,9 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 		return formsvc.Page[formsvc.Notice]{}, noneWhenNotFound(err)
 	}
 	return pageOf(ctx, s, "n.delivery_id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {
-		sel = sel.Where("n.account_id = ?", string(q.AccountID))
+		sel = sel.Where("n.account_id = ?", ID(q.AccountID))
 		if q.WebhookID != "" {
-			sel = sel.Where("n.webhook_id = ?", string(q.WebhookID))
+			sel = sel.Where("n.webhook_id = ?", ID(q.WebhookID))
 		}
 		return sel
 	}, (*noticeRow).notice)
@@ -73,8 +74,8 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 type failingRow struct {
 	bun.BaseModel `bun:"table:formsvc_failing,alias:f"`
 
-	WebhookID string `bun:",pk"`
-	AccountID string
+	WebhookID ID `bun:",pk"`
+	AccountID ID
 	Failures  int64
 	FirstAt   int64
 	LastAt    int64
@@ -106,7 +107,7 @@ func (s *Store) ClaimDigests(
 		if err := s.locked(q, " OF f SKIP LOCKED").Scan(ctx); err != nil || len(rows) == 0 {
 			return err
 		}
-		ids := make([]string, len(rows))
+		ids := make([]ID, len(rows))
 		for i := range rows {
 			ids[i] = rows[i].WebhookID
 			digests = append(digests, rows[i].digest())
@@ -145,7 +146,7 @@ func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time
 		result, err := s.build.NewUpdate().Conn(c).Table("formsvc_failing").
 			Set("failures = CASE WHEN failures > ? THEN failures - ? ELSE 0 END", d.Failures, d.Failures).
 			Set("first_at = since, since = ?, told_at = ?, until = ?, lease = lease + 1", Never, micros(at), Never).
-			Where("account_id = ? AND webhook_id = ? AND lease = ?", string(d.AccountID), string(d.WebhookID), d.Lease).
+			Where("account_id = ? AND webhook_id = ? AND lease = ?", ID(d.AccountID), ID(d.WebhookID), d.Lease).
 			Exec(ctx)
 		if err != nil {
 			return err

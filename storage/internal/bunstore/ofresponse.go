@@ -11,7 +11,7 @@ import (
 // ofResponse limits a query to the rows of a response; alias is the alias of the table.
 func ofResponse(q *bun.SelectQuery, alias string, key formsvc.ResponseKey) *bun.SelectQuery {
 	return q.Where(alias+".campaign_id = ? AND "+alias+".response_id = ? AND "+alias+".account_id = ?",
-		string(key.CampaignID), string(key.ID), string(key.AccountID))
+		ID(key.CampaignID), ID(key.ID), ID(key.AccountID))
 }
 
 // pageOfResponse reads a page of the rows of a response. The table of the model must have
@@ -41,7 +41,7 @@ func pageOfResponse[R, T any](
 		// No row: the total, and whether the response exists, must be queried.
 		err := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r").ColumnExpr("(?)", total).
 			Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",
-				string(key.CampaignID), string(key.ID), string(key.AccountID)).
+				ID(key.CampaignID), ID(key.ID), ID(key.AccountID)).
 			Scan(ctx, &page.Total)
 		return page, s.notFound(err)
 	}
@@ -54,10 +54,10 @@ func sizeless[T any](*T) int { return 0 }
 // holdResponse keeps a response from being deleted until the transaction of c has ended,
 // without reading it.
 func (s *Store) holdResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) error {
-	var id string
+	var id ID
 	err := s.locked(s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id").
 		Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",
-			string(key.CampaignID), string(key.ID), string(key.AccountID)), "").
+			ID(key.CampaignID), ID(key.ID), ID(key.AccountID)), "").
 		Scan(ctx, &id)
 	return s.notFound(err)
 }

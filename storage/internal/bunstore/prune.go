@@ -55,7 +55,7 @@ func (s *Store) prune(
 	p := &pruning{Store: s, before: micros(before), limit: limit}
 	// Identifiers have the time to the millisecond, so they limit the index range only
 	// roughly. The exact time is in a column.
-	p.below = string(formsvc.FloorID(before.Add(time.Millisecond)))
+	p.below = ID(formsvc.FloorID(before.Add(time.Millisecond)))
 	deleted := 0
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
 		deleted, err = run(p, ctx, c)
@@ -70,8 +70,8 @@ func (s *Store) prune(
 type pruning struct {
 	*Store
 
-	before int64  // delete what was created, began or ended before this
-	below  string // and whose identifier is lower than this
+	before int64 // delete what was created, began or ended before this
+	below  ID    // and whose identifier is lower than this
 	limit  int
 }
 
@@ -141,7 +141,7 @@ func Affected(result sql.Result, err error) (int, error) {
 // deliveries deletes deliveries and their attempts, webhook by webhook.
 func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, attempts int, err error) {
 	var hooks []struct {
-		WebhookID string
+		WebhookID ID
 		Gone      bool
 	}
 	if err := p.build.NewRaw(firstDeliveries, p.below, p.limit).Conn(c).Scan(ctx, &hooks); err != nil {
@@ -156,7 +156,7 @@ func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, atte
 		if !hook.Gone {
 			some = some.Where("d.id < ? AND d.created_at < ?", p.below, p.before)
 		}
-		var ids []string
+		var ids []ID
 		// Delete attempts after their deliveries: one that finishes meanwhile has added
 		// its attempt by then.
 		err := p.build.NewDelete().Conn(c).TableExpr("formsvc_deliveries").

@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -56,9 +57,9 @@ func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, 
 
 // A Due is an endpoint with deliveries that are due, with its sealed values.
 type Due struct {
-	ID, Account, URL          string
-	Secret, Previous, Headers string
-	PreviousUntil             int64
+	ID, Account                    ID
+	URL, Secret, Previous, Headers string
+	PreviousUntil                  int64
 }
 
 // ScanDue reads a webhook's identifier, account, url, secret, previous secret with its expiry,
@@ -70,11 +71,11 @@ func ScanDue(rows *sql.Rows, d *Due) error {
 // endpoint opens the sealed values. If one can't be opened, the error becomes the reason
 // that nothing can be sent.
 func (s *Store) endpoint(d *Due, now int64) delivery.Endpoint {
-	v := secrets{webhook: d.ID, secret: d.Secret, previous: d.Previous, headers: d.Headers}
+	v := secrets{webhook: string(d.ID), secret: d.Secret, previous: d.Previous, headers: d.Headers}
 	if d.PreviousUntil <= now {
 		v.previous = ""
 	}
-	e := delivery.Endpoint{ID: d.ID, Account: d.Account, URL: d.URL}
+	e := delivery.Endpoint{ID: string(d.ID), Account: string(d.Account), URL: d.URL}
 	secret, secretErr := s.openSecret(&v)
 	previous, previousErr := s.openPrevious(&v)
 	headers, headersErr := s.openHeaders(&v)
@@ -86,7 +87,7 @@ func (s *Store) endpoint(d *Due, now int64) delivery.Endpoint {
 
 // A Leased is a row that a claim returns.
 type Leased struct {
-	ID, EventID, Endpoint string
+	ID, EventID, Endpoint ID
 	Event                 int64 // the event's type, see TypeOf
 	Kind, Attempts, Size  int
 	Lease                 int64
@@ -100,10 +101,10 @@ func ScanLeased(rows *sql.Rows, l *Leased) error {
 // Payloads runs a query that returns identifiers, bodies and traces of events.
 func Payloads(ctx context.Context, c bun.IConn, query string, args ...any) (map[string]delivery.Payload, error) {
 	payloads := make(map[string]delivery.Payload)
-	_, err := List(ctx, c, func(rows *sql.Rows, id *string) error {
+	_, err := List(ctx, c, func(rows *sql.Rows, id *ID) error {
 		var payload delivery.Payload
 		err := rows.Scan(id, &payload.Body, &payload.TraceParent)
-		payloads[*id] = payload
+		payloads[string(*id)] = payload
 		return err
 	}, query, args...)
 	return payloads, err
@@ -135,10 +136,11 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 // claimsOf returns the claims in the order of the shares, those of an endpoint by kind and
 // then by age.
 func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
-	late := make(map[string]bool, len(shares))
-	order := make(map[string]int, len(shares))
+	late := make(map[ID]bool, len(shares))
+	order := make(map[ID]int, len(shares))
 	for i, share := range shares {
-		late[share.Endpoint], order[share.Endpoint] = share.LateFirst, i
+		id := ID(share.Endpoint)
+		late[id], order[id] = share.LateFirst, i
 	}
 	rank := func(l *Leased) int {
 		if late[l.Endpoint] && l.Kind == int(delivery.First) {
@@ -153,13 +155,13 @@ func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
 		if d := rank(&a) - rank(&b); d != 0 {
 			return d
 		}
-		return strings.Compare(a.ID, b.ID) // identifiers are in order of age
+		return cmp.Compare(a.ID, b.ID) // identifiers are in order of age
 	})
 	claims := make([]delivery.Claim, len(leased))
 	for i, l := range leased {
 		t, _ := eventOf(l.Event)
 		claims[i] = delivery.Claim{
-			ID: l.ID, Lease: l.Lease, EventID: l.EventID, Event: string(t), Endpoint: l.Endpoint,
+			ID: string(l.ID), Lease: l.Lease, EventID: string(l.EventID), Event: string(t), Endpoint: string(l.Endpoint),
 			Kind: delivery.Kind(l.Kind), Attempts: l.Attempts, Size: l.Size,
 		}
 	}
@@ -179,8 +181,14 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string]deliv
 }
 
 // canonical returns the texts that are canonical identifiers; nothing else can be stored.
-func canonical(ids []string) []string {
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return checkIDs(formsvc.ID(id)) != nil })
+func canonical(texts []string) []ID {
+	ids := make([]ID, 0, len(texts))
+	for _, text := range texts {
+		if formsvc.ID(text).Valid() {
+			ids = append(ids, ID(text))
+		}
+	}
+	return ids
 }
 
 // A Done is how an outcome changes the row of a delivery.
@@ -296,7 +304,7 @@ func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) (
 		if err := s.locked(q, " OF n SKIP LOCKED").Scan(ctx); err != nil || len(rows) == 0 {
 			return err
 		}
-		ids := make([]string, len(rows))
+		ids := make([]ID, len(rows))
 		for i := range rows {
 			ids[i] = rows[i].DeliveryID
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -17,7 +16,7 @@ func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 	type row struct {
 		bun.BaseModel `bun:"table:formsvc_quota,alias:q"`
 
-		Subject string
+		Subject ID
 		Start   int64
 		Used    int
 	}
@@ -26,11 +25,11 @@ func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 		if err := s.ready(ctx, c.Subject); err != nil {
 			return nil, err
 		}
-		rows[i] = row{Subject: string(c.Subject), Start: micros(c.Start), Used: c.N}
+		rows[i] = row{Subject: ID(c.Subject), Start: micros(c.Start), Used: c.N}
 	}
 	// Sort them, so that nodes that add at once don't deadlock.
 	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(strings.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start))
+		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start))
 	})
 	totals := make(map[row]int, len(rows))
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
@@ -52,7 +51,7 @@ func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 	}
 	used := make([]int, len(list))
 	for i, c := range list {
-		used[i] = totals[row{Subject: string(c.Subject), Start: micros(c.Start)}]
+		used[i] = totals[row{Subject: ID(c.Subject), Start: micros(c.Start)}]
 	}
 	return used, nil
 }
@@ -67,7 +66,7 @@ func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Tim
 		Used  int
 	}
 	err := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_quota AS q").Column("q.start", "q.used").
-		Where("q.subject = ? AND q.start >= ? AND q.used > 0", string(subject), micros(since)).Order("q.start").Scan(ctx, &rows)
+		Where("q.subject = ? AND q.start >= ? AND q.used > 0", ID(subject), micros(since)).Order("q.start").Scan(ctx, &rows)
 	if err != nil {
 		return nil, s.backend.Classify(err)
 	}

@@ -23,7 +23,7 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 		answers                     string
 		created, updated, completed int64
 	)
-	if err := row.Scan(append([]any{(*string)(&r.ID), &r.Reference, &r.Status, &r.User.Email, &r.User.FirstName,
+	if err := row.Scan(append([]any{(*ID)(&r.ID), &r.Reference, &r.Status, &r.User.Email, &r.User.FirstName,
 		&r.User.LastName, &answers, &r.Version, &created, &updated, &completed}, more...)...); err != nil {
 		return err
 	}
@@ -82,8 +82,7 @@ func (s *Store) response(
 	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string,
 ) (formsvc.Response, error) {
 	r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.CampaignID}
-	row := c.QueryRowContext(ctx, s.rebind(statement),
-		string(key.CampaignID), string(key.ID), string(key.AccountID))
+	row := c.QueryRowContext(ctx, s.rebind(statement), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
 	return r, s.notFound(scanResponse(row, &r))
 }
 
@@ -129,7 +128,7 @@ func (s *Store) UpdateResponse(
 		}
 		if _, err := c.ExecContext(ctx, s.rebind(updateResponse),
 			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			micros(r.UpdatedAt), micros(r.CompletedAt), string(key.CampaignID), string(key.ID)); err != nil {
+			micros(r.UpdatedAt), micros(r.CompletedAt), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
 			return false, err
 		}
 		return s.apply(ctx, c, &change)
@@ -154,7 +153,7 @@ func (s *Store) DeleteResponse(
 		if err != nil {
 			return false, err
 		}
-		if _, _, files, err = s.dropResponses(ctx, c, string(key.AccountID), string(key.CampaignID), []string{string(key.ID)}); err != nil {
+		if _, _, files, err = s.dropResponses(ctx, c, ID(key.AccountID), ID(key.CampaignID), []ID{ID(key.ID)}); err != nil {
 			return false, err
 		}
 		if wake, err = decided(ctx, s, c, &r, decide); err == nil {

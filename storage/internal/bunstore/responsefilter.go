@@ -23,8 +23,8 @@ const (
 
 // The lowest and the highest identifier.
 const (
-	firstID = "00000000-0000-0000-0000-000000000000"
-	lastID  = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+	firstID ID = "00000000-0000-0000-0000-000000000000"
+	lastID  ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 )
 
 func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
@@ -100,7 +100,7 @@ func (s *Store) walkStatus(q *formsvc.ResponseQuery, status string) *bun.SelectQ
 	rest.Filter.Status = nil
 	above, below, order := firstID, lastID, " DESC"
 	from, to := "(r.status, r.id) >= (?, ?)", "(r.status, r.id) <= (?, ?)"
-	switch after := string(q.Page.After); {
+	switch after := ID(q.Page.After); {
 	case after != "" && q.Page.Ascending:
 		above, from = after, "(r.status, r.id) > (?, ?)"
 	case after != "":
@@ -125,7 +125,7 @@ const countChanges = "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r
 // creation.
 func (s *Store) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
 	var n int
-	err := s.read.QueryRowContext(ctx, s.rebind(countChanges), string(q.CampaignID), string(q.AccountID),
+	err := s.read.QueryRowContext(ctx, s.rebind(countChanges), s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID),
 		micros(q.Filter.UpdatedAfter), fewChange).Scan(&n)
 	return n < fewChange, err
 }
@@ -135,7 +135,7 @@ func (s *Store) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, e
 	query := "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ? AND " +
 		s.dialect.FoldedEmail + " = ? LIMIT CAST(? AS BIGINT)) AS found"
 	var n int
-	err := s.read.QueryRowContext(ctx, s.rebind(query), string(q.CampaignID), string(q.AccountID),
+	err := s.read.QueryRowContext(ctx, s.rebind(query), s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID),
 		formsvc.FoldEmail(q.Filter.Email), fewMail).Scan(&n)
 	return n < fewMail, err
 }
@@ -166,14 +166,14 @@ func reachPage(q *formsvc.ResponseQuery) formsvc.PageQuery {
 // since returns the responses of q in two parts: those created since UpdatedAfter, or
 // shortly before, and older ones that have changed.
 func (s *Store) since(q *formsvc.ResponseQuery) (made, changed *bun.SelectQuery) {
-	id := string(formsvc.FloorID(q.Filter.UpdatedAfter))
+	id := ID(formsvc.FloorID(q.Filter.UpdatedAfter))
 	return s.where(q).Where("r.id >= ?", id),
 		s.whereBy(q, "formsvc_responses_changed").Where("r.updated_at <> r.created_at AND r.id < ?", id)
 }
 
 // total counts the matches. If the filter is only a status, it sums counters.
 func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
-	campaign := string(q.CampaignID)
+	campaign := ID(q.CampaignID)
 	rest := q.Filter
 	rest.Status = nil
 	switch {

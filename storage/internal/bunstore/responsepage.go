@@ -76,7 +76,7 @@ const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_
 // emptyPage queries what a page without rows can't tell: the total, and whether the
 // campaign exists.
 func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
-	row := s.read.QueryRowContext(ctx, s.rebind(selectTotal), string(q.CampaignID), string(q.AccountID))
+	row := s.read.QueryRowContext(ctx, s.rebind(selectTotal), s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID))
 	if err := row.Scan(&page.Total); err != nil || q.NoTotal || q.Filter.IsZero() {
 		return err
 	}
@@ -112,17 +112,17 @@ func pageStatement(p formsvc.PageQuery, noTotal bool) string {
 
 // unfiltered returns the rows of a page without a filter.
 func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
-	campaign := string(q.CampaignID)
+	campaign := s.dialect.arg(q.CampaignID)
 	var args []any
 	if !q.NoTotal {
 		args = append(args, campaign)
 	}
-	args = append(args, campaign, string(q.AccountID))
+	args = append(args, campaign, s.dialect.arg(q.AccountID))
 	switch {
 	case q.Page.Offset > 0:
 		args = append(args, campaign, q.Page.Limit+1, q.Page.Offset)
 	case q.Page.After != "":
-		args = append(args, string(q.Page.After), q.Page.Limit+1)
+		args = append(args, s.dialect.arg(q.Page.After), q.Page.Limit+1)
 	default:
 		args = append(args, q.Page.Limit+1)
 	}
@@ -132,7 +132,7 @@ func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.
 // BarePages returns the statements of pages without a filter and a total, for tests of
 // their plans. Their arguments are a campaign, its account, the position and the limit.
 func BarePages() (list []string) {
-	for _, after := range []formsvc.ID{"", firstID} {
+	for _, after := range []formsvc.ID{"", formsvc.ID(firstID)} {
 		for _, ascending := range []bool{false, true} {
 			list = append(list, pageStatement(formsvc.PageQuery{After: after, Ascending: ascending}, true))
 		}
@@ -145,7 +145,7 @@ func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.wher
 // whereBy is like where, and names the index if the database allows it.
 func (s *Store) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
 	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r"+s.indexed(index)).
-		Where("r.campaign_id = ? AND r.account_id = ?", string(q.CampaignID), string(q.AccountID))
+		Where("r.campaign_id = ? AND r.account_id = ?", ID(q.CampaignID), ID(q.AccountID))
 	f := &q.Filter
 	if len(f.Status) > 0 {
 		sel = sel.Where("r.status IN (?)", bun.List(f.Status))
@@ -163,7 +163,7 @@ func (s *Store) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 	// Identifiers contain the time of creation, so the index on them limits the rows to
 	// read; the exact comparison uses the column.
 	if !f.CreatedAfter.IsZero() {
-		sel = sel.Where("r.created_at > ? AND r.id >= ?", micros(f.CreatedAfter), string(formsvc.FloorID(f.CreatedAfter)))
+		sel = sel.Where("r.created_at > ? AND r.id >= ?", micros(f.CreatedAfter), ID(formsvc.FloorID(f.CreatedAfter)))
 	}
 	if !f.CreatedBefore.IsZero() {
 		// Round up: the column has microseconds, so a fraction of one can't be compared.

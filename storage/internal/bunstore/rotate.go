@@ -50,7 +50,7 @@ func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 // sealAnew seals the values of all webhooks once.
 func (s *Store) sealAnew(ctx context.Context) (changed int, err error) {
 	var unread error
-	for after := ""; ; {
+	for after := ID(""); ; {
 		rows, err := s.sealedRows(ctx, s.read, after)
 		if err != nil {
 			return changed, s.backend.Classify(err)
@@ -72,7 +72,7 @@ func (s *Store) sealAnew(ctx context.Context) (changed int, err error) {
 
 // sealedRows returns the next webhooks by their identifiers, with the columns
 // that say what is sealed.
-func (s *Store) sealedRows(ctx context.Context, c bun.IConn, after string) (rows []webhookRow, err error) {
+func (s *Store) sealedRows(ctx context.Context, c bun.IConn, after ID) (rows []webhookRow, err error) {
 	q := s.build.NewSelect().Conn(c).Model(&rows).Column("id", "secret", "previous_secret", "headers").
 		Order("id").Limit(rotateBatch)
 	if after != "" {
@@ -104,7 +104,7 @@ func (s *Store) sealBatch(ctx context.Context, rows []webhookRow) (changed int, 
 			// If a value has changed since it was read, keep the new one.
 			result, err := s.build.NewUpdate().Conn(c).Table("formsvc_webhooks").
 				Set("secret = ?, previous_secret = ?, headers = ?", v.secret, v.previous, v.headers).
-				Where("id = ? AND secret = ? AND previous_secret = ? AND headers = ?", old.webhook, old.secret, old.previous, old.headers).
+				Where("id = ? AND secret = ? AND previous_secret = ? AND headers = ?", ID(old.webhook), old.secret, old.previous, old.headers).
 				Exec(ctx)
 			if err != nil {
 				return err
@@ -156,7 +156,7 @@ func (s *Store) checkRotated(ctx context.Context, c bun.IConn) error {
 			return err
 		}
 	}
-	for after := ""; ; {
+	for after := ID(""); ; {
 		rows, err := s.sealedRows(ctx, c, after)
 		if err != nil || len(rows) == 0 {
 			return err

@@ -12,8 +12,8 @@ import (
 
 // signRow is the row of a link or a session, which have the same fields.
 type signRow struct {
-	ID        string `bun:",pk"`
-	AccountID string
+	ID        ID `bun:",pk"`
+	AccountID ID
 	Hash      []byte
 	CreatedAt int64
 	ExpiresAt int64
@@ -33,7 +33,7 @@ type sessionRow struct {
 
 func newSignRow(l *formsvc.Link) signRow {
 	return signRow{
-		ID: string(l.ID), AccountID: string(l.AccountID), Hash: l.Hash[:],
+		ID: ID(l.ID), AccountID: ID(l.AccountID), Hash: l.Hash[:],
 		CreatedAt: micros(l.CreatedAt), ExpiresAt: micros(l.ExpiresAt),
 	}
 }
@@ -116,7 +116,7 @@ func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
-		return changedOne(c.ExecContext(ctx, s.rebind(deleteSession), string(account), hash[:]))
+		return changedOne(c.ExecContext(ctx, s.rebind(deleteSession), s.dialect.arg(account), hash[:]))
 	})
 }
 
@@ -127,7 +127,7 @@ func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change f
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
-		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", string(account)).Exists(ctx)
+		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", ID(account)).Exists(ctx)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change f
 			return formsvc.ErrNotFound
 		}
 		for _, statement := range []string{deleteLinks, deleteSessions} {
-			if _, err := c.ExecContext(ctx, s.rebind(statement), string(account)); err != nil {
+			if _, err := c.ExecContext(ctx, s.rebind(statement), s.dialect.arg(account)); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package bunstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"github.com/uptrace/bun"
@@ -13,15 +12,15 @@ import (
 type signatureRow struct {
 	bun.BaseModel `bun:"table:formsvc_signatures,alias:g"`
 
-	ID         string `bun:",pk"`
-	AccountID  string
-	CampaignID string
-	ResponseID string
+	ID         ID `bun:",pk"`
+	AccountID  ID
+	CampaignID ID
+	ResponseID ID
 	Email      string
 	Folded     string // see formsvc.FoldEmail
 	FirstName  string
 	LastName   string
-	FileID     sql.NullString
+	FileID     ID
 	Provider   string
 	SHA256     []byte `bun:"sha256"`
 	SignedAt   int64
@@ -41,9 +40,9 @@ func newSignatureRow(sig *formsvc.Signature) (*signatureRow, error) {
 		return nil, err
 	}
 	return &signatureRow{
-		ID: string(sig.ID), AccountID: string(sig.AccountID), CampaignID: string(sig.CampaignID),
-		ResponseID: string(sig.ResponseID), Email: u.Email, Folded: formsvc.FoldEmail(u.Email), FirstName: u.FirstName,
-		LastName: u.LastName, FileID: nullable(sig.FileID), Provider: sig.Provider, SHA256: sig.DocumentSHA256[:],
+		ID: ID(sig.ID), AccountID: ID(sig.AccountID), CampaignID: ID(sig.CampaignID),
+		ResponseID: ID(sig.ResponseID), Email: u.Email, Folded: formsvc.FoldEmail(u.Email), FirstName: u.FirstName,
+		LastName: u.LastName, FileID: ID(sig.FileID), Provider: sig.Provider, SHA256: sig.DocumentSHA256[:],
 		SignedAt: micros(sig.SignedAt), CreatedAt: micros(sig.CreatedAt),
 	}, nil
 }
@@ -53,7 +52,7 @@ func (r *signatureRow) signature() formsvc.Signature {
 		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 		ResponseID: formsvc.ID(r.ResponseID),
 		Signer:     formsvc.User{Email: r.Email, FirstName: r.FirstName, LastName: r.LastName},
-		FileID:     formsvc.ID(r.FileID.String), Provider: r.Provider,
+		FileID:     formsvc.ID(r.FileID), Provider: r.Provider,
 		SignedAt: fromMicros(r.SignedAt), CreatedAt: fromMicros(r.CreatedAt),
 	}
 	copy(sig.DocumentSHA256[:], r.SHA256)
@@ -113,6 +112,6 @@ func (s *Store) SignaturesBy(
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
 	return pageOf(ctx, s, "g.id", page, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
-		return sel.Where("g.account_id = ? AND g.folded = ?", string(account), formsvc.FoldEmail(email))
+		return sel.Where("g.account_id = ? AND g.folded = ?", ID(account), formsvc.FoldEmail(email))
 	}, (*signatureRow).signature)
 }

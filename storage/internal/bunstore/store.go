@@ -191,10 +191,10 @@ func (s *Store) addCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, 
 	row := struct {
 		bun.BaseModel `bun:"table:formsvc_counters,alias:n"`
 
-		CampaignID string
+		CampaignID ID
 		Shard      int
 		Responses  int
-	}{CampaignID: string(campaign), Shard: s.dialect.Shard, Responses: n}
+	}{CampaignID: ID(campaign), Shard: s.dialect.Shard, Responses: n}
 	_, err := s.build.NewInsert().Conn(c).Model(&row).On("CONFLICT (campaign_id, shard) DO UPDATE").
 		Set("responses = n.responses + EXCLUDED.responses").Exec(ctx)
 	return err

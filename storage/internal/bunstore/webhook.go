@@ -3,7 +3,6 @@ package bunstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 
@@ -16,11 +15,11 @@ import (
 type webhookRow struct {
 	bun.BaseModel `bun:"table:formsvc_webhooks,alias:w"`
 
-	ID             string `bun:",pk"`
-	AccountID      string
+	ID             ID `bun:",pk"`
+	AccountID      ID
 	URL            string
 	Events         int64
-	CampaignID     sql.NullString
+	CampaignID     ID
 	Secret         string // this and the next are sealed, see secrets
 	PreviousSecret string
 	PreviousUntil  int64
@@ -49,23 +48,22 @@ func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 		return nil, err
 	}
 	return &webhookRow{
-		ID: string(w.ID), AccountID: string(w.AccountID), URL: w.URL, Events: eventBits(w.Events),
-		CampaignID: sql.NullString{String: string(w.CampaignID), Valid: w.CampaignID != ""},
-		Secret:     sealed.secret, PreviousSecret: sealed.previous, PreviousUntil: micros(w.PreviousUntil),
+		ID: ID(w.ID), AccountID: ID(w.AccountID), URL: w.URL, Events: eventBits(w.Events),
+		CampaignID: ID(w.CampaignID), Secret: sealed.secret, PreviousSecret: sealed.previous, PreviousUntil: micros(w.PreviousUntil),
 		Headers: sealed.headers, Disabled: w.Disabled, Version: w.Version,
 		CreatedAt: micros(w.CreatedAt), UpdatedAt: micros(w.UpdatedAt),
 	}, nil
 }
 
 func (r *webhookRow) secrets() *secrets {
-	return &secrets{webhook: r.ID, secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers}
+	return &secrets{webhook: string(r.ID), secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers}
 }
 
 // webhook returns the webhook of a row. Values that can't be opened are left empty, so
 // that the webhook can be shown, deleted and given a new secret.
 func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 	w := formsvc.Webhook{
-		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), URL: r.URL, CampaignID: formsvc.ID(r.CampaignID.String),
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), URL: r.URL, CampaignID: formsvc.ID(r.CampaignID),
 		PreviousUntil: fromMicros(r.PreviousUntil), Disabled: r.Disabled, Version: r.Version,
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 	}
@@ -104,7 +102,7 @@ func (s *Store) CreateWebhook(
 		created = false
 		// The lock on the account makes concurrent creations wait for each other.
 		q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", row.AccountID)
-		var account string
+		var account ID
 		if err := s.notFound(s.locked(q, "").Scan(ctx, &account)); err != nil {
 			return err
 		}
@@ -145,7 +143,7 @@ func (s *Store) UpdateWebhook(
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row webhookRow
 		q := s.build.NewSelect().Conn(c).Model(&row).
-			Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID))
+			Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID))
 		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
 			return err
 		}
@@ -206,7 +204,7 @@ func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.We
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Webhook{}, err
 	}
-	return one(ctx, s, s.webhook, "account_id = ? AND id = ?", string(key.AccountID), string(key.ID))
+	return one(ctx, s, s.webhook, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID))
 }
 
 // Webhooks implements formsvc.WebhookStore.
@@ -214,7 +212,7 @@ func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Web
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
 	}
-	return all(ctx, s, s.webhook, "account_id = ?", string(account))
+	return all(ctx, s, s.webhook, "account_id = ?", ID(account))
 }
 
 // DeleteWebhook implements formsvc.WebhookStore. It leaves the deliveries to Prune, so
@@ -225,18 +223,18 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, chang
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
 		result, err := s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
-			Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Exec(ctx)
+			Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)).Exec(ctx)
 		if err := changedOne(result, err); err != nil {
 			return err
 		}
-		_, err = s.build.NewDelete().Conn(c).TableExpr("formsvc_failing").Where("webhook_id = ?", string(key.ID)).Exec(ctx)
+		_, err = s.build.NewDelete().Conn(c).TableExpr("formsvc_failing").Where("webhook_id = ?", ID(key.ID)).Exec(ctx)
 		return err
 	})
 }
 
 // checkWebhook returns formsvc.ErrNotFound unless the account has the webhook.
 func (s *Store) checkWebhook(ctx context.Context, c bun.IConn, key formsvc.WebhookKey) error {
-	var id string
+	var id ID
 	return s.notFound(s.build.NewSelect().Conn(c).Model((*webhookRow)(nil)).Column("id").
-		Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Scan(ctx, &id))
+		Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)).Scan(ctx, &id))
 }

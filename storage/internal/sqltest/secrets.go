@@ -13,6 +13,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -61,7 +62,7 @@ func columns() []string { return []string{"secret", "previous_secret", "headers"
 // stored returns the secret columns of a webhook.
 func stored(t testing.TB, d Database, id formsvc.ID) (texts [3]string) {
 	t.Helper()
-	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column(columns()...).Where("id = ?", string(id)).
+	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column(columns()...).Where("id = ?", bunstore.ID(id)).
 		Scan(t.Context(), &texts[0], &texts[1], &texts[2]))
 	return texts
 }
@@ -70,7 +71,7 @@ func stored(t testing.TB, d Database, id formsvc.ID) (texts [3]string) {
 func spoil(t testing.TB, d Database, id formsvc.ID, text string, columns ...string) {
 	t.Helper()
 	for _, column := range columns {
-		_, err := d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).Where("id = ?", string(id)).Exec(t.Context())
+		_, err := d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).Where("id = ?", bunstore.ID(id)).Exec(t.Context())
 		must(t, err)
 	}
 }

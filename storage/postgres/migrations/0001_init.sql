@@ -50,7 +50,7 @@ CREATE TABLE formsvc_counters (
 
 -- The campaign is checked by the statement that inserts, so there is no foreign
 -- key here, nor on the tables below: they are written with every response. events
--- has the identifiers of the events that were made with the response, with commas.
+-- has the identifiers of the events that were made with the response, 16 bytes each.
 CREATE TABLE formsvc_responses (
   id           uuid NOT NULL,
   account_id   uuid NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE formsvc_responses (
   created_at   bigint NOT NULL,
   updated_at   bigint NOT NULL,
   completed_at bigint NOT NULL,
-  events       text NOT NULL,
+  events       bytea NOT NULL,
   PRIMARY KEY (campaign_id, id)
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);

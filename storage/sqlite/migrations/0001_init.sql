@@ -1,7 +1,7 @@
--- Times are microseconds since 1970, UTC. Identifiers are UUID text.
+-- Times are microseconds since 1970, UTC. Identifiers are the 16 bytes of a UUID.
 
 CREATE TABLE formsvc_accounts (
-  id         TEXT PRIMARY KEY,
+  id         BLOB PRIMARY KEY,
   name       TEXT NOT NULL UNIQUE,
   contact    TEXT NOT NULL,
   campaigns  INTEGER NOT NULL DEFAULT 0,
@@ -9,8 +9,8 @@ CREATE TABLE formsvc_accounts (
 ) STRICT;
 
 CREATE TABLE formsvc_keys (
-  id          TEXT PRIMARY KEY,
-  account_id  TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  id          BLOB PRIMARY KEY,
+  account_id  BLOB NOT NULL REFERENCES formsvc_accounts (id),
   name        TEXT NOT NULL,
   prefix      TEXT NOT NULL,
   hash        BLOB NOT NULL UNIQUE,
@@ -23,8 +23,8 @@ CREATE TABLE formsvc_keys (
 CREATE INDEX formsvc_keys_account ON formsvc_keys (account_id, id);
 
 CREATE TABLE formsvc_campaigns (
-  id          TEXT PRIMARY KEY,
-  account_id  TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  id          BLOB PRIMARY KEY,
+  account_id  BLOB NOT NULL REFERENCES formsvc_accounts (id),
   title       TEXT NOT NULL,
   description TEXT NOT NULL,
   status      TEXT NOT NULL,
@@ -42,7 +42,7 @@ CREATE INDEX formsvc_campaigns_account ON formsvc_campaigns (account_id, id);
 -- Responses per campaign, apart from the campaign so that counting one does not
 -- rewrite the campaign's row.
 CREATE TABLE formsvc_counters (
-  campaign_id TEXT NOT NULL,
+  campaign_id BLOB NOT NULL,
   shard       INTEGER NOT NULL,
   responses   INTEGER NOT NULL,
   PRIMARY KEY (campaign_id, shard)
@@ -50,11 +50,11 @@ CREATE TABLE formsvc_counters (
 
 -- The campaign is checked by the statement that inserts, so there is no foreign
 -- key here, nor on the tables below: they are written with every response. events
--- has the identifiers of the events that were made with the response, with commas.
+-- has the identifiers of the events that were made with the response, one after another.
 CREATE TABLE formsvc_responses (
-  id           TEXT NOT NULL,
-  account_id   TEXT NOT NULL,
-  campaign_id  TEXT NOT NULL,
+  id           BLOB NOT NULL,
+  account_id   BLOB NOT NULL,
+  campaign_id  BLOB NOT NULL,
   reference    TEXT NOT NULL,
   status       TEXT NOT NULL,
   email        TEXT NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE formsvc_responses (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   completed_at INTEGER NOT NULL,
-  events       TEXT NOT NULL
+  events       BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
@@ -74,10 +74,10 @@ CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id
 -- file or a bar was first is decided by the one index on both. What lists leave
 -- out comes last.
 CREATE TABLE formsvc_files (
-  id           TEXT PRIMARY KEY,
-  account_id   TEXT,
-  campaign_id  TEXT,
-  response_id  TEXT,
+  id           BLOB PRIMARY KEY,
+  account_id   BLOB,
+  campaign_id  BLOB,
+  response_id  BLOB,
   name         TEXT,
   content_type TEXT,
   module       TEXT,
@@ -96,13 +96,13 @@ CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, 
 -- that the columns before it can be read without it.
 CREATE TABLE formsvc_events (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
-  id          TEXT NOT NULL UNIQUE,
-  account_id  TEXT NOT NULL,
-  campaign_id TEXT NOT NULL,
-  response_id TEXT NOT NULL,
+  id          BLOB NOT NULL UNIQUE,
+  account_id  BLOB NOT NULL,
+  campaign_id BLOB NOT NULL,
+  response_id BLOB NOT NULL,
   type        INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
-  about       TEXT,
+  about       BLOB,
   payload     BLOB NOT NULL,
   traceparent TEXT -- the span that raised it, in the form of W3C Trace Context
 ) STRICT;
@@ -112,11 +112,11 @@ CREATE INDEX formsvc_events_about ON formsvc_events (about) WHERE about IS NOT N
 -- events is a set of bits, one per event type. secret, previous_secret and
 -- headers are in the form of package keyring, or '' for none; headers is JSON.
 CREATE TABLE formsvc_webhooks (
-  id              TEXT PRIMARY KEY,
-  account_id      TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  id              BLOB PRIMARY KEY,
+  account_id      BLOB NOT NULL REFERENCES formsvc_accounts (id),
   url             TEXT NOT NULL,
   events          INTEGER NOT NULL,
-  campaign_id     TEXT,
+  campaign_id     BLOB,
   secret          TEXT NOT NULL,
   previous_secret TEXT NOT NULL,
   previous_until  INTEGER NOT NULL,
@@ -133,9 +133,9 @@ CREATE INDEX formsvc_webhooks_account ON formsvc_webhooks (account_id, id);
 -- fencing token, the next odd number; finishing makes it even. size is that of
 -- the payload in bytes, event_type the event's type.
 CREATE TABLE formsvc_deliveries (
-  webhook_id TEXT NOT NULL,
-  id         TEXT NOT NULL,
-  event_id   TEXT NOT NULL,
+  webhook_id BLOB NOT NULL,
+  id         BLOB NOT NULL,
+  event_id   BLOB NOT NULL,
   event_type INTEGER NOT NULL,
   size       INTEGER NOT NULL,
   kind       INTEGER NOT NULL,
@@ -152,7 +152,7 @@ CREATE INDEX formsvc_deliveries_failed ON formsvc_deliveries (webhook_id, update
 CREATE INDEX formsvc_deliveries_failures ON formsvc_deliveries (webhook_id, id) WHERE state = 2;
 
 CREATE TABLE formsvc_attempts (
-  delivery_id TEXT NOT NULL,
+  delivery_id BLOB NOT NULL,
   number      INTEGER NOT NULL,
   started_at  INTEGER NOT NULL,
   duration    INTEGER NOT NULL, -- microseconds
@@ -165,10 +165,10 @@ CREATE TABLE formsvc_attempts (
 -- Final failures. due_at is when a notice that nobody noted may be given: at
 -- once, then when the lease of whoever took it ends.
 CREATE TABLE formsvc_notices (
-  delivery_id TEXT PRIMARY KEY,
-  account_id  TEXT NOT NULL,
-  webhook_id  TEXT NOT NULL,
-  event_id    TEXT NOT NULL,
+  delivery_id BLOB PRIMARY KEY,
+  account_id  BLOB NOT NULL,
+  webhook_id  BLOB NOT NULL,
+  event_id    BLOB NOT NULL,
   event_type  INTEGER NOT NULL,
   attempts    INTEGER NOT NULL,
   status      INTEGER NOT NULL,
@@ -184,8 +184,8 @@ CREATE INDEX formsvc_notices_open ON formsvc_notices (at, delivery_id, due_at) W
 -- failed after the last claim of a digest; told_at is when the last digest was
 -- sent, until when the lease of the one in preparation ends.
 CREATE TABLE formsvc_failing (
-  webhook_id TEXT PRIMARY KEY,
-  account_id TEXT NOT NULL,
+  webhook_id BLOB PRIMARY KEY,
+  account_id BLOB NOT NULL,
   failures   INTEGER NOT NULL,
   first_at   INTEGER NOT NULL,
   since      INTEGER NOT NULL,
@@ -202,10 +202,10 @@ CREATE INDEX formsvc_failing_untold ON formsvc_failing (first_at) WHERE failures
 -- last, so that the columns before it can be read without it.
 CREATE TABLE formsvc_idempotency (
   id          BLOB NOT NULL PRIMARY KEY,
-  account_id  TEXT NOT NULL,
+  account_id  BLOB NOT NULL,
   request     BLOB NOT NULL,
   refused     INTEGER NOT NULL,
-  response_id TEXT,
+  response_id BLOB,
   created_at  INTEGER NOT NULL,
   result      BLOB NOT NULL
 ) STRICT;
@@ -214,17 +214,17 @@ CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) W
 
 -- Requests counted by key or account, and window.
 CREATE TABLE formsvc_quota (
-  subject TEXT NOT NULL,
+  subject BLOB NOT NULL,
   start   INTEGER NOT NULL,
   used    INTEGER NOT NULL,
   PRIMARY KEY (subject, start)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE formsvc_comments (
-  id          TEXT PRIMARY KEY,
-  account_id  TEXT NOT NULL,
-  campaign_id TEXT NOT NULL,
-  response_id TEXT NOT NULL,
+  id          BLOB PRIMARY KEY,
+  account_id  BLOB NOT NULL,
+  campaign_id BLOB NOT NULL,
+  response_id BLOB NOT NULL,
   body        TEXT NOT NULL,
   author      TEXT NOT NULL,
   created_at  INTEGER NOT NULL
@@ -233,15 +233,15 @@ CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, respons
 
 -- folded is the signer's address with ASCII letters in lower case.
 CREATE TABLE formsvc_signatures (
-  id          TEXT PRIMARY KEY,
-  account_id  TEXT NOT NULL,
-  campaign_id TEXT NOT NULL,
-  response_id TEXT NOT NULL,
+  id          BLOB PRIMARY KEY,
+  account_id  BLOB NOT NULL,
+  campaign_id BLOB NOT NULL,
+  response_id BLOB NOT NULL,
   email       TEXT NOT NULL,
   folded      TEXT NOT NULL,
   first_name  TEXT NOT NULL,
   last_name   TEXT NOT NULL,
-  file_id     TEXT,
+  file_id     BLOB,
   provider    TEXT NOT NULL,
   sha256      BLOB NOT NULL,
   signed_at   INTEGER NOT NULL,
@@ -253,8 +253,8 @@ CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded
 -- Links that sign somebody in, once, and who is signed in. hash is the SHA-256 of the
 -- token of a link, or of the value of a session.
 CREATE TABLE formsvc_links (
-  id         TEXT PRIMARY KEY,
-  account_id TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  id         BLOB PRIMARY KEY,
+  account_id BLOB NOT NULL REFERENCES formsvc_accounts (id),
   hash       BLOB NOT NULL UNIQUE,
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
@@ -263,8 +263,8 @@ CREATE INDEX formsvc_links_account ON formsvc_links (account_id);
 CREATE INDEX formsvc_links_expires ON formsvc_links (expires_at);
 
 CREATE TABLE formsvc_sessions (
-  id         TEXT PRIMARY KEY,
-  account_id TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  id         BLOB PRIMARY KEY,
+  account_id BLOB NOT NULL REFERENCES formsvc_accounts (id),
   hash       BLOB NOT NULL UNIQUE,
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
@@ -274,8 +274,8 @@ CREATE INDEX formsvc_sessions_expires ON formsvc_sessions (expires_at);
 
 -- Who did what. Entries are only added.
 CREATE TABLE formsvc_audit (
-  id         TEXT PRIMARY KEY,
-  account_id TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  id         BLOB PRIMARY KEY,
+  account_id BLOB NOT NULL REFERENCES formsvc_accounts (id),
   actor      TEXT NOT NULL,
   action     TEXT NOT NULL,
   target     TEXT NOT NULL,
@@ -293,7 +293,7 @@ BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
 -- for what is new: every new response would pay for being asked whether it is pending,
 -- which the program knows.
 CREATE TABLE formsvc_statuses (
-  campaign_id TEXT NOT NULL,
+  campaign_id BLOB NOT NULL,
   status      TEXT NOT NULL,
   responses   INTEGER NOT NULL,
   PRIMARY KEY (campaign_id, status)
