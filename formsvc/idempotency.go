@@ -33,7 +33,7 @@ type Idempotency struct {
 //   - [ErrInFlight] while another call with the key runs in this process,
 //   - [ErrMismatch] if the earlier call had another Request,
 //   - a *[RefusedError] if the earlier call was refused ([Service.Refuse]),
-//   - [ErrErased] if the result was erased with the data of a person.
+//   - [ErrErased] if the result was erased with the data of a person, or was about a response that was deleted.
 func (s *Service) Once(o *Idempotency) *Service { return s.view(func(c *core) { c.once = o }) }
 
 // An IdempotencyRecord keeps the outcome of an idempotent call. It commits together with what the call did.
@@ -43,9 +43,12 @@ type IdempotencyRecord struct {
 	Request   [sha256.Size]byte
 	Refused   bool   // whether the call was refused, and changed nothing
 	Result    []byte // what the call returned, as JSON; or the refusal; empty once it was erased
-	// ResponseID is the response whose erasure empties the result; "" for none.
+	// ResponseID is the response whose erasure or deletion empties the result; "" for none.
 	ResponseID ID
-	CreatedAt  time.Time
+	// Response is the result of a [ResponseStore.CreateResponse] that had no Result: the response as it was created.
+	// A store sets it. It is nil once the response was erased or deleted.
+	Response  *Response
+	CreatedAt time.Time
 }
 
 // A RefusedError is the refusal of an earlier call with the same idempotency key.
@@ -146,6 +149,8 @@ func (c *core) outcome(ctx context.Context, account ID, o *Idempotency) (*Idempo
 		return nil, err
 	case record.Request != o.Request:
 		return nil, ErrMismatch
+	case record.Response != nil:
+		record.Result = resultText(record.Response)
 	case len(record.Result) == 0:
 		return nil, ErrErased
 	case record.Refused:
@@ -176,13 +181,25 @@ func record[T any](c *core, account, of ID, result *T) *IdempotencyRecord {
 	if c.once == nil {
 		return nil
 	}
+	return &IdempotencyRecord{
+		AccountID: account, Key: c.once.Key, Request: c.once.Request, Result: resultText(result), ResponseID: of, CreatedAt: c.now(),
+	}
+}
+
+// made is record for a call that returns the response it creates, which the store keeps anyway.
+func (c *core) made(r *Response) *IdempotencyRecord {
+	if c.once == nil {
+		return nil
+	}
+	return &IdempotencyRecord{AccountID: r.AccountID, Key: c.once.Key, Request: c.once.Request, ResponseID: r.ID, CreatedAt: c.now()}
+}
+
+func resultText[T any](result *T) []byte {
 	text, err := json.Marshal(result, resultFormat)
 	if err != nil {
 		panic(err) // results are plain data
 	}
-	return &IdempotencyRecord{
-		AccountID: account, Key: c.once.Key, Request: c.once.Request, Result: text, ResponseID: of, CreatedAt: c.now(),
-	}
+	return text
 }
 
 // resultOf returns the result in a record.

@@ -154,7 +154,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 		}
 		change := Change{
 			Events:      []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{trace: trace})},
-			Idempotency: record(s.s, key.AccountID, r.ID, &r),
+			Idempotency: s.s.made(&r),
 		}
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {

@@ -89,7 +89,8 @@ type Store interface {
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
 	// DeleteResponse removes a response with its comments, signatures and files, whose identifiers it
 	// returns, and decrements the campaign's ResponseCount. A nil decide means no change. The reference
-	// becomes free. Events about the response stay.
+	// becomes free, and the results of idempotent calls about the response become empty. Events about
+	// it stay.
 	DeleteResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (files []ID, err error)
 
 	// The metadata of files; their bytes are in a blob store.
@@ -213,7 +214,7 @@ type Store interface {
 	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
 
 	// Recall returns the idempotency record of a key of an account if it was created at since or
-	// later. It removes an older one.
+	// later, with its Response if CreateResponse got it without a Result. It removes an older one.
 	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
 
 	// Requests in windows of time, which begin at multiples of their length since 1970 in UTC.

@@ -54,7 +54,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 			continue
 		}
 		if replies[r.ResponseID] {
-			r.Result = nil
+			r.Result, r.Response = nil, nil
 		}
 		if q.Refusals && r.ResponseID == "" && r.Refused {
 			delete(s.records, key)

@@ -42,5 +42,8 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 func copyRecord(record *formsvc.IdempotencyRecord) formsvc.IdempotencyRecord {
 	r := *record
 	r.Result, r.CreatedAt = bytes.Clone(r.Result), kept(r.CreatedAt)
+	if r.Response != nil {
+		r.Response = new(copyResponse(r.Response))
+	}
 	return r
 }

@@ -13,6 +13,10 @@ func (s *Store) CreateResponse(
 	if err := checkResponse(&r); err != nil {
 		return err
 	}
+	if k := change.Idempotency; k != nil && k.Result == nil && k.ResponseID == r.ID {
+		k = new(*k)
+		k.Response, change.Idempotency = new(r), k
+	}
 	var c *campaign
 	return s.write(ctx, func() (_ formsvc.Change, err error) {
 		c, err = s.campaign(formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
@@ -95,6 +99,11 @@ func (s *Store) DeleteResponse(
 		return decided(new(row.Response), decide)
 	}, func() error {
 		s.remove(row)
+		for _, k := range s.records {
+			if k.AccountID == key.AccountID && k.ResponseID == key.ID {
+				k.Result, k.Response = nil, nil
+			}
+		}
 		files = row.files.ids
 		return nil
 	})

@@ -116,7 +116,8 @@ const (
 	records = `, record AS MATERIALIZED (
   SELECT r.*, (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = r.id) AS taken
   FROM unnest($25::text[]::uuid[], $26::bytea[], $27::text[]::uuid[], $28::bytea[], $29::boolean[], $30::text[]::uuid[],
-      $31::bigint[], $32::bytea[]) AS r(made, id, account_id, request, refused, response_id, created_at, result)
+      $31::text[]::uuid[], $32::bigint[], $33::bytea[])
+    AS r(made, id, account_id, request, refused, response_id, campaign_id, created_at, result)
 )`
 	insertResponses = `, inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
@@ -131,8 +132,8 @@ const (
   RETURNING id, campaign_id
 )`
 	remember = `, remembered AS (
-  INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at)
-  SELECT r.id, r.account_id, r.request, r.refused, r.result, r.response_id, r.created_at
+  INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, campaign_id, created_at)
+  SELECT r.id, r.account_id, r.request, r.refused, r.result, r.response_id, r.campaign_id, r.created_at
   FROM record AS r WHERE r.made IN (SELECT id FROM inserted)
 )`
 	addToResponses = `, counted AS (
@@ -176,8 +177,14 @@ func recordArgs(list []*bunstore.Creation) []any {
 		column(list, func(n *bunstore.Creation) []byte { return record(n).Request[:] }),
 		column(list, func(n *bunstore.Creation) bool { return record(n).Refused }),
 		column(list, func(n *bunstore.Creation) *string { return nullable(record(n).ResponseID) }),
+		column(list, func(n *bunstore.Creation) *string { return nullable(n.Returned()) }),
 		column(list, func(n *bunstore.Creation) int64 { return record(n).CreatedAt.UnixMicro() }),
-		column(list, func(n *bunstore.Creation) []byte { return notNull(record(n).Result) }),
+		column(list, func(n *bunstore.Creation) []byte {
+			if n.Returned() != "" {
+				return nil
+			}
+			return notNull(record(n).Result)
+		}),
 	}
 }
 

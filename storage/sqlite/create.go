@@ -80,7 +80,7 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 		return false, err
 	}
 	if k := n.Change.Idempotency; k != nil {
-		fresh, err := bunstore.Affected(g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k, raw)...))
+		fresh, err := bunstore.Affected(g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k, n.Returned(), raw)...))
 		if err != nil || fresh == 0 {
 			return false, err
 		}

@@ -420,6 +420,9 @@ func (m *model) change(r formsvc.ResponseKey) formsvc.Change {
 		if record.ResponseID = r.ID; record.Refused || m.chance("about no response", 3) {
 			record.ResponseID = ""
 		}
+		if record.ResponseID != "" && m.chance("the response itself", 2) {
+			record.Result = nil // of another call than CreateResponse it is as if it was erased
+		}
 		c.Idempotency = &record
 	}
 	return c

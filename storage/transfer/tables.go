@@ -32,7 +32,7 @@ func tables() (list []table) {
 		"attempts delivery_id number started_at duration status error answer",
 		"notices delivery_id account_id webhook_id event_id event_type attempts status error at due_at noted?",
 		"failing webhook_id account_id failures first_at since last_at status error told_at until lease",
-		"idempotency id account_id request refused? response_id created_at result",
+		"idempotency id account_id request refused? response_id campaign_id created_at result",
 		"quota subject start used",
 		"audit id account_id actor action target details created_at",
 	} {

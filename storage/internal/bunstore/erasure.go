@@ -247,10 +247,7 @@ func (r *erasure) deliveries(ctx context.Context, events []ID) error {
 // and removes the account's refusals.
 func (r *erasure) replies(ctx context.Context, q *formsvc.EraseQuery) error {
 	for some := range slices.Chunk(append(r.gone, sortedIDs(q.RepliesOf)...), eraseBatch) {
-		_, err := r.build.NewUpdate().Conn(r.c).TableExpr("formsvc_idempotency").
-			Set("result = ?", []byte{}).
-			Where("response_id IN (?) AND account_id = ?", bun.List(some), r.account).Exec(ctx)
-		if err != nil {
+		if err := r.emptyResults(ctx, r.c, r.account, some); err != nil {
 			return err
 		}
 	}

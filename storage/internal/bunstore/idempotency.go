@@ -3,6 +3,7 @@ package bunstore
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -29,23 +30,34 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 
 // InsertRecord adds a record unless the key is taken. Its arguments are those of
 // RecordArgs.
-const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at) " +
-	"VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, campaign_id, created_at) " +
+	"VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
-// RecordArgs returns the columns of a record, its identifiers by arg.
-func RecordArgs(r *formsvc.IdempotencyRecord, arg func(formsvc.ID) any) []any {
+// RecordArgs returns the columns of a record, its identifiers by arg. campaign is that of
+// the response that is the result, or "".
+func RecordArgs(r *formsvc.IdempotencyRecord, campaign formsvc.ID, arg func(formsvc.ID) any) []any {
 	result := r.Result
-	if result == nil {
+	if result == nil && campaign == "" {
 		result = []byte{}
 	}
 	return []any{
-		RecordHash(r.AccountID, r.Key), arg(r.AccountID), r.Request[:], r.Refused, result, arg(r.ResponseID), micros(r.CreatedAt),
+		RecordHash(r.AccountID, r.Key), arg(r.AccountID), r.Request[:], r.Refused, result, arg(r.ResponseID), arg(campaign),
+		micros(r.CreatedAt),
 	}
+}
+
+// Returned returns the campaign of n if its response is the result of its idempotent call,
+// or "".
+func (n *Creation) Returned() formsvc.ID {
+	if k := n.Change.Idempotency; k != nil && k.Result == nil && k.ResponseID == n.Response.ID {
+		return n.Response.CampaignID
+	}
+	return ""
 }
 
 // remember adds a record in the transaction of c.
 func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
-	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r, s.dialect.arg)...)
+	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r, "", s.dialect.arg)...)
 	if err := changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) {
 		return formsvc.ErrRepeated
 	} else if err != nil {
@@ -54,8 +66,39 @@ func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.Idempotenc
 	return nil
 }
 
+// keepResult keeps a response that is about to change for the first time, if it is the
+// result of an idempotent call.
+func (s *Store) keepResult(ctx context.Context, c bun.IConn, r *formsvc.Response) error {
+	result, err := json.Marshal(storedResponse{
+		r.Reference, r.Status, r.User, r.Answers.JSON(), r.Version, micros(r.CreatedAt), micros(r.UpdatedAt), micros(r.CompletedAt),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.build.NewUpdate().Conn(c).TableExpr("formsvc_idempotency").Set("result = ?", result).
+		Where("response_id = ? AND campaign_id = ? AND result IS NULL", ID(r.ID), ID(r.CampaignID)).Exec(ctx)
+	return err
+}
+
+// emptyResults empties the results of idempotent calls about responses.
+func (s *Store) emptyResults(ctx context.Context, c bun.IConn, account ID, responses []ID) error {
+	_, err := s.build.NewUpdate().Conn(c).TableExpr("formsvc_idempotency").Set("result = ?", []byte{}).
+		Where("response_id IN (?) AND account_id = ?", bun.List(responses), account).Exec(ctx)
+	return err
+}
+
+// A storedResponse is a response as the result of an idempotent call.
+type storedResponse struct {
+	Reference, Status                 string
+	User                              formsvc.User
+	Answers                           string
+	Version                           int64
+	CreatedAt, UpdatedAt, CompletedAt int64
+}
+
 const (
-	selectRecord = "SELECT request, refused, result, response_id, created_at FROM formsvc_idempotency WHERE id = ?"
+	selectRecord = "SELECT request, refused, result, response_id, campaign_id, created_at, result IS NULL" +
+		" FROM formsvc_idempotency WHERE id = ?"
 	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = ? AND created_at < ?"
 )
 
@@ -67,27 +110,74 @@ func (s *Store) Recall(
 	if err := s.ready(ctx, account); err != nil {
 		return none, err
 	}
-	hash := RecordHash(account, key)
-	r := formsvc.IdempotencyRecord{AccountID: account, Key: key}
-	var (
-		request  []byte
-		response ID
-		created  int64
-	)
-	row := s.read.QueryRowContext(ctx, s.rebind(selectRecord), hash)
-	if err := row.Scan(&request, &r.Refused, &r.Result, &response, &created); err != nil {
+	r, err := s.record(ctx, account, key)
+	if err != nil {
 		return none, s.notFound(err)
 	}
-	copy(r.Request[:], request)
-	r.ResponseID, r.CreatedAt = formsvc.ID(response), fromMicros(created)
 	if !r.CreatedAt.Before(since) {
 		return r, nil
 	}
 	if err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		_, err := c.ExecContext(ctx, s.rebind(deleteRecord), hash, micros(since))
+		_, err := c.ExecContext(ctx, s.rebind(deleteRecord), RecordHash(account, key), micros(since))
 		return err
 	}); err != nil {
 		return none, err
 	}
 	return none, formsvc.ErrNotFound
+}
+
+// record reads a record with its Response.
+func (s *Store) record(ctx context.Context, account formsvc.ID, key string) (r formsvc.IdempotencyRecord, err error) {
+	r, campaign, current, err := s.recordAlone(ctx, account, key)
+	if err != nil || campaign == "" {
+		return r, err
+	}
+	of := formsvc.ResponseKey{AccountID: account, CampaignID: campaign, ID: r.ResponseID}
+	var response formsvc.Response
+	if current {
+		response, err = s.response(ctx, s.read, of, selectResponse)
+		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
+			return r, err
+		}
+		// If the response has changed or is gone, the record has a result now.
+		if r, _, current, err = s.recordAlone(ctx, account, key); err != nil {
+			return r, err
+		}
+	}
+	switch {
+	case current:
+		r.Response = &response
+	case len(r.Result) > 0:
+		r.Response, err = storedResult(r.Result, of)
+		r.Result = nil
+	}
+	return r, err
+}
+
+// storedResult returns the response that keepResult kept.
+func storedResult(text []byte, key formsvc.ResponseKey) (*formsvc.Response, error) {
+	var was storedResponse
+	err := json.Unmarshal(text, &was)
+	return &formsvc.Response{
+		ID: key.ID, AccountID: key.AccountID, CampaignID: key.CampaignID, Reference: was.Reference, Status: was.Status,
+		User: was.User, Answers: formsvc.StoredAnswers(was.Answers), Version: was.Version, CreatedAt: fromMicros(was.CreatedAt),
+		UpdatedAt: fromMicros(was.UpdatedAt), CompletedAt: fromMicros(was.CompletedAt),
+	}, err
+}
+
+// recordAlone reads a record without its Response. campaign is that of the Response, and
+// current says that it is the response as it is now.
+func (s *Store) recordAlone(
+	ctx context.Context, account formsvc.ID, key string,
+) (r formsvc.IdempotencyRecord, campaign formsvc.ID, current bool, err error) {
+	r.AccountID, r.Key = account, key
+	var (
+		request []byte
+		created int64
+	)
+	row := s.read.QueryRowContext(ctx, s.rebind(selectRecord), RecordHash(account, key))
+	err = row.Scan(&request, &r.Refused, &r.Result, (*ID)(&r.ResponseID), (*ID)(&campaign), &created, &current)
+	copy(r.Request[:], request)
+	r.CreatedAt = fromMicros(created)
+	return r, campaign, current, err
 }

@@ -126,6 +126,11 @@ func (s *Store) UpdateResponse(
 		if err := checkResponse(&r, &change); err != nil {
 			return false, err
 		}
+		if before.Version == 1 {
+			if err := s.keepResult(ctx, c, &before); err != nil {
+				return false, err
+			}
+		}
 		if _, err := c.ExecContext(ctx, s.rebind(updateResponse),
 			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
 			micros(r.UpdatedAt), micros(r.CompletedAt), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
@@ -154,6 +159,9 @@ func (s *Store) DeleteResponse(
 			return false, err
 		}
 		if _, _, files, err = s.dropResponses(ctx, c, ID(key.AccountID), ID(key.CampaignID), []ID{ID(key.ID)}); err != nil {
+			return false, err
+		}
+		if err := s.emptyResults(ctx, c, ID(key.AccountID), []ID{ID(key.ID)}); err != nil {
 			return false, err
 		}
 		if wake, err = decided(ctx, s, c, &r, decide); err == nil {

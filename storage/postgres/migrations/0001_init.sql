@@ -224,15 +224,18 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     8, (get_byte(sha256(uuid_send(event) || uuid_send(webhook)), 8) & 63) | 128), 'hex')::uuid
 $$;
 
--- Outcomes of calls that may be repeated, by a hash of account and key.
+-- Outcomes of calls that may be repeated, by a hash of account and key. If a call created a
+-- response, campaign_id is its campaign, and the result is NULL until the response changes:
+-- then it gets what the response was.
 CREATE TABLE formsvc_idempotency (
   id          bytea PRIMARY KEY,
   account_id  uuid NOT NULL,
   request     bytea NOT NULL,
   refused     boolean NOT NULL,
   response_id uuid,
+  campaign_id uuid,
   created_at  bigint NOT NULL,
-  result      bytea NOT NULL
+  result      bytea
 );
 CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
 CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;

@@ -198,16 +198,18 @@ CREATE TABLE formsvc_failing (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX formsvc_failing_untold ON formsvc_failing (first_at) WHERE failures > 0;
 
--- Outcomes of calls that may be repeated, by a hash of account and key. The result comes
--- last, so that the columns before it can be read without it.
+-- Outcomes of calls that may be repeated, by a hash of account and key. If a call created a
+-- response, campaign_id is its campaign, and the result is NULL until the response changes:
+-- then it gets what the response was.
 CREATE TABLE formsvc_idempotency (
   id          BLOB NOT NULL PRIMARY KEY,
   account_id  BLOB NOT NULL,
   request     BLOB NOT NULL,
   refused     INTEGER NOT NULL,
   response_id BLOB,
+  campaign_id BLOB,
   created_at  INTEGER NOT NULL,
-  result      BLOB NOT NULL
+  result      BLOB
 ) STRICT;
 CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
 CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;
