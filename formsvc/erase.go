@@ -39,16 +39,9 @@ type Erased struct {
 	FileIDs    []ID // of the responses' files, whose blobs the caller removes
 }
 
-// FoldEmail returns an address with ASCII letters in lower case. Two addresses belong to one person if
-// they are the same then. Stores that filter by query must agree with it.
-func FoldEmail(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
-}
+// FoldEmail returns an address in lower case. Two addresses belong to one person if it returns the same
+// for both. Stores that filter by query must agree with it.
+func FoldEmail(s string) string { return strings.ToLower(s) }
 
 // A Receipt says what was removed or exported, and when. It contains no personal data.
 type Receipt struct {

@@ -17,8 +17,15 @@ import (
 type backend struct{}
 
 func (*backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{FeedOrder: "e.seq", IndexedBy: "INDEXED BY", FoldedEmail: "lower(r.email)", BinaryIDs: true} // which folds only ASCII
+	return bunstore.Dialect{FeedOrder: "e.seq", IndexedBy: "INDEXED BY", ByPerson: byPerson, BinaryIDs: true}
 }
+
+// byPerson looks into each part of the index, see the schema.
+const byPerson = `(
+  WITH RECURSIVE p(part) AS (
+    SELECT (SELECT max(seq) FROM formsvc_responses) >> 12 UNION ALL SELECT part - 1 FROM p WHERE part > 0
+  ) SELECT part FROM p
+) AS p CROSS JOIN formsvc_responses AS r INDEXED BY formsvc_responses_person ON r.seq >> 12 = p.part`
 
 // CreateResponses implements bunstore.Backend.
 func (*backend) CreateResponses(
@@ -65,7 +72,7 @@ type listener struct {
 
 const (
 	insertResponse = "INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, " +
-		"last_name, answers, version, created_at, updated_at, completed_at, events) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"last_name, answers, version, created_at, updated_at, completed_at, events, person) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 	addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses) VALUES (?, ?, 1) " +
 		"ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1"
@@ -87,7 +94,7 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 	}
 	_, err = g.c.ExecContext(ctx, insertResponse, raw(r.ID), raw(r.AccountID), raw(r.CampaignID), r.Reference, r.Status,
 		r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version, r.CreatedAt.UnixMicro(),
-		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change))
+		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change), bunstore.Person(r))
 	if err == nil && r.Status != formsvc.StatusPending { // imported
 		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}

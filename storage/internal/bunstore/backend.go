@@ -55,13 +55,11 @@ type Dialect struct {
 	Shard int
 	// FeedOrder is the order of events e in the feed.
 	FeedOrder string
+	// ByPerson is the table of responses r, to be read by its index of persons.
+	ByPerson string
 	// IndexedBy is the clause between a table and the index to read it by; "" if the
 	// database has none.
 	IndexedBy string
-	// FoldedEmail is the email address of the response r with ASCII letters in lower
-	// case. FoldedIndex says that each campaign has an index of it.
-	FoldedEmail string
-	FoldedIndex bool
 }
 
 // Classified returns cause wrapped as a kind of formsvc error.

@@ -3,6 +3,8 @@ package bunstore
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 
 	"github.com/uptrace/bun"
@@ -30,6 +32,17 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 	r.Answers = formsvc.StoredAnswers(answers)
 	r.CreatedAt, r.UpdatedAt, r.CompletedAt = fromMicros(created), fromMicros(updated), fromMicros(completed)
 	return nil
+}
+
+// Person returns what a response of a campaign has in common with the others by the same
+// email address, however it is written: a hash, so that the index of it is small. It is
+// nil without an address.
+func Person(r *formsvc.Response) *int64 {
+	if r.User.Email == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(string(r.CampaignID) + formsvc.FoldEmail(r.User.Email)))
+	return new(int64(binary.BigEndian.Uint64(sum[:]))) //nolint:gosec // any number
 }
 
 func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
@@ -65,7 +78,7 @@ const (
 	selectResponse = "SELECT " + responseColumns + " FROM formsvc_responses AS r" +
 		" WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
 	updateResponse = "UPDATE formsvc_responses SET status = ?, email = ?, first_name = ?, last_name = ?, answers = ?, " +
-		"version = ?, updated_at = ?, completed_at = ? WHERE campaign_id = ? AND id = ?"
+		"version = ?, updated_at = ?, completed_at = ?, person = ? WHERE campaign_id = ? AND id = ?"
 	touchResponse = "UPDATE formsvc_responses SET version = version" +
 		" WHERE campaign_id = ? AND id = ? AND account_id = ? RETURNING " + responseColumns
 )
@@ -133,7 +146,7 @@ func (s *Store) UpdateResponse(
 		}
 		if _, err := c.ExecContext(ctx, s.rebind(updateResponse),
 			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			micros(r.UpdatedAt), micros(r.CompletedAt), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
+			micros(r.UpdatedAt), micros(r.CompletedAt), Person(&r), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
 			return false, err
 		}
 		return s.apply(ctx, c, &change)

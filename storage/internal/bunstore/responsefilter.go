@@ -17,7 +17,7 @@ import (
 // Limits of walks.
 const (
 	mostWalks = 8      // statuses; with more the database plans the query
-	fewMail   = 1_000  // responses of one address; with more the database plans the query
+	fewMail   = 10_000 // responses of one address that are sorted; with more the database plans the query
 	fewChange = 10_000 // changes that are sorted; more of them are soon found in list order
 )
 
@@ -61,12 +61,12 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.Sel
 	if f.Reference != "" {
 		return nil, nil
 	}
-	if f.Email != "" && s.dialect.FoldedIndex {
-		few, err := s.fewMails(ctx, q)
+	if f.Email != "" {
+		few, err := s.fewOfPerson(ctx, q)
 		if err != nil || !few {
 			return nil, err
 		}
-		return []*bun.SelectQuery{s.sorted(s.ofPerson(q), fewMail, q)}, nil
+		return []*bun.SelectQuery{s.sorted(s.byPerson(q), fewMail, q)}, nil
 	}
 	if !f.UpdatedAfter.IsZero() {
 		few, err := s.fewChanges(ctx, q)
@@ -78,7 +78,7 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.Sel
 		}
 	}
 	statuses := distinct(f.Status)
-	if len(statuses) == 0 || len(statuses) > mostWalks || f.Email != "" {
+	if len(statuses) == 0 || len(statuses) > mostWalks {
 		return nil, nil
 	}
 	walks := make([]*bun.SelectQuery, len(statuses))
@@ -130,19 +130,16 @@ func (s *Store) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool,
 	return n < fewChange, err
 }
 
-// fewMails reports whether few responses have the email address, in any letter case.
-func (s *Store) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
-	query := "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ? AND " +
-		s.dialect.FoldedEmail + " = ? LIMIT CAST(? AS BIGINT)) AS found"
-	var n int
-	err := s.read.QueryRowContext(ctx, s.rebind(query), s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID),
-		formsvc.FoldEmail(q.Filter.Email), fewMail).Scan(&n)
-	return n < fewMail, err
+// byPerson is like where, by the index of persons.
+func (s *Store) byPerson(q *formsvc.ResponseQuery) *bun.SelectQuery {
+	return s.whereIn(q, s.dialect.ByPerson)
 }
 
-// ofPerson is like where, in a form that can use the index of addresses.
-func (s *Store) ofPerson(q *formsvc.ResponseQuery) *bun.SelectQuery {
-	return s.where(q).Where(s.dialect.FoldedEmail+" = ?", formsvc.FoldEmail(q.Filter.Email))
+// fewOfPerson reports whether few responses have the email address.
+func (s *Store) fewOfPerson(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
+	found := s.build.NewSelect().Conn(s.read).TableExpr("(?) AS found", s.byPerson(q).ColumnExpr("1").Limit(fewMail))
+	n, err := found.Count(ctx)
+	return n < fewMail, err
 }
 
 // walkChanged finds responses created recently, and the few older ones that have changed.
@@ -177,8 +174,8 @@ func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	rest := q.Filter
 	rest.Status = nil
 	switch {
-	case rest.Email != "" && s.dialect.FoldedIndex:
-		return s.ofPerson(q).ColumnExpr("count(*)")
+	case rest.Email != "":
+		return s.byPerson(q).ColumnExpr("count(*)")
 	case !rest.UpdatedAfter.IsZero():
 		made, changed := s.since(q)
 		return s.build.NewSelect().ColumnExpr("(?) + (?)", made.ColumnExpr("count(*)"), changed.ColumnExpr("count(*)"))

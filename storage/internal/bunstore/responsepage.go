@@ -144,18 +144,22 @@ func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.wher
 
 // whereBy is like where, and names the index if the database allows it.
 func (s *Store) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
-	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r"+s.indexed(index)).
+	return s.whereIn(q, "formsvc_responses AS r"+s.indexed(index))
+}
+
+// whereIn selects the matches from a table expression of responses r.
+func (s *Store) whereIn(q *formsvc.ResponseQuery, table string) *bun.SelectQuery {
+	sel := s.build.NewSelect().Conn(s.read).TableExpr(table).
 		Where("r.campaign_id = ? AND r.account_id = ?", ID(q.CampaignID), ID(q.AccountID))
 	f := &q.Filter
 	if len(f.Status) > 0 {
 		sel = sel.Where("r.status IN (?)", bun.List(f.Status))
 	}
-	switch {
-	case f.Email == "":
-	case f.AnyCase:
-		sel = sel.Where(s.dialect.FoldedEmail+" = ?", formsvc.FoldEmail(f.Email))
-	default:
-		sel = sel.Where("r.email = ?", f.Email)
+	if f.Email != "" {
+		sel = sel.Where("r.person = ?", *Person(&formsvc.Response{CampaignID: q.CampaignID, User: formsvc.User{Email: f.Email}}))
+		if !f.AnyCase {
+			sel = sel.Where("r.email = ?", f.Email)
+		}
 	}
 	if f.Reference != "" {
 		sel = sel.Where("r.reference = ?", f.Reference)

@@ -51,7 +51,9 @@ CREATE TABLE formsvc_counters (
 -- The campaign is checked by the statement that inserts, so there is no foreign
 -- key here, nor on the tables below: they are written with every response. events
 -- has the identifiers of the events that were made with the response, one after another.
+-- person is a hash of the campaign and the email address in lower case.
 CREATE TABLE formsvc_responses (
+  seq          INTEGER PRIMARY KEY,
   id           BLOB NOT NULL,
   account_id   BLOB NOT NULL,
   campaign_id  BLOB NOT NULL,
@@ -65,7 +67,8 @@ CREATE TABLE formsvc_responses (
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
   completed_at INTEGER NOT NULL,
-  events       BLOB NOT NULL
+  events       BLOB NOT NULL,
+  person       INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
@@ -314,6 +317,11 @@ END;
 -- one is found by its identifier, which has its time.
 CREATE INDEX formsvc_responses_status ON formsvc_responses (campaign_id, status, id);
 CREATE INDEX formsvc_responses_changed ON formsvc_responses (campaign_id, updated_at, id) WHERE updated_at <> created_at;
+
+-- Addresses are in no order, so each new response would change another page of an index by
+-- address, which costs a third of all the rest. So the index has parts of 4,096 responses:
+-- new ones change few pages, and a query looks into each part.
+CREATE INDEX formsvc_responses_person ON formsvc_responses (seq >> 12, person) WHERE person IS NOT NULL;
 
 -- One row: which data this is. identity goes with the data when it is copied to another
 -- database. state: 'active'; 'moved', when peer has it all and this database must not be
