@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -120,7 +121,7 @@ func (s *side) prepare(ctx context.Context) error {
 	return s.exec(ctx, "ALTER TABLE formsvc_responses DISABLE TRIGGER formsvc_responses_made")
 }
 
-// rows yields every row of a table and adds it to a sum. Events come in the order of the feed. The caller may keep and change
+// rows yields every row of a table, with identifiers as 16 bytes, and adds it to a sum. Events come in the order of the feed. The caller may keep and change
 // a row.
 func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, error] {
 	columns, order := strings.Join(t.names, ", "), ""
@@ -138,6 +139,11 @@ func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, er
 			return
 		}
 		defer func() { _ = rows.Close() }()
+		types, err := rows.ColumnTypes()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		into := make([]any, len(t.names))
 		for rows.Next() {
 			row := make([]any, len(t.names))
@@ -147,6 +153,10 @@ func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, er
 			err := rows.Scan(into...)
 			for i, v := range row {
 				switch v := v.(type) {
+				case string:
+					if id, err := uuid.Parse(v); err == nil && types[i].DatabaseTypeName() == "UUID" {
+						row[i] = id[:]
+					}
 				case bool:
 					row[i] = map[bool]int64{true: 1}[v]
 				case []byte:
