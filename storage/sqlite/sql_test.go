@@ -99,3 +99,30 @@ func TestFileIsReadableByOwnerOnly(t *testing.T) {
 		}
 	}
 }
+
+// The index of addresses has parts of 4,096 responses, and a search finds those of all parts.
+func TestPartsOfAddresses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forms.db")
+	svc, c := newService(t, open(t, path, nil))
+	db := raw(t, path)
+	for _, seq := range []int{1, 4095, 4096, 9000} {
+		r, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "Zoë@example.com"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), "UPDATE formsvc_responses SET seq = ? WHERE seq = (SELECT max(seq) FROM formsvc_responses)", seq); err != nil {
+			t.Fatal(err)
+		}
+		var id string
+		if err := db.QueryRowContext(t.Context(), "SELECT id FROM formsvc_responses_text ORDER BY id DESC").Scan(&id); err != nil || id != string(r.ID) {
+			t.Errorf("the last response is %q as text, %v; want %s", id, err, r.ID)
+		}
+	}
+	page, err := svc.Responses.List(t.Context(), formsvc.ResponseQuery{
+		AccountID: c.AccountID, CampaignID: c.ID, Filter: formsvc.ResponseFilter{Email: "ZOË@example.com", AnyCase: true},
+	})
+	if err != nil || len(page.Items) != 4 || page.Total != 4 {
+		t.Errorf("%d responses of %d, %v; want 4", len(page.Items), page.Total, err)
+	}
+}

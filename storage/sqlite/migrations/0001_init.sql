@@ -337,3 +337,78 @@ CREATE TABLE formsvc_identity (
 -- Stored refusals may name a person in the text of an error, so an erasure looks through
 -- those of an account. A result is in no index more.
 CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE refused;
+
+-- For people: the same rows with identifiers and times as text.
+CREATE VIEW formsvc_accounts_text AS SELECT
+  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
+  name,
+  contact,
+  campaigns,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at
+FROM formsvc_accounts;
+CREATE VIEW formsvc_campaigns_text AS SELECT
+  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
+  title,
+  status,
+  version,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
+FROM formsvc_campaigns;
+CREATE VIEW formsvc_responses_text AS SELECT
+  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21))) AS campaign_id,
+  reference,
+  status,
+  email,
+  first_name,
+  last_name,
+  answers,
+  version,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
+FROM formsvc_responses;
+CREATE VIEW formsvc_files_text AS SELECT
+  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
+  iif(account_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21)))) AS account_id,
+  iif(campaign_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21)))) AS campaign_id,
+  iif(response_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(response_id), 1, 8), substr(hex(response_id), 9, 4), substr(hex(response_id), 13, 4), substr(hex(response_id), 17, 4), substr(hex(response_id), 21)))) AS response_id,
+  name,
+  content_type,
+  module,
+  size,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at
+FROM formsvc_files;
+CREATE VIEW formsvc_events_text AS SELECT
+  seq,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21))) AS campaign_id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(response_id), 1, 8), substr(hex(response_id), 9, 4), substr(hex(response_id), 13, 4), substr(hex(response_id), 17, 4), substr(hex(response_id), 21))) AS response_id,
+  type,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+  payload
+FROM formsvc_events;
+CREATE VIEW formsvc_webhooks_text AS SELECT
+  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
+  iif(campaign_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21)))) AS campaign_id,
+  url,
+  events,
+  disabled,
+  version,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
+FROM formsvc_webhooks;
+CREATE VIEW formsvc_deliveries_text AS SELECT
+  lower(format('%s-%s-%s-%s-%s', substr(hex(webhook_id), 1, 8), substr(hex(webhook_id), 9, 4), substr(hex(webhook_id), 13, 4), substr(hex(webhook_id), 17, 4), substr(hex(webhook_id), 21))) AS webhook_id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
+  lower(format('%s-%s-%s-%s-%s', substr(hex(event_id), 1, 8), substr(hex(event_id), 9, 4), substr(hex(event_id), 13, 4), substr(hex(event_id), 17, 4), substr(hex(event_id), 21))) AS event_id,
+  state,
+  kind,
+  attempts,
+  strftime('%Y-%m-%dT%H:%M:%fZ', due_at / 1e6, 'unixepoch') AS due_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
+FROM formsvc_deliveries;
