@@ -86,7 +86,7 @@ const selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM forms
 
 // Payloads implements bunstore.Backend.
 func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []bunstore.ID) (map[string]delivery.Payload, error) {
-	return bunstore.Payloads(ctx, c, selectPayloads, ids)
+	return bunstore.Payloads(ctx, c, selectPayloads, column(ids, func(id bunstore.ID) string { return string(id) }))
 }
 
 func texts(n int) []string { return make([]string, n) }

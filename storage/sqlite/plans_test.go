@@ -25,9 +25,9 @@ func TestPlans(t *testing.T) {
 		"never analyzed":      "",
 		"analyzed when empty": "ANALYZE",
 		"analyzed with a row for each endpoint": some + rows +
-			"SELECT 'w' || i, 'd' || i, 'e', 1, 0, 0, 0, 0, 0, i, i, i FROM n; ANALYZE",
-		"analyzed with one endpoint": some + rows + "SELECT 'w', 'd' || i, 'e', 1, 0, 0, 0, 0, 0, i, i, i FROM n; ANALYZE",
-		"analyzed when all was done": some + rows + "SELECT 'w', 'd' || i, 'e', 1, 0, 0, 1, 0, 0, i, i, i FROM n; ANALYZE",
+			"SELECT CAST('w' || i AS BLOB), CAST(i AS BLOB), x'ee', 1, 0, 0, 0, 0, 0, i, i, i FROM n; ANALYZE",
+		"analyzed with one endpoint": some + rows + "SELECT x'aa', CAST(i AS BLOB), x'ee', 1, 0, 0, 0, 0, 0, i, i, i FROM n; ANALYZE",
+		"analyzed when all was done": some + rows + "SELECT x'aa', CAST(i AS BLOB), x'ee', 1, 0, 0, 1, 0, 0, i, i, i FROM n; ANALYZE",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
