@@ -30,7 +30,9 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("postgres: open: a database is required")
 	}
 	o := opts.withDefaults()
-	s := New(bun.NewDB(db, pgdialect.New()), &o)
+	// If plans aren't fixed, plan each statement of the queue for the tables as they are now.
+	s := new(Store)
+	s.assemble(bun.NewDB(db, pgdialect.New()), &o, unplanned{db})
 	if err := db.PingContext(ctx); err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", s.backend.Classify(err))
 	}
@@ -41,19 +43,6 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("postgres: open: %w", err)
 	}
 	return s, nil
-}
-
-// New returns a store on a database like that of [OpenDB] without using it, for programs
-// that choose when to migrate. Call Migrate to migrate the schema, then CheckKeys. New
-// doesn't check the connection; standard_conforming_strings must be on. Hooks of db see
-// only the queries that bun builds, which are the rare ones.
-func New(db *bun.DB, opts *Options) *Store {
-	o := opts.withDefaults()
-	// If plans aren't fixed, plan each statement of the queue for the tables as they are
-	// now.
-	s := new(Store)
-	s.assemble(db, &o, unplanned{db.DB})
-	return s
 }
 
 // Bind returns a store that works inside tx, a transaction of the caller. With a pool of

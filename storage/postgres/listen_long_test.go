@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/pgdialect"
-
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
@@ -28,7 +25,10 @@ func TestWorkOfAnotherProcessEndsWait(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = db.Close() })
-			s := New(bun.NewDB(db, pgdialect.New()), nil)
+			s, err := OpenDB(t.Context(), db, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			t.Cleanup(func() { _ = s.Close() })
 			return s
 		},

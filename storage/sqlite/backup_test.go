@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -186,9 +187,13 @@ func TestRestoredFeed(t *testing.T) {
 func TestBackupOfTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	db := raw(t, filepath.Join(dir, "callers.db"))
-	own := sqlite.New(db, nil)
-	if err := own.Migrate(t.Context()); err != nil {
+	db, err := sql.Open("sqlite", sqlite.DSN(filepath.Join(dir, "callers.db")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	own, err := sqlite.OpenDB(t.Context(), db, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = own.Close() })

@@ -46,7 +46,7 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: open: a database is required")
 	}
-	s := New(bun.NewDB(db, sqlitedialect.New()), opts)
+	s := newOn(bun.NewDB(db, sqlitedialect.New()), opts)
 	err := checkPool(ctx, db)
 	if err == nil && (opts == nil || !opts.SkipMigrations) {
 		err = s.ready(ctx)
@@ -57,11 +57,8 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// New returns a store on a database like that of [OpenDB] without using it, for programs
-// that choose when to migrate. Call Migrate to migrate the schema, then CheckKeys. New
-// doesn't check the pragmas. Hooks of db see only the queries that bun builds, which are
-// the rare ones.
-func New(db *bun.DB, opts *Options) *Store {
+// newOn returns a store on a caller's database without using it.
+func newOn(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
 	s := newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
 	s.pool = db.DB

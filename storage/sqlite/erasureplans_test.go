@@ -38,7 +38,7 @@ func TestErasurePlans(t *testing.T) {
 	for _, analyzed := range []bool{false, true} {
 		db := raw(t, filepath.Join(t.TempDir(), "forms.db"))
 		var seen statements
-		s := sqlite.New(db.WithQueryHook(&seen), nil)
+		s := sqlite.NewOn(db.WithQueryHook(&seen))
 		t.Cleanup(func() { _ = s.Close() })
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Fatal(err)

@@ -84,6 +84,9 @@ func explain(t *testing.T, s *Store, statement string) []string {
 	return Steps(t, s.owned[1], parameter.ReplaceAllString(statement, "1"))
 }
 
+// NewOn returns a store on a database with hooks.
+func NewOn(db *bun.DB) *Store { return newOn(db, nil) }
+
 // Steps returns the plan of a statement.
 func Steps(t *testing.T, db *sql.DB, statement string) (list []string) {
 	t.Helper()

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"reflect"
+	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -11,6 +12,7 @@ import (
 func goldenTests() []test {
 	return []test{
 		{"existing event", testEventTwice},
+		{"a response as result", testResult},
 		{"inputs are copied", testInputsCopied},
 		{"many file identifiers", script(manyFileIDs)},
 		{"a large batch of outcomes", script(manyOutcomes)},
@@ -36,6 +38,30 @@ func testEventTwice(w *world) {
 			w.unchanged(what+" with an event that exists", &before)
 			w.noEvents(what+" with an event that exists", fresh)
 		}
+	}
+}
+
+// testResult recalls a response that its idempotent call created, as it was then.
+func testResult(w *world) {
+	sc := w.addScene()
+	r, record := w.newResponse(&sc.campaign), w.newRecord(sc.account.ID, "k")
+	record.Result, record.ResponseID = nil, r.ID
+	want := record
+	want.Response = &r
+	for what, change := range []func() error{
+		func() error { return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Idempotency: &record}) },
+		func() error { return w.update(w.ctx, keyOf(&r)) },
+		func() error { return w.update(w.ctx, keyOf(&r)) },
+		func() error {
+			want.Response = nil
+			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
+			return err
+		},
+	} {
+		w.must("change", change())
+		got, err := w.store.Recall(w.ctx, sc.account.ID, "k", start())
+		w.must("Recall", err)
+		w.same("Recall after change "+strconv.Itoa(what), got, want)
 	}
 }
 
