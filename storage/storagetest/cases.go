@@ -41,8 +41,22 @@ func testEventTwice(w *world) {
 	}
 }
 
-// testResult recalls a response that its idempotent call created, as it was then.
+// testResult recalls a response that its idempotent call created, as it was then, or erased.
 func testResult(w *world) {
+	resultUntilDeleted(w)
+	sc := w.addScene()
+	r, record := w.newResponse(&sc.campaign), w.newRecord(sc.account.ID, "k")
+	record.Result, record.ResponseID = nil, r.ID
+	w.must("CreateResponse", w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Idempotency: &record}))
+	_, err := w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, RepliesOf: []formsvc.ID{r.ID}})
+	w.must("Erase", err)
+	w.must("UpdateResponse", w.update(w.ctx, keyOf(&r)))
+	got, err := w.store.Recall(w.ctx, sc.account.ID, "k", start())
+	w.must("Recall", err)
+	w.same("Recall of an erased result after a change", got, record)
+}
+
+func resultUntilDeleted(w *world) {
 	sc := w.addScene()
 	r, record := w.newResponse(&sc.campaign), w.newRecord(sc.account.ID, "k")
 	record.Result, record.ResponseID = nil, r.ID
