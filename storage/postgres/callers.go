@@ -59,7 +59,7 @@ func Bind(tx storage.Tx, opts *Options) (formsvc.Store, error) {
 	}
 	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // not a secret
 	o := opts.withDefaults()
-	return bunstore.New(bunstore.Config{Backend: b, Dialect: b.dialect(), Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(build, c), nil
+	return bunstore.New(bunstore.Config{Backend: b, Dialect: b.dialect(), Keys: o.Keyring}).Bound(build, c), nil
 }
 
 // checkDriver checks that the driver accepts what only pgx accepts: it is pgx, or a

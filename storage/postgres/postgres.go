@@ -202,7 +202,7 @@ func (s *Store) assemble(db *bun.DB, o *Options, queue bun.IConn) {
 	}
 	s.notifier = newNotifier(s)
 	s.records = bunstore.New(bunstore.Config{
-		Backend: s.backend, Dialect: s.backend.dialect(), Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
+		Backend: s.backend, Dialect: s.backend.dialect(), Build: db, Read: hot, Queue: queue, Keys: o.Keyring,
 		Queued: s.notifier.tell,
 		// Postgres has as many writers as connections, and flushes its log once for several of
 		// them.

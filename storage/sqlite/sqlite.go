@@ -202,7 +202,7 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 		Committed: func() { s.checkpoints.committed() },
 	}
 	s.records = bunstore.New(bunstore.Config{
-		Backend: s.backend, Dialect: s.backend.dialect(), Build: build, Read: read, Keys: o.Keyring, Rebind: func(q string) string { return q },
+		Backend: s.backend, Dialect: s.backend.dialect(), Build: build, Read: read, Keys: o.Keyring,
 		// A commit blocks its thread while the disk flushes. On one processor it also
 		// blocks the goroutines that are about to write, which would then miss every group,
 		// so that groups would have one member.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 
 	"github.com/uptrace/bun"
 
@@ -73,32 +71,4 @@ func Classified(kind, cause error) error {
 // errCommit marks a failed commit, after which the outcome of the transaction is unknown.
 func errCommit(cause error) error {
 	return Classified(formsvc.ErrUnavailable, Classified(formsvc.ErrUnknownOutcome, cause))
-}
-
-// Rebinder returns a function that replaces the ? placeholders of a query by $1, $2, ….
-// It caches the queries it has seen. They must be constants without any other question
-// mark.
-func Rebinder() func(string) string {
-	var seen sync.Map
-	return func(query string) string {
-		if known, ok := seen.Load(query); ok {
-			return known.(string) //nolint:forcetypeassert // only strings are stored
-		}
-		rebound := dollar(query)
-		seen.Store(query, rebound)
-		return rebound
-	}
-}
-
-func dollar(query string) string {
-	var b strings.Builder
-	for n := 1; ; n++ {
-		before, after, found := strings.Cut(query, "?")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		fmt.Fprintf(&b, "$%d", n)
-		query = after
-	}
 }

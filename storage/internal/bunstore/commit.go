@@ -197,8 +197,8 @@ func (k *Config) create(ctx context.Context, c bun.IConn, group []*Unit) error {
 	return nil
 }
 
-const selectReason = "SELECT EXISTS (SELECT 1 FROM formsvc_idempotency AS i WHERE i.id = ?)," +
-	" (SELECT c.version FROM formsvc_campaigns AS c WHERE c.id = ? AND c.account_id = ?)"
+const selectReason = "SELECT EXISTS (SELECT 1 FROM formsvc_idempotency AS i WHERE i.id = $1)," +
+	" (SELECT c.version FROM formsvc_campaigns AS c WHERE c.id = $2 AND c.account_id = $3)"
 
 // refusal returns why a response was left out.
 func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
@@ -210,7 +210,7 @@ func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 	if r := n.Change.Idempotency; r != nil {
 		record = RecordHash(r.AccountID, r.Key)
 	}
-	row := c.QueryRowContext(ctx, k.Rebind(selectReason), record, k.Dialect.arg(n.Response.CampaignID),
+	row := c.QueryRowContext(ctx, selectReason, record, k.Dialect.arg(n.Response.CampaignID),
 		k.Dialect.arg(n.Response.AccountID))
 	switch err := row.Scan(&repeated, &version); {
 	case err != nil:

@@ -302,7 +302,7 @@ WITH RECURSIVE pending(webhook_id) AS (
 const countPending = endpointsWithWork + `
 SELECT count(*) FROM (
   SELECT 1 FROM pending AS p JOIN formsvc_webhooks AS w ON w.id = p.webhook_id
-  JOIN formsvc_deliveries AS d ON d.webhook_id = p.webhook_id AND d.state = 0 LIMIT ?
+  JOIN formsvc_deliveries AS d ON d.webhook_id = p.webhook_id AND d.state = 0 LIMIT $1
 ) AS counted`
 
 const oldestDue = endpointsWithWork + `
@@ -312,19 +312,19 @@ SELECT min(x.due_at) FROM (
   FROM pending AS p JOIN formsvc_webhooks AS w ON w.id = p.webhook_id
   CROSS JOIN (SELECT 0 AS kind UNION ALL SELECT 1 UNION ALL SELECT 2) AS k
   WHERE NOT w.disabled
-) AS x WHERE x.due_at <= ?`
+) AS x WHERE x.due_at <= $1`
 
 // countWaiting counts the pending deliveries of one webhook, as countPending does for
 // all.
 const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = " +
-	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?) LIMIT ?) AS waiting"
+	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = $1 AND w.id = $2) LIMIT $3) AS waiting"
 
 // Waiting implements formsvc.DeliveryStore.
 func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)
 	}
-	row := s.read.QueryRowContext(ctx, s.rebind(countWaiting), s.dialect.arg(key.AccountID), s.dialect.arg(key.ID), max(limit, 0))
+	row := s.read.QueryRowContext(ctx, countWaiting, s.dialect.arg(key.AccountID), s.dialect.arg(key.ID), max(limit, 0))
 	if err := row.Scan(&n); err != nil {
 		return 0, s.backend.Classify(err)
 	}
@@ -339,8 +339,8 @@ func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (for
 	}
 	var due *int64
 	err := errors.Join(
-		s.read.QueryRowContext(ctx, s.rebind(countPending), max(limit, 0)).Scan(&stats.Pending),
-		s.read.QueryRowContext(ctx, s.rebind(oldestDue), micros(now)).Scan(&due),
+		s.read.QueryRowContext(ctx, countPending, max(limit, 0)).Scan(&stats.Pending),
+		s.read.QueryRowContext(ctx, oldestDue, micros(now)).Scan(&due),
 	)
 	if err != nil {
 		return formsvc.QueueStats{}, s.backend.Classify(err)

@@ -46,7 +46,7 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	return events, s.backend.Classify(err)
 }
 
-const selectMadeWith = "SELECT r.events FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
+const selectMadeWith = "SELECT r.events FROM formsvc_responses AS r WHERE r.campaign_id = $1 AND r.id = $2 AND r.account_id = $3"
 
 // EventsAbout implements formsvc.EventStore. The response names the events it was created
 // with; all later events name the response.
@@ -55,7 +55,7 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 		return nil, err
 	}
 	var made IDs
-	row := s.read.QueryRowContext(ctx, s.rebind(selectMadeWith), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
+	row := s.read.QueryRowContext(ctx, selectMadeWith, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
 	if err := row.Scan(&made); err != nil {
 		return nil, s.notFound(err)
 	}

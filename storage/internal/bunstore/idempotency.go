@@ -31,7 +31,7 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 // InsertRecord adds a record unless the key is taken. Its arguments are those of
 // RecordArgs.
 const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, campaign_id, created_at) " +
-	"VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+	"VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING"
 
 // RecordArgs returns the columns of a record, its identifiers by arg. campaign is that of
 // the response that is the result, or "".
@@ -57,7 +57,7 @@ func (n *Creation) Returned() formsvc.ID {
 
 // remember adds a record in the transaction of c.
 func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
-	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r, "", s.dialect.arg)...)
+	result, err := c.ExecContext(ctx, InsertRecord, RecordArgs(r, "", s.dialect.arg)...)
 	if err := changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) {
 		return formsvc.ErrRepeated
 	} else if err != nil {
@@ -98,8 +98,8 @@ type storedResponse struct {
 
 const (
 	selectRecord = "SELECT request, refused, result, response_id, campaign_id, created_at, result IS NULL" +
-		" FROM formsvc_idempotency WHERE id = ?"
-	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = ? AND created_at < ?"
+		" FROM formsvc_idempotency WHERE id = $1"
+	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = $1 AND created_at < $2"
 )
 
 // Recall implements formsvc.IdempotencyStore.
@@ -118,7 +118,7 @@ func (s *Store) Recall(
 		return r, nil
 	}
 	if err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		_, err := c.ExecContext(ctx, s.rebind(deleteRecord), RecordHash(account, key), micros(since))
+		_, err := c.ExecContext(ctx, deleteRecord, RecordHash(account, key), micros(since))
 		return err
 	}); err != nil {
 		return none, err
@@ -175,7 +175,7 @@ func (s *Store) recordAlone(
 		request []byte
 		created int64
 	)
-	row := s.read.QueryRowContext(ctx, s.rebind(selectRecord), RecordHash(account, key))
+	row := s.read.QueryRowContext(ctx, selectRecord, RecordHash(account, key))
 	err = row.Scan(&request, &r.Refused, &r.Result, (*ID)(&r.ResponseID), (*ID)(&campaign), &created, &current)
 	copy(r.Request[:], request)
 	r.CreatedAt = fromMicros(created)

@@ -76,11 +76,11 @@ func (s *Store) CreateResponse(
 
 const (
 	selectResponse = "SELECT " + responseColumns + " FROM formsvc_responses AS r" +
-		" WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
-	updateResponse = "UPDATE formsvc_responses SET status = ?, email = ?, first_name = ?, last_name = ?, answers = ?, " +
-		"version = ?, updated_at = ?, completed_at = ?, person = ? WHERE campaign_id = ? AND id = ?"
+		" WHERE r.campaign_id = $1 AND r.id = $2 AND r.account_id = $3"
+	updateResponse = "UPDATE formsvc_responses SET status = $1, email = $2, first_name = $3, last_name = $4, " +
+		"answers = $5, version = $6, updated_at = $7, completed_at = $8, person = $9 WHERE campaign_id = $10 AND id = $11"
 	touchResponse = "UPDATE formsvc_responses SET version = version" +
-		" WHERE campaign_id = ? AND id = ? AND account_id = ? RETURNING " + responseColumns
+		" WHERE campaign_id = $1 AND id = $2 AND account_id = $3 RETURNING " + responseColumns
 )
 
 // Response implements formsvc.ResponseStore.
@@ -95,7 +95,7 @@ func (s *Store) response(
 	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string,
 ) (formsvc.Response, error) {
 	r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.CampaignID}
-	row := c.QueryRowContext(ctx, s.rebind(statement), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
+	row := c.QueryRowContext(ctx, statement, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
 	return r, s.notFound(scanResponse(row, &r))
 }
 
@@ -144,7 +144,7 @@ func (s *Store) UpdateResponse(
 				return false, err
 			}
 		}
-		if _, err := c.ExecContext(ctx, s.rebind(updateResponse),
+		if _, err := c.ExecContext(ctx, updateResponse,
 			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
 			micros(r.UpdatedAt), micros(r.CompletedAt), Person(&r), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
 			return false, err

@@ -118,14 +118,14 @@ func (s *Store) walkStatus(q *formsvc.ResponseQuery, status string) *bun.SelectQ
 func reach(q *formsvc.ResponseQuery) int { return q.Page.Offset + q.Page.Limit + 1 }
 
 const countChanges = "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id =" +
-	" (SELECT c.id FROM formsvc_campaigns AS c WHERE c.id = ? AND c.account_id = ?)" +
-	" AND r.updated_at > ? AND r.updated_at <> r.created_at LIMIT CAST(? AS BIGINT)) AS changed"
+	" (SELECT c.id FROM formsvc_campaigns AS c WHERE c.id = $1 AND c.account_id = $2)" +
+	" AND r.updated_at > $3 AND r.updated_at <> r.created_at LIMIT CAST($4 AS BIGINT)) AS changed"
 
 // fewChanges reports whether few responses have changed recently and after their
 // creation.
 func (s *Store) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
 	var n int
-	err := s.read.QueryRowContext(ctx, s.rebind(countChanges), s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID),
+	err := s.read.QueryRowContext(ctx, countChanges, s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID),
 		micros(q.Filter.UpdatedAfter), fewChange).Scan(&n)
 	return n < fewChange, err
 }

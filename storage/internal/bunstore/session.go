@@ -105,9 +105,9 @@ func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (form
 }
 
 const (
-	deleteLinks    = "DELETE FROM formsvc_links WHERE account_id = ?"
-	deleteSessions = "DELETE FROM formsvc_sessions WHERE account_id = ?"
-	deleteSession  = deleteSessions + " AND hash = ?"
+	deleteLinks    = "DELETE FROM formsvc_links WHERE account_id = $1"
+	deleteSessions = "DELETE FROM formsvc_sessions WHERE account_id = $1"
+	deleteSession  = deleteSessions + " AND hash = $2"
 )
 
 // EndSession implements formsvc.SessionStore.
@@ -116,7 +116,7 @@ func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
-		return changedOne(c.ExecContext(ctx, s.rebind(deleteSession), s.dialect.arg(account), hash[:]))
+		return changedOne(c.ExecContext(ctx, deleteSession, s.dialect.arg(account), hash[:]))
 	})
 }
 
@@ -135,7 +135,7 @@ func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change f
 			return formsvc.ErrNotFound
 		}
 		for _, statement := range []string{deleteLinks, deleteSessions} {
-			if _, err := c.ExecContext(ctx, s.rebind(statement), s.dialect.arg(account)); err != nil {
+			if _, err := c.ExecContext(ctx, statement, s.dialect.arg(account)); err != nil {
 				return err
 			}
 		}

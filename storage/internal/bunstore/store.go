@@ -25,7 +25,6 @@ type Store struct {
 	queue   bun.IConn
 	commit  func(context.Context, *Unit) error
 	drain   func()
-	rebind  func(string) string
 	queued  func()
 	wake    chan struct{}
 	closed  chan struct{}
@@ -67,8 +66,6 @@ type Config struct {
 	// UnitTimeout limits how long a unit may take once it is under way. Defaults to no
 	// limit.
 	UnitTimeout time.Duration
-	// Rebind replaces ? placeholders by the database's own.
-	Rebind func(string) string
 }
 
 // New returns a Store.
@@ -78,8 +75,8 @@ func New(c Config) *Store {
 	}
 	s := &Store{
 		config: &c, backend: c.Backend, dialect: c.Dialect, keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
-		rebind: c.Rebind, queued: c.Queued,
-		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
+		queued: c.Queued,
+		wake:   make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
 	k := newCommitter(&c)
 	s.commit, s.drain = k.commit, k.groups.close
