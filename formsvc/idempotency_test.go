@@ -207,7 +207,14 @@ func TestUploadOnce(t *testing.T) {
 	}
 	_, err = svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("content"), Module: "a\x00"})
 	wantError(t, err, formsvc.ErrInvalid)
-	if n := len(w.shelf.keys(t)); n != 1 {
+	if n := w.store.count("CreateFile"); n != 1 {
+		t.Errorf("%d files were stored", n)
+	}
+	svc, _ = w.once("l")
+	w.store.disturb(failFirst("CreateFile", 1, formsvc.ErrRepeated)) // by a record that is gone right after
+	_, err = upload("../a.txt", "content")
+	wantError(t, err, formsvc.ErrUnavailable)
+	if n := len(w.shelf.keys(t)); n != 1 || w.store.count("CreateFile") != 1 {
 		t.Errorf("%d blobs", n)
 	}
 }

