@@ -15,18 +15,18 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Webhook is a URL that receives events.
+// A Webhook is a URL that receives events. Its JSON has neither secrets nor values of headers.
 type Webhook struct {
 	ID         ID
 	AccountID  ID
 	URL        string      // absolute, http or https
 	Events     []EventType // what it listens to, in the order of [webhook.KnownEventTypes]
 	CampaignID ID          // events of this campaign only; "" means all
-	Secret     string      // signs every request
+	Secret     string      `json:"-"` // signs every request
 	// Previous is the secret before Secret. Until PreviousUntil it still signs
 	// the service's own header, and the Standard Webhooks header carries both
 	// signatures. "" means that there is none.
-	Previous      string
+	Previous      string `json:"-"`
 	PreviousUntil time.Time
 	Headers       []Header // sent with every request, by name
 	Disabled      bool     // receives only what is redelivered manually
@@ -38,7 +38,7 @@ type Webhook struct {
 // A Header is a custom header of a webhook, such as a token that its receiver requires.
 type Header struct {
 	Name  string // in the canonical form of [net/http.CanonicalHeaderKey]
-	Value string
+	Value string `json:"-"`
 }
 
 // Listens reports whether the webhook receives the event. Stores that filter by query must agree
@@ -108,7 +108,7 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 		if !created && !in.mayBe(stored, hook.Headers) {
 			return Change{}, &WebhookExistsError{ID: stored.ID}
 		}
-		change := Change{Idempotency: record(w.s, account, "", &subscription{w.current(*stored).public(), created})}
+		change := Change{Idempotency: record(w.s, account, "", &subscription{w.current(*stored), created})}
 		if created {
 			change.Audit = w.audit(stored, AuditWebhookCreated)
 		}
@@ -118,15 +118,6 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 		return none, limited(err, "webhooks", MaxWebhooks)
 	}
 	return subscription{w.current(stored), created}, nil
-}
-
-// public returns the webhook without its secrets.
-func (w Webhook) public() Webhook {
-	w.Secret, w.Previous, w.Headers = "", "", slices.Clone(w.Headers)
-	for i := range w.Headers {
-		w.Headers[i].Value = ""
-	}
-	return w
 }
 
 // mayBe reports whether Create may return the stored webhook for this input, whose headers are given
@@ -322,7 +313,7 @@ func (w Webhooks) rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 		}
 		hook.Secret = r.Secret
 		change := w.changed(hook, AuditWebhookRotated)
-		change.Idempotency = record(w.s, key.AccountID, "", new(w.current(*hook).public()))
+		change.Idempotency = record(w.s, key.AccountID, "", new(w.current(*hook)))
 		return change, nil
 	})
 	return w.current(hook), err
