@@ -57,11 +57,10 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Acco
 	return account, key, nil
 }
 
-// Ensure returns the identifier of the account with that name, and creates the account if there is
-// none. Concurrent calls, on any node, return the same identifier. It fails like Create. A program
-// with its own tenants names an account after each tenant's permanent identifier and calls Ensure
-// with every request. An account keeps its name, so the identifier is cached, and only the first
-// call asks the store.
+// Ensure returns the identifier of the account with that name, and creates the account if there is none. Concurrent
+// calls, on any node, return the same identifier. It fails like Create. A program with its own tenants names an account
+// after each tenant's permanent identifier and calls Ensure with every request. An account keeps its name, so the
+// identifier is cached, and only the first call asks the store.
 func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
 	if id, ok := a.s.ids.get(name); ok {
 		return id, nil

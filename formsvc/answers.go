@@ -19,9 +19,8 @@ type Answer struct {
 	Value []string
 }
 
-// Answers holds the answers of a response in the order they were given, as the JSON text that
-// stores keep and clients receive: {"name":{"value":["…"]},…}. The zero value has no answers.
-// Answers is immutable.
+// Answers holds the answers of a response in the order they were given, as the JSON text that stores keep and clients
+// receive: {"name":{"value":["…"]},…}. The zero value has no answers. Answers is immutable.
 type Answers struct{ text string }
 
 // NewAnswers returns the given answers. It doesn't check names; services do.

@@ -11,8 +11,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// MarkerKey is the key of the blob that says which data a blob store belongs to ([Files.Claim]). It
-// belongs to no file.
+// MarkerKey is the key of the blob that says which data a blob store belongs to ([Files.Claim]). It belongs to no file.
 const MarkerKey = "formsvc-store"
 
 // markerNote is for people who find the marker. The identity is in the line before.
@@ -43,9 +42,8 @@ func (s Files) Claim(ctx context.Context, opts *ClaimOptions) (err error) {
 	return s.s.claim(ctx, opts == nil || !opts.DryRun)
 }
 
-// blobOwner returns the identity of the data that a blob store belongs to, or fs.ErrNotExist if it
-// belongs to none yet. It fails with [ErrOtherBlobs] if the content of [MarkerKey] isn't an
-// identity.
+// blobOwner returns the identity of the data that a blob store belongs to, or fs.ErrNotExist if it belongs to none yet.
+// It fails with [ErrOtherBlobs] if the content of [MarkerKey] isn't an identity.
 func blobOwner(ctx context.Context, blobs blobstore.Store) (_ ID, err error) {
 	r, _, err := blobs.Open(ctx, MarkerKey, 0, idLength)
 	if err != nil {

@@ -104,9 +104,8 @@ func (c *Campaign) accepts(now time.Time) bool {
 // Campaigns creates, changes and lists campaigns. It is safe for concurrent use.
 type Campaigns struct{ s *core }
 
-// Create creates a campaign. It fails with a *[ValidationError] that names every invalid field, and
-// with [ErrNotFound] if there is no such account, and with a *[LimitError] if it has
-// [Options].MaxCampaigns campaigns.
+// Create creates a campaign. It fails with a *[ValidationError] that names every invalid field, and with [ErrNotFound]
+// if there is no such account, and with a *[LimitError] if it has [Options].MaxCampaigns campaigns.
 func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
 	defer wrap(&err, "create campaign")
 	return once(ctx, c.s, account, func() (Campaign, error) {
@@ -124,9 +123,8 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 	})
 }
 
-// Replace sets every field of in; zero values reset fields to their defaults. It fails with
-// [ErrStale] (see [CampaignInput].IfVersion), and with [ErrNotFound] and *[ValidationError] as Create
-// does.
+// Replace sets every field of in; zero values reset fields to their defaults. It fails with [ErrStale] (see
+// [CampaignInput].IfVersion), and with [ErrNotFound] and *[ValidationError] as Create does.
 func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput) (_ Campaign, err error) {
 	defer wrap(&err, "replace campaign")
 	ifVersion := in.IfVersion

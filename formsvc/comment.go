@@ -31,9 +31,8 @@ type CommentInput struct {
 // Comments creates and lists comments. It is safe for concurrent use.
 type Comments struct{ s *core }
 
-// Create adds a comment to a response, whatever the status of the response or its campaign. It
-// changes nothing else and raises no event. It fails with a *[ValidationError], and with
-// [ErrNotFound] for an unknown response.
+// Create adds a comment to a response, whatever the status of the response or its campaign. It changes nothing else and
+// raises no event. It fails with a *[ValidationError], and with [ErrNotFound] for an unknown response.
 func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (_ Comment, err error) {
 	defer wrap(&err, "create comment")
 	return once(ctx, s.s, key.AccountID, func() (Comment, error) {

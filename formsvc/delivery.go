@@ -28,9 +28,8 @@ type Delivery struct {
 	Test      bool // of a test event
 	State     DeliveryState
 	Attempts  int // attempts whose result is known
-	// SendingSince is when a process claimed the delivery for the current attempt, which may be a
-	// little before its request is sent. It is zero if there is no attempt under way, also if its
-	// process died and the lease has ended.
+	// SendingSince is when a process claimed the delivery for the current attempt, which may be a little before its
+	// request is sent. It is zero if there is no attempt under way, also if its process died and the lease has ended.
 	SendingSince time.Time
 	// DueAt is when the next attempt may start. During an attempt it is when that attempt counts as
 	// lost. It has no meaning once the delivery is done.
@@ -82,8 +81,7 @@ type RedeliverQuery struct {
 type QueueStats struct {
 	// Pending counts deliveries that wait for an attempt or are in one, up to MaxCounted.
 	Pending int64
-	// OldestDue is the earliest time at which a waiting delivery of an enabled webhook was due;
-	// zero if none is due.
+	// OldestDue is the earliest time at which a waiting delivery of an enabled webhook was due; zero if none is due.
 	OldestDue time.Time
 }
 
@@ -120,10 +118,9 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err e
 	return delivery, nil
 }
 
-// Redeliver sends a delivery again, now: the same identifier and bytes, signed with the webhook's
-// current secret, even if the webhook is disabled. A finished delivery gets one attempt; one that
-// waits for a retry gets it now. It fails with [ErrNotFound], also if the event was pruned, and
-// with [ErrConflict] while an attempt is under way.
+// Redeliver sends a delivery again, now: the same identifier and bytes, signed with the webhook's current secret, even
+// if the webhook is disabled. A finished delivery gets one attempt; one that waits for a retry gets it now. It fails
+// with [ErrNotFound], also if the event was pruned, and with [ErrConflict] while an attempt is under way.
 func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
 	defer wrap(&err, "redeliver")
 	return once(ctx, d.s, key.AccountID, func() (Delivery, error) {
@@ -147,16 +144,14 @@ func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery,
 // How RedeliverFailed proceeds.
 const (
 	redeliverBatch = 500
-	// redeliverPace protects a receiver that has just recovered: 50 a second, after everything that
-	// is new.
+	// redeliverPace protects a receiver that has just recovered: 50 a second, after everything that is new.
 	redeliverPace = 20 * time.Millisecond
 )
 
 // RedeliverFailed redelivers the webhook's deliveries that failed permanently at since or later, as
-// [Deliveries.Redeliver] does, 50 a second, and returns their number. Deliveries that fail during
-// the call are not included. It works in atomic writes of 500 deliveries, the last of which has the
-// record of [Service.Once]. If it fails midway, the deliveries so far are under way; call it again for
-// the rest. It fails with [ErrNotFound].
+// [Deliveries.Redeliver] does, 50 a second, and returns their number. Deliveries that fail during the call are not
+// included. It works in atomic writes of 500 deliveries, the last of which has the record of [Service.Once]. If it
+// fails midway, the deliveries so far are under way; call it again for the rest. It fails with [ErrNotFound].
 func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
 	defer wrap(&err, "redeliver")
 	return once(ctx, d.s, key.AccountID, func() (int, error) { return d.redeliverFailed(ctx, key, since) })
@@ -213,16 +208,14 @@ type DeliverySample struct {
 	From                       time.Time // when the part begins; it ends with the next one
 	Delivered, Failed, Pending int       // by [DeliveryState]
 	More                       bool      // there were more deliveries, which are not counted
-	// Median and P95 are the p50 and p95 of the durations of the deliveries' last attempts, or 0 if
-	// there are none.
+	// Median and P95 are the p50 and p95 of the durations of the deliveries' last attempts, or 0 if there are none.
 	Median, P95 time.Duration
 }
 
-// Sample summarizes the deliveries of a webhook over time. It divides the time from from
-// (inclusive) to to (exclusive), both in whole milliseconds, into at most [MaxSampleParts] equal parts.
-// In each part it reads up to each deliveries, oldest first, at most [MaxSampleEach]; the cost depends
-// on these two numbers only. A delivery belongs to the time of its event. It fails with a
-// *[ValidationError] unless to is after from, and with [ErrNotFound].
+// Sample summarizes the deliveries of a webhook over time. It divides the time from from (inclusive) to to (exclusive),
+// both in whole milliseconds, into at most [MaxSampleParts] equal parts. In each part it reads up to each deliveries,
+// oldest first, at most [MaxSampleEach]; the cost depends on these two numbers only. A delivery belongs to the time of
+// its event. It fails with a *[ValidationError] unless to is after from, and with [ErrNotFound].
 func (d Deliveries) Sample(
 	ctx context.Context, key WebhookKey, from, to time.Time, parts, each int,
 ) (_ []DeliverySample, err error) {
@@ -309,8 +302,7 @@ type Notice struct {
 	At         time.Time
 }
 
-// NoticeQuery chooses notices of one account. Pages are ordered by DeliveryID,
-// which is the order of the events.
+// NoticeQuery chooses notices of one account. Pages are ordered by DeliveryID, which is the order of the events.
 type NoticeQuery struct {
 	AccountID ID
 	WebhookID ID // "" means all
@@ -345,9 +337,8 @@ func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err e
 	return n.s.store.Notices(ctx, q)
 }
 
-// Digests leases digests that are due, at most one an hour for each webhook. Send each within 5
-// minutes and then call [Notices.Sent]; otherwise it becomes due again. Later failures are in the
-// next digest.
+// Digests leases digests that are due, at most one an hour for each webhook. Send each within 5 minutes and then call
+// [Notices.Sent]; otherwise it becomes due again. Later failures are in the next digest.
 func (n Notices) Digests(ctx context.Context, limit int) (_ []Digest, err error) {
 	defer wrap(&err, "digests")
 	return n.s.store.ClaimDigests(ctx, n.s.now(), DigestInterval, digestLease, limit)

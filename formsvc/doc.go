@@ -14,12 +14,11 @@
 //
 // # Nouns
 //
-// An [Account] owns everything else; accounts can't see each other's data. A [Key] lets a program
-// act for an account. A [Campaign] is a form, with a [Module] for each question. A [Response] is
-// what one person submitted to it: a [User], [Answers], a status ([Workflow]) and a reference that
-// is readable aloud. A [File], a [Comment] and a [Signature] belong to a response. An [Event] says
-// what happened to a response, a [Webhook] is a URL that receives events, and a [Delivery] is one
-// event for one webhook.
+// An [Account] owns everything else; accounts can't see each other's data. A [Key] lets a program act for an account. A
+// [Campaign] is a form, with a [Module] for each question. A [Response] is what one person submitted to it: a [User],
+// [Answers], a status ([Workflow]) and a reference that is readable aloud. A [File], a [Comment] and a [Signature]
+// belong to a response. An [Event] says what happened to a response, a [Webhook] is a URL that receives events, and a
+// [Delivery] is one event for one webhook.
 //
 // # Where to read on
 //
@@ -37,9 +36,8 @@
 //
 // # What is promised
 //
-// Each call that changes something is one atomic write, with the events that it raises and a
-// delivery for every webhook that listens. When it returns nil, all of that is durable. When it
-// fails, nothing was changed, except with [ErrUnknownOutcome]. Everything is safe for concurrent use,
-// by any number of processes on one store. Nothing runs in the background unless you call
-// [Service.Run].
+// Each call that changes something is one atomic write, with the events that it raises and a delivery for every webhook
+// that listens. When it returns nil, all of that is durable. When it fails, nothing was changed, except with
+// [ErrUnknownOutcome]. Everything is safe for concurrent use, by any number of processes on one store. Nothing runs in
+// the background unless you call [Service.Run].
 package formsvc

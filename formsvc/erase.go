@@ -21,8 +21,7 @@ type EraseQuery struct {
 	Responses []ResponseKey
 	// Signatures are removed; the events about them stay.
 	Signatures []ID
-	// Events are removed with their deliveries, attempts and notices. Attempts under way continue,
-	// and leave no record.
+	// Events are removed with their deliveries, attempts and notices. Attempts under way continue, and leave no record.
 	Events []ID
 	// RepliesOf are responses that stay. The replies to calls about them lose their body.
 	RepliesOf []ID
@@ -74,14 +73,12 @@ func (r *Receipt) counts() map[string]string {
 //   - the responses of that user, with their files, comments, signatures and events, and the
 //     deliveries, attempts and notices of these events;
 //   - the person's signatures of other responses;
-//   - stored events that name the person as user or signer, although the response is another
-//     person's or was deleted;
+//   - stored events that name the person as user or signer, although the response is another person's or was deleted;
 //   - the replies kept for idempotent retries of calls about all of these, and the account's refusals
 //     kept so, which may name the person.
 //
-// What others wrote about the person in answers and comments of other responses stays, and so does
-// what has left the service: requests to webhooks, and backups. Records submitted during the call may
-// stay; run it again.
+// What others wrote about the person in answers and comments of other responses stays, and so does what has left the
+// service: requests to webhooks, and backups. Records submitted during the call may stay; run it again.
 //
 // ErasePerson removes in small atomic writes with pauses, so that no request waits for it. The audit
 // trail gets an entry before and one after, without personal data. If it fails midway, it returns what
@@ -249,8 +246,7 @@ func (w *erasure) erase(ctx context.Context, q EraseQuery) error {
 	return ctx.Err()
 }
 
-// removeBlobs removes the blobs of deleted files, even after ctx has ended, and returns how many
-// are left.
+// removeBlobs removes the blobs of deleted files, even after ctx has ended, and returns how many are left.
 func (c *core) removeBlobs(ctx context.Context, files []ID) (left int) {
 	if c.bound || c.Blobs == nil { // the transaction may be rolled back
 		return len(files)

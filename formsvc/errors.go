@@ -21,8 +21,7 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrCampaignClosed means that the campaign takes no new responses now.
 	ErrCampaignClosed = errors.New("campaign is closed")
-	// ErrTransition means that the workflow does not allow the change of
-	// status; the error is a *[TransitionError].
+	// ErrTransition means that the workflow does not allow the change of status; the error is a *[TransitionError].
 	ErrTransition = errors.New("transition not allowed")
 	// ErrUnauthenticated means that the API key, the sign-in link or the session is missing,
 	// malformed, unknown, expired, used or revoked; the error doesn't say which.
@@ -45,14 +44,12 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrDigest means that the content of a file doesn't have the expected hash.
 	ErrDigest = errors.New("content does not have the expected hash")
-	// ErrCorrupt means that the content of a file is missing, or not what was
-	// uploaded.
+	// ErrCorrupt means that the content of a file is missing, or not what was uploaded.
 	ErrCorrupt = errors.New("content is damaged")
 	// ErrNoSpace means that the disk is full. Nothing was changed.
 	ErrNoSpace = errors.New("no space left")
-	// ErrUnavailable means that the store can't be used now: for example, it can't be reached or is
-	// busy. Unless the error is also ErrUnknownOutcome, nothing was changed, and a retry may
-	// succeed.
+	// ErrUnavailable means that the store can't be used now: for example, it can't be reached or is busy. Unless the
+	// error is also ErrUnknownOutcome, nothing was changed, and a retry may succeed.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrMoved means that the data of the store is being moved to another database, or was moved;
 	// it is also [ErrUnavailable]. Nothing was changed.
@@ -114,8 +111,7 @@ func (e *ValidationError) err() error {
 	return e
 }
 
-// A FileSizeError is a file with more bytes than [Options.MaxFile]. It is
-// [ErrTooLarge].
+// A FileSizeError is a file with more bytes than [Options.MaxFile]. It is [ErrTooLarge].
 type FileSizeError struct {
 	Limit int64 // bytes
 }
@@ -142,8 +138,7 @@ func (e *WebhookExistsError) Error() string {
 // Is reports whether target is [ErrConflict].
 func (e *WebhookExistsError) Is(target error) bool { return target == ErrConflict }
 
-// A TransitionError is a change of status that the [Workflow] does not allow.
-// It is [ErrTransition].
+// A TransitionError is a change of status that the [Workflow] does not allow. It is [ErrTransition].
 type TransitionError struct {
 	From, To string
 	Allowed  []string // the statuses that may follow From, sorted

@@ -12,8 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// EventType names a kind of event. The constants are in package webhook, since receivers need them
-// too.
+// EventType names a kind of event. The constants are in package webhook, since receivers need them too.
 type EventType = webhook.EventType
 
 // An Event says that something happened to a response: it is new, its content or status changed, it
@@ -66,8 +65,7 @@ func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.T
 	return e
 }
 
-// payload returns the delivery body. Unless whole is true, the answers are left out and
-// data.truncated is true.
+// payload returns the delivery body. Unless whole is true, the answers are left out and data.truncated is true.
 func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole bool) []byte {
 	b := make([]byte, 0, 640+len(r.Answers.text)+len(campaign.Title))
 	b = appendText(b, `{"id":`, string(e.ID))

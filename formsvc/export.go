@@ -15,10 +15,9 @@ const (
 	exportNames = 1 << 20   // bytes of module names
 )
 
-// An Export reads all responses that a query chooses, in pages by ID. Each page is one short read;
-// between two pages nothing is open in the store, however long the caller takes. It keeps up to 256
-// KiB of responses, plus one response, in memory. It is safe for concurrent use, and may be read
-// more than once.
+// An Export reads all responses that a query chooses, in pages by ID. Each page is one short read; between two pages
+// nothing is open in the store, however long the caller takes. It keeps up to 256 KiB of responses, plus one response,
+// in memory. It is safe for concurrent use, and may be read more than once.
 type Export struct {
 	s       *core
 	query   ResponseQuery
@@ -50,8 +49,7 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err 
 	return e, nil
 }
 
-// All yields the responses one by one. Each is valid until the next one. An error ends the
-// sequence.
+// All yields the responses one by one. Each is valid until the next one. An error ends the sequence.
 func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] { return e.read(ctx, e.query) }
 
 func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response, error] {

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// ExportPerson writes the data of the person with that e-mail address as a ZIP archive: the records
-// that [Accounts.ErasePerson] would remove. Each of responses.ndjson, comments.ndjson,
-// signatures.ndjson, files.ndjson and events.ndjson has a record in a line, as the API and webhooks
-// show it. The folder files has the content of each file under its identifier. receipt.json, the
-// last one, has the counts and the identifiers of damaged files, whose content is missing or ends
-// early.
+// ExportPerson writes the data of the person with that e-mail address as a ZIP archive: the records that
+// [Accounts.ErasePerson] would remove. Each of responses.ndjson, comments.ndjson, signatures.ndjson, files.ndjson and
+// events.ndjson has a record in a line, as the API and webhooks show it. The folder files has the content of each file
+// under its identifier. receipt.json, the last one, has the counts and the identifiers of damaged files, whose content
+// is missing or ends early.
 //
 // A page of records is in memory at once, and of each response and signature its identifier. Records
 // submitted during the call may be missing. The audit trail gets an entry before and one after,
@@ -82,8 +81,7 @@ func (x *personExport) create(name string, method uint16, at time.Time) (io.Writ
 	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: at})
 }
 
-// part adds a file with a line for each record of the lists, and counts them. keep chooses records; nil
-// means all.
+// part adds a file with a line for each record of the lists, and counts them. keep chooses records; nil means all.
 func part[T interface{ AppendJSON([]byte) []byte }](
 	x *personExport, name string, count *int, keep func(T) bool, lists ...iter.Seq2[T, error],
 ) {

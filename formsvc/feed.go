@@ -12,9 +12,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Cursor is a position in a list of events; "" is before the first one. Store it, compare it for
-// equality, and pass it back to the method that returned it. Only the store knows what the text means:
-// up to 50 bytes of printable ASCII.
+// A Cursor is a position in a list of events; "" is before the first one. Store it, compare it for equality, and pass
+// it back to the method that returned it. Only the store knows what the text means: up to 50 bytes of printable ASCII.
 type Cursor string
 
 // EventQuery chooses events for [Events.List], [Events.Follow] and [Events.FollowAll].
@@ -93,10 +92,9 @@ func (e Events) Get(ctx context.Context, account, id ID) (_ Event, err error) {
 	return e.s.store.Event(ctx, account, id)
 }
 
-// About returns the stored events about a response, oldest first, up to limit, which is clamped to
-// 1 to 1000. It returns fewer if their payloads would exceed [DefaultEventBytes]. It fails with
-// [ErrNotFound] if there is no such response; events about a deleted response are in [Events.List]
-// only.
+// About returns the stored events about a response, oldest first, up to limit, which is clamped to 1 to 1000. It
+// returns fewer if their payloads would exceed [DefaultEventBytes]. It fails with [ErrNotFound] if there is no such
+// response; events about a deleted response are in [Events.List] only.
 func (e Events) About(ctx context.Context, key ResponseKey, limit int) (_ []Event, err error) {
 	defer wrap(&err, "events about a response")
 	return e.s.store.EventsAbout(ctx, key, min(max(limit, 1), maxAbout))
@@ -114,15 +112,13 @@ const (
 	maxOutagePause = 5 * time.Second
 )
 
-// Follow calls handle with the events after q.After, and then with new ones, until ctx ends; then
-// it returns nil. Use it to act on events in Go instead of by webhook. Several processes may follow:
-// each gets every event.
+// Follow calls handle with the events after q.After, and then with new ones, until ctx ends; then it returns nil. Use
+// it to act on events in Go instead of by webhook. Several processes may follow: each gets every event.
 //
-// handle gets at least one event, oldest first, after their transactions have committed, and the
-// position after the last of them. Store that position, and start from it after a restart; in the same
-// transaction as the work, to process each event exactly once. No event is skipped, however late its
-// transaction commits, unless the program is down for longer than [Options.Retention]. Calls don't
-// overlap; handle may take any time and may call the Service.
+// handle gets at least one event, oldest first, after their transactions have committed, and the position after the
+// last of them. Store that position, and start from it after a restart; in the same transaction as the work, to process
+// each event exactly once. No event is skipped, however late its transaction commits, unless the program is down for
+// longer than [Options.Retention]. Calls don't overlap; handle may take any time and may call the Service.
 //
 // Follow looks at once after this Service, or a view of it, commits an event, and after
 // [Service.Notify]; it finds other events by polling.

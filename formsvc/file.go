@@ -25,18 +25,16 @@ type File struct {
 	AccountID  ID
 	CampaignID ID
 	ResponseID ID
-	// Name is what follows the last slash or backslash of the uploader's name, without control
-	// characters, characters that change the direction of writing, surrounding spaces and trailing dots.
-	// It has up to 255 bytes of UTF-8 and keeps the extension; "file" if nothing remains. It is only
-	// displayed: blobs are not stored under it.
+	// Name is what follows the last slash or backslash of the uploader's name, without control characters, characters
+	// that change the direction of writing, surrounding spaces and trailing dots. It has up to 255 bytes of UTF-8 and
+	// keeps the extension; "file" if nothing remains. It is only displayed: blobs are not stored under it.
 	Name        string
 	ContentType string // declared by the uploader, in the form of mime.FormatMediaType
 	Module      string // "" for none
 	Size        int64  // bytes
 	SHA256      [sha256.Size]byte
-	// Blocks holds the CRC-32C of every [BlockSize] bytes of the content, four bytes each, most
-	// significant first. With it any part of the content can be verified when it is read. Lists
-	// leave it out.
+	// Blocks holds the CRC-32C of every [BlockSize] bytes of the content, four bytes each, most significant first. With
+	// it any part of the content can be verified when it is read. Lists leave it out.
 	Blocks    []byte
 	CreatedAt time.Time
 }
@@ -52,9 +50,8 @@ type FileInput struct {
 	Content     io.Reader // read until io.EOF; its errors are returned
 	// SHA256 is the hash that the content must have. Defaults to any.
 	SHA256 *[sha256.Size]byte
-	// Complete is called at the end of Content, before the file exists. It may set Name,
-	// ContentType and Module, if they are known only then. Its error is returned. Defaults to
-	// nothing.
+	// Complete is called at the end of Content, before the file exists. It may set Name, ContentType and Module, if
+	// they are known only then. Its error is returned. Defaults to nothing.
 	Complete func(in *FileInput) error
 }
 
@@ -62,8 +59,7 @@ type FileInput struct {
 // spreads blobs over directories.
 func BlobKey(id ID) string { return string(id[len(id)-2:]) + "/" + string(id) }
 
-// blobID returns the ID of the file whose bytes are under a key. ok is false for keys that aren't
-// ours.
+// blobID returns the ID of the file whose bytes are under a key. ok is false for keys that aren't ours.
 func blobID(key string) (id ID, ok bool) {
 	if len(key) < 3 {
 		return "", false
@@ -103,8 +99,7 @@ func (s Files) Get(ctx context.Context, key FileKey) (_ File, err error) {
 	return s.s.store.File(ctx, key)
 }
 
-// List returns a page of the files of a response, without [File.Blocks], or
-// [ErrNotFound].
+// List returns a page of the files of a response, without [File.Blocks], or [ErrNotFound].
 func (s Files) List(ctx context.Context, key ResponseKey, page PageQuery) (_ Page[File], err error) {
 	defer wrap(&err, "files")
 	if s.s.Blobs == nil {
@@ -124,8 +119,7 @@ func blobError(err error) error {
 	return err
 }
 
-// AppendJSON appends the file as the JSON object that clients get and webhooks
-// carry.
+// AppendJSON appends the file as the JSON object that clients get and webhooks carry.
 func (f *File) AppendJSON(b []byte) []byte {
 	b = appendText(b, `{"uuid":`, string(f.ID))
 	b = appendText(b, `,"name":`, f.Name)

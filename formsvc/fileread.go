@@ -133,10 +133,9 @@ func AllFiles(ctx context.Context, store Store) iter.Seq2[*File, error] {
 	})
 }
 
-// Verify reads the contents of all files of all accounts. For each file that is missing or differs
-// from what was uploaded, it calls damaged with an error that is [ErrCorrupt]. It stops if damaged
-// returns an error, or if the store or the blob store fails. It returns the number of checked
-// files.
+// Verify reads the contents of all files of all accounts. For each file that is missing or differs from what was
+// uploaded, it calls damaged with an error that is [ErrCorrupt]. It stops if damaged returns an error, or if the store
+// or the blob store fails. It returns the number of checked files.
 func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (checked int, err error) {
 	defer wrap(&err, "verify")
 	if s.s.Blobs == nil {

@@ -31,8 +31,7 @@ func ParseID(s string) (id ID, ok bool) {
 	return "", false
 }
 
-// Valid reports whether id is a UUID in its canonical text form. To stores an invalid ID is the ID
-// of no record.
+// Valid reports whether id is a UUID in its canonical text form. To stores an invalid ID is the ID of no record.
 func (id ID) Valid() bool {
 	if len(id) != idLength { // uuid.Parse accepts other forms
 		return false
@@ -50,10 +49,9 @@ func FloorID(t time.Time) ID {
 	return encodeID(b)
 }
 
-// DeliveryID returns the identifier of the delivery of event to webhook. It is a version 7 UUID
-// with the event's time whose last ten bytes are those of SHA-256(event bytes ‖ webhook bytes),
-// with the version and variant bits set. So every store and node derives the same one, and one
-// event can't have two deliveries to one webhook.
+// DeliveryID returns the identifier of the delivery of event to webhook. It is a version 7 UUID with the event's time
+// whose last ten bytes are those of SHA-256(event bytes ‖ webhook bytes), with the version and variant bits set. So
+// every store and node derives the same one, and one event can't have two deliveries to one webhook.
 func DeliveryID(event, webhook ID) ID {
 	e, _ := uuid.Parse(string(event)) // zero for invalid text, which no store has
 	w, _ := uuid.Parse(string(webhook))

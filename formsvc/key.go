@@ -20,8 +20,7 @@ import (
 // A Permission is something that a key may do.
 type Permission string
 
-// The permissions of the specification, and the two for webhooks that the
-// service adds.
+// The permissions of the specification, and the two for webhooks that the service adds.
 const (
 	CampaignsRead  Permission = "campaigns:read"  // read campaigns
 	CampaignsWrite Permission = "campaigns:write" // create and modify campaigns
@@ -78,9 +77,8 @@ type Principal struct {
 	AccountID ID
 	// KeyID is the API key; "" for a user of the host application.
 	KeyID ID
-	// UserID is the permanent identifier of a user of the host application, without a KeyID. The
-	// quota counts the user's requests by it ([Principal.Subject]). Only its hash is stored.
-	// Defaults to KeyName.
+	// UserID is the permanent identifier of a user of the host application, without a KeyID. The quota counts the
+	// user's requests by it ([Principal.Subject]). Only its hash is stored. Defaults to KeyName.
 	UserID string
 	// NoQuota exempts the principal's requests from the quota. Defaults to counting them.
 	NoQuota bool
@@ -256,9 +254,8 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 	return who, err
 }
 
-// Known returns the account of a valid key that this node authenticated before, without asking the
-// store. Use it to assign a request to an account before there is capacity to authenticate it. The
-// key may have been revoked since.
+// Known returns the account of a valid key that this node authenticated before, without asking the store. Use it to
+// assign a request to an account before there is capacity to authenticate it. The key may have been revoked since.
 func (k Keys) Known(value string) (ID, bool) {
 	if !plausibleKey(value) {
 		return "", false
@@ -297,18 +294,16 @@ type KeyUse struct {
 	At        time.Time
 }
 
-// noteUse notes when a key was last used, until that is written. A busy key is noted once in
-// [KeyCacheTTL], when it is read from the store. If there is no room, all notes are dropped, since
-// they are only shown to people.
+// noteUse notes when a key was last used, until that is written. A busy key is noted once in [KeyCacheTTL], when it is
+// read from the store. If there is no room, all notes are dropped, since they are only shown to people.
 func (c *core) noteUse(use KeyUse) {
 	if last, known := c.uses.get(use.ID); !known || use.At.After(last.At) {
 		c.uses.put(use.ID, use, 1)
 	}
 }
 
-// WriteUses writes when keys were last used ([Key.LastUsedAt]). [Service.Run] calls it every
-// minute, and when it ends. If it fails, the next call writes the same uses. If the process is
-// killed, unwritten uses are lost.
+// WriteUses writes when keys were last used ([Key.LastUsedAt]). [Service.Run] calls it every minute, and when it ends.
+// If it fails, the next call writes the same uses. If the process is killed, unwritten uses are lost.
 func (k Keys) WriteUses(ctx context.Context) (err error) {
 	defer wrap(&err, "uses of keys")
 	list := slices.Collect(maps.Values(k.s.uses.clear()))

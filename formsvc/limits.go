@@ -37,8 +37,7 @@ const (
 	MaxGrace         = 30 * 24 * time.Hour // upper limit
 	LinkTTL          = 15 * time.Minute    // a [Link]
 	SessionTTL       = 12 * time.Hour      // a [Session], from its start; using it doesn't extend it
-	// IdempotencyTTL is how long the reply to a call is stored. Afterwards its key can be used
-	// again.
+	// IdempotencyTTL is how long the reply to a call is stored. Afterwards its key can be used again.
 	IdempotencyTTL = 24 * time.Hour
 	// KeyCacheTTL is how long a node may go on accepting a key that was revoked on another node or
 	// by another process. Clients are promised 2 seconds.

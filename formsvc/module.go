@@ -36,8 +36,7 @@ type Module struct {
 	Multiple  bool       // more than one value is allowed
 }
 
-// Limits of a campaign, which keep it small enough to be read for every response that is checked
-// against it.
+// Limits of a campaign, which keep it small enough to be read for every response that is checked against it.
 const (
 	maxTitle       = 500 // contract
 	maxDescription = 10_000
@@ -145,8 +144,7 @@ func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 	}
 }
 
-// jsonNumber is the grammar of RFC 8259 §6. The exponent is limited, so that expanding the number
-// is always cheap.
+// jsonNumber is the grammar of RFC 8259 §6. The exponent is limited, so that expanding the number is always cheap.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
 
 // checkValue returns why the module doesn't accept the value, or "".

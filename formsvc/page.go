@@ -2,8 +2,7 @@ package formsvc
 
 import "iter"
 
-// A PageQuery chooses a part of a list. Lists are ordered by ID, which is the
-// order of creation.
+// A PageQuery chooses a part of a list. Lists are ordered by ID, which is the order of creation.
 type PageQuery struct {
 	Limit     int  // 1 to MaxLimit; 0 means DefaultLimit, values above MaxLimit are clamped
 	Offset    int  // rows to skip; the cost grows with it

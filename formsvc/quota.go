@@ -55,16 +55,14 @@ type QuotaState struct {
 	key windowKey
 }
 
-// Quotas counts requests in windows of time, over all nodes of a store: those of each key and each
-// user of a host application ([Principal.Subject]), or those of each account
-// ([Options.QuotaPerAccount]). Package httpx calls it; programs that call the services themselves
-// needn't. It is safe for concurrent use.
+// Quotas counts requests in windows of time, over all nodes of a store: those of each key and each user of a host
+// application ([Principal.Subject]), or those of each account ([Options.QuotaPerAccount]). Package httpx calls it;
+// programs that call the services themselves needn't. It is safe for concurrent use.
 //
-// A node counts in memory, and [Service.Run] writes the counts to the store each second. With one
-// node the quota is exact. With several, a window may exceed it by what the other nodes counted
-// within one second. A killed node loses the counts of its last second. Windows begin by the clock
-// of the node. A Service that is bound to a transaction ([Service.With]) counts whether or not the
-// transaction commits.
+// A node counts in memory, and [Service.Run] writes the counts to the store each second. With one node the quota is
+// exact. With several, a window may exceed it by what the other nodes counted within one second. A killed node loses
+// the counts of its last second. Windows begin by the clock of the node. A Service that is bound to a transaction
+// ([Service.With]) counts whether or not the transaction commits.
 type Quotas struct{ c *quotaCounter }
 
 // A quotaCounter counts the requests of this node.
@@ -108,8 +106,7 @@ func (q Quotas) Policy() QuotaPolicy { return q.c.QuotaPolicy }
 // Take counts one request of a principal, unless it has NoQuota. If the window has no requests
 // left, it counts nothing and fails with [ErrQuota]; the state says when there are more.
 //
-// The first request of a subject in a window asks the store, and fails with its error if the store
-// is unavailable.
+// The first request of a subject in a window asks the store, and fails with its error if the store is unavailable.
 func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
 	defer wrap(&err, "take quota")
 	c, now := q.c, q.c.now()
@@ -176,9 +173,8 @@ func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []Quota
 	return q.c.store.QuotaUse(ctx, subject, since)
 }
 
-// Flush writes what this node has counted to the store, and learns what other nodes have counted.
-// [Service.Run] does so each second and when it ends. Counts that can't be written are kept for the
-// next call.
+// Flush writes what this node has counted to the store, and learns what other nodes have counted. [Service.Run] does so
+// each second and when it ends. Counts that can't be written are kept for the next call.
 func (q Quotas) Flush(ctx context.Context) (err error) {
 	defer wrap(&err, "flush quota")
 	c := q.c

@@ -11,9 +11,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Response is what one person submitted to a campaign. Its user and status can change at any
-// time, even after the campaign was closed or its modules changed. Its answers can change to what
-// the modules allow at that time.
+// A Response is what one person submitted to a campaign. Its user and status can change at any time, even after the
+// campaign was closed or its modules changed. Its answers can change to what the modules allow at that time.
 type Response struct {
 	ID          ID
 	AccountID   ID
@@ -82,8 +81,7 @@ func (f *ResponseFilter) IsZero() bool {
 		f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.UpdatedAfter.IsZero()
 }
 
-// Match reports whether the filter matches the response. Stores that filter by query must agree
-// with it.
+// Match reports whether the filter matches the response. Stores that filter by query must agree with it.
 func (f *ResponseFilter) Match(r *Response) bool {
 	status := len(f.Status) == 0
 	for _, s := range f.Status {
@@ -119,15 +117,13 @@ type Responses struct{ s *core }
 // maxName is the largest length of a first or last name, in characters.
 const maxName = 200
 
-// retries is how often a write is retried because the campaign changed meanwhile or the reference
-// was taken.
+// retries is how often a write is retried because the campaign changed meanwhile or the reference was taken.
 const retries = 8
 
-// Create adds a response with the status "pending" to an open campaign whose modules allow the
-// answers. The event "response.created" and its deliveries are in the same atomic write. Create
-// fails with a *[ValidationError], with [ErrNotFound] for an unknown campaign, and with
-// [ErrCampaignClosed]. If the reference is taken or the campaign has changed meanwhile, it retries
-// a few times.
+// Create adds a response with the status "pending" to an open campaign whose modules allow the answers. The event
+// "response.created" and its deliveries are in the same atomic write. Create fails with a *[ValidationError], with
+// [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken or the campaign has
+// changed meanwhile, it retries a few times.
 func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
 	defer wrap(&err, "create response")
 	return once(ctx, s.s, key.AccountID, func() (Response, error) { return s.create(ctx, key, in) })
@@ -172,9 +168,8 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 	return Response{}, fmt.Errorf("after %d attempts: %v: %w", retries, last, ErrUnavailable) //nolint:errorlint // it is no conflict of the caller's
 }
 
-// campaignFor returns the campaign if it accepts the input now. It checks the cached campaign
-// first. If that accepts, the version check of the write confirms it; if not, the stored campaign
-// is checked.
+// campaignFor returns the campaign if it accepts the input now. It checks the cached campaign first. If that accepts,
+// the version check of the write confirms it; if not, the stored campaign is checked.
 func (s Responses) campaignFor(
 	ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput,
 ) (*Campaign, error) {
@@ -209,8 +204,7 @@ func (s Responses) campaignFor(
 // require notes that a field has no value.
 func (e *ValidationError) require(pointer string) { e.add(pointer, "required", "is required") }
 
-// checkUser notes the faults of a person, but not a missing address; pointer is the position in the
-// input.
+// checkUser notes the faults of a person, but not a missing address; pointer is the position in the input.
 func (e *ValidationError) checkUser(pointer string, u *User) {
 	if u.Email != "" && !validEmail(u.Email) {
 		e.add(pointer+"/email", "invalid_email", "must be an e-mail address")
@@ -225,12 +219,11 @@ func (s Responses) Statuses(from string) (statuses []string, others bool) {
 	return s.s.Workflow.next(from)
 }
 
-// Update changes a response and raises the events of the change in one atomic write:
-// "response.updated" for content, "response.status_changed" for the status, and
-// "response.completed" if that status is final. A patch without effect raises no event. Entering a
-// final status sets CompletedAt; changing to one that isn't final clears it. Answers are checked
-// against the campaign at the start of the call. It fails with [ErrNotFound], [ErrStale],
-// *[ValidationError] and *[TransitionError].
+// Update changes a response and raises the events of the change in one atomic write: "response.updated" for content,
+// "response.status_changed" for the status, and "response.completed" if that status is final. A patch without effect
+// raises no event. Entering a final status sets CompletedAt; changing to one that isn't final clears it. Answers are
+// checked against the campaign at the start of the call. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
+// and *[TransitionError].
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
 	defer wrap(&err, "update response")
 	v := s.s.faults()
@@ -360,9 +353,8 @@ func (s Responses) List(ctx context.Context, q ResponseQuery) (_ Page[Response],
 	return s.s.store.Responses(ctx, q)
 }
 
-// mergeContent applies the user and answers of a patch to r (RFC 7396) and returns JSON Pointers to
-// what changed, in the order of the patch. Faults of the result are noted in v; the error is for
-// other failures.
+// mergeContent applies the user and answers of a patch to r (RFC 7396) and returns JSON Pointers to what changed, in
+// the order of the patch. Faults of the result are noted in v; the error is for other failures.
 func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *ResponsePatch) ([]string, error) {
 	var changes []string
 	set := func(pointer string, field *string, value *string) {
@@ -399,8 +391,7 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	return append(changes, changed...), nil
 }
 
-// checkDistinct notes modules that a patch names twice, which a JSON object can't: the second could
-// revert the first.
+// checkDistinct notes modules that a patch names twice, which a JSON object can't: the second could revert the first.
 func (e *ValidationError) checkDistinct(patches []AnswerPatch) {
 	seen := make(map[string]bool, len(patches))
 	for i := range patches {

@@ -22,11 +22,10 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// Run does the regular work of a service until ctx ends, and then returns nil: [Service.Prune] at
-// once and then every hour, [Files.Sweep] once a day, first after an hour, [Keys.WriteUses] every
-// minute, and [Quotas.Flush] each second. When ctx ends it does the last two once more, which may take
-// 10 seconds, so finish serving requests first. Several nodes may run it on one store. It logs errors
-// and retries in the next round.
+// Run does the regular work of a service until ctx ends, and then returns nil: [Service.Prune] at once and then every
+// hour, [Files.Sweep] once a day, first after an hour, [Keys.WriteUses] every minute, and [Quotas.Flush] each second.
+// When ctx ends it does the last two once more, which may take 10 seconds, so finish serving requests first. Several
+// nodes may run it on one store. It logs errors and retries in the next round.
 func (s *Service) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.core.write(ctx, quotaInterval, s.Quotas.Flush) })

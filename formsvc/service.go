@@ -40,37 +40,31 @@ type Service struct {
 
 // Options configures a Service. The zero value is ready for use.
 type Options struct {
-	// Blobs keeps the bytes of files. It must belong to this store alone, since [Files.Sweep]
-	// removes blobs that the store doesn't know; [Files.Claim] checks that. Defaults to none: then
-	// [Files] isn't supported.
+	// Blobs keeps the bytes of files. It must belong to this store alone, since [Files.Sweep] removes blobs that the
+	// store doesn't know; [Files.Claim] checks that. Defaults to none: then [Files] isn't supported.
 	Blobs blobstore.Store
 	// MaxFile is the largest size of a file in bytes. Defaults to [DefaultMaxFile].
 	MaxFile int64
-	// HashDownloads also compares a file's SHA-256 when the whole file is read. This detects
-	// tampering by anyone who can write to the blob store; it takes most of a download's processor
-	// time. [Files.Verify] always compares it. Defaults to comparing checksums only, which detects
-	// accidental damage.
+	// HashDownloads also compares a file's SHA-256 when the whole file is read. This detects tampering by anyone who
+	// can write to the blob store; it takes most of a download's processor time. [Files.Verify] always compares it.
+	// Defaults to comparing checksums only, which detects accidental damage.
 	HashDownloads bool
-	// Workflow says which statuses responses may have. Defaults to any status
-	// after any, with "completed" final.
+	// Workflow says which statuses responses may have. Defaults to any status after any, with "completed" final.
 	Workflow *Workflow
 	// Now is the clock. Times are truncated to milliseconds. Defaults to time.Now.
 	Now func() time.Time
-	// NewID returns an identifier for a record that is created at that time. It must return
-	// canonical UUIDs of version 7, since lists are ordered by them. Defaults to a generator whose
-	// identifiers never decrease within the Service.
+	// NewID returns an identifier for a record that is created at that time. It must return canonical UUIDs of version
+	// 7, since lists are ordered by them. Defaults to a generator whose identifiers never decrease within the Service.
 	NewID func(time.Time) ID
-	// NewReference returns a reference for a response; if the reference is taken, it is called
-	// again. It must return 1 to 64 characters of UTF-8 without NUL. Defaults to ten characters
-	// that aren't confused when read aloud.
+	// NewReference returns a reference for a response; if the reference is taken, it is called again. It must return 1
+	// to 64 characters of UTF-8 without NUL. Defaults to ten characters that aren't confused when read aloud.
 	NewReference func() string
 	// CheckURL refuses URLs that webhooks must not have, for example those in the internal network;
 	// the text of its error is shown to the client. It only gives early feedback: the sender must
 	// check the address it connects to as well. Defaults to allowing every http or https URL.
 	CheckURL func(ctx context.Context, url string) error
-	// Retention is how long events, with their deliveries and notices, are kept before
-	// [Service.Run] deletes them: at least an hour, and longer than the webhook retries take.
-	// Negative means forever. Defaults to [DefaultRetention].
+	// Retention is how long events, with their deliveries and notices, are kept before [Service.Run] deletes them: at
+	// least an hour, and longer than the webhook retries take. Negative means forever. Defaults to [DefaultRetention].
 	Retention time.Duration
 	// MaxKeys is how many keys an account may have that are neither revoked nor expired: each has a
 	// quota of its own. Negative means no limit. Defaults to [DefaultMaxKeys].
@@ -78,9 +72,8 @@ type Options struct {
 	// MaxCampaigns is how many campaigns an account may have. Negative means no limit. Defaults to
 	// [DefaultMaxCampaigns].
 	MaxCampaigns int
-	// Quota is how many requests a key may make in a window, and likewise each user whom a host
-	// application has signed in ([Principal.Subject]). Negative means no limit. Defaults to
-	// [DefaultQuota].
+	// Quota is how many requests a key may make in a window, and likewise each user whom a host application has signed
+	// in ([Principal.Subject]). Negative means no limit. Defaults to [DefaultQuota].
 	Quota int
 	// QuotaWindow is the length of a window, in whole seconds, at most 100 years. Windows begin at
 	// multiples of it since 1970 in UTC. Defaults to [DefaultQuotaWindow].

@@ -32,14 +32,12 @@ type Session struct {
 // inForce reports whether the session is active at that time.
 func (s *Session) inForce(now time.Time) bool { return now.Before(s.ExpiresAt) }
 
-// Sessions signs people in to the settings of an account, and out; keys are for programs. A person
-// exchanges a [Link] for a [Session]. The store has only the hashes of their secrets. It is safe
-// for concurrent use.
+// Sessions signs people in to the settings of an account, and out; keys are for programs. A person exchanges a [Link]
+// for a [Session]. The store has only the hashes of their secrets. It is safe for concurrent use.
 type Sessions struct{ s *core }
 
-// NewLink creates a link that signs a person in to the settings of an account, once and until
-// expires, which is [LinkTTL] from now. Its token can't be read again. It fails with [ErrNotFound]
-// if there is no such account.
+// NewLink creates a link that signs a person in to the settings of an account, once and until expires, which is
+// [LinkTTL] from now. Its token can't be read again. It fails with [ErrNotFound] if there is no such account.
 func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expires time.Time, err error) {
 	defer wrap(&err, "link")
 	now := s.s.now()
@@ -126,8 +124,7 @@ func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
 	return s.s.store.EndAllSessions(ctx, account, change)
 }
 
-// A token, and the value of a session, is 256 random bits in base64url. It can't be guessed, not
-// even from a fast hash.
+// A token, and the value of a session, is 256 random bits in base64url. It can't be guessed, not even from a fast hash.
 const (
 	tokenBytes  = 32
 	tokenLength = 43

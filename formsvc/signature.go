@@ -41,9 +41,8 @@ type SignatureInput struct {
 const (
 	// maxProvider is the largest length of a provider's name, in characters.
 	maxProvider = 200
-	// signedAhead is how far ahead of our clock SignedAt may be. Clocks differ by seconds, seldom
-	// by minutes. A later time is a mistake, such as a missing time zone, and the record can't be
-	// corrected.
+	// signedAhead is how far ahead of our clock SignedAt may be. Clocks differ by seconds, seldom by minutes. A later
+	// time is a mistake, such as a missing time zone, and the record can't be corrected.
 	signedAhead = 5 * time.Minute
 )
 
@@ -140,8 +139,7 @@ func (s Signatures) List(ctx context.Context, key ResponseKey, page PageQuery) (
 	return s.s.store.Signatures(ctx, key, page.Clamped())
 }
 
-// AppendJSON appends the signature as the JSON object that clients get and
-// webhooks carry.
+// AppendJSON appends the signature as the JSON object that clients get and webhooks carry.
 func (sig *Signature) AppendJSON(b []byte) []byte {
 	b = appendText(b, `{"uuid":`, string(sig.ID))
 	b = appendUser(b, `,"signer":`, &sig.Signer)

@@ -8,13 +8,11 @@ import (
 
 // A Store keeps all data except the bytes of files, which are in a blob store.
 //
-// Every method that writes is one atomic write. When it returns nil, these are durable together:
-// what it names, what is in its [Change], and one delivery of each event for every webhook that
-// listens ([Webhook.Listens]). When it returns an error, none of them exists, except with
-// [ErrUnknownOutcome]. If the key of the change's [IdempotencyRecord] is taken, also by a
-// concurrent write, the method fails with [ErrRepeated], or with whatever else is wrong. The
-// contract has no transactions, so a store may commit many atomic writes together; one that fails
-// must not fail the others.
+// Every method that writes is one atomic write. When it returns nil, these are durable together: what it names, what is
+// in its [Change], and one delivery of each event for every webhook that listens ([Webhook.Listens]). When it returns
+// an error, none of them exists, except with [ErrUnknownOutcome]. If the key of the change's [IdempotencyRecord] is
+// taken, also by a concurrent write, the method fails with [ErrRepeated], or with whatever else is wrong. The contract
+// has no transactions, so a store may commit many atomic writes together; one that fails must not fail the others.
 //
 // Every method that touches an account's data takes the account. A record of another account is
 // [ErrNotFound], the same as one that doesn't exist.
@@ -64,8 +62,7 @@ type Store interface {
 	// the account doesn't have.
 	UseKeys(ctx context.Context, uses []KeyUse) error
 
-	// CreateCampaign adds a campaign. It fails with ErrLimit if the account already has change.Limit
-	// campaigns.
+	// CreateCampaign adds a campaign. It fails with ErrLimit if the account already has change.Limit campaigns.
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
 	// UpdateCampaign changes a campaign.
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
@@ -74,13 +71,11 @@ type Store interface {
 	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds].
 	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
 
-	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The
-	// response's ID must not be older than its CreatedAt (to the millisecond): lists by time rely
-	// on it. Its reference is unique in the account. It fails with ErrStale if the campaign's version
-	// isn't campaignVersion.
+	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The response's ID must
+	// not be older than its CreatedAt (to the millisecond): lists by time rely on it. Its reference is unique in the
+	// account. It fails with ErrStale if the campaign's version isn't campaignVersion.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
-	// UpdateResponse changes a response. If decide doesn't change the Version, the change isn't written
-	// either.
+	// UpdateResponse changes a response. If decide doesn't change the Version, the change isn't written either.
 	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
 	// Response returns a response.
 	Response(ctx context.Context, key ResponseKey) (Response, error)
@@ -100,18 +95,16 @@ type Store interface {
 	CreateFile(ctx context.Context, f File, decide func(*Response) (Change, error)) error
 	// File returns a file.
 	File(ctx context.Context, key FileKey) (File, error)
-	// Files returns a page of the files of a response, without Blocks, or ErrNotFound for an unknown
-	// response.
+	// Files returns a page of the files of a response, without Blocks, or ErrNotFound for an unknown response.
 	Files(ctx context.Context, key ResponseKey, page PageQuery) (Page[File], error)
 	// AllFiles returns a page of the files of all accounts, with Blocks and without a total.
 	AllFiles(ctx context.Context, page PageQuery) (Page[File], error)
 	// UnknownFiles returns the given identifiers that name no file of any account, in the given
 	// order. It includes barred identifiers.
 	UnknownFiles(ctx context.Context, ids []ID) ([]ID, error)
-	// BarFiles bars the given identifiers that name no file of any account: no file can be created
-	// with them. It returns them in the given order, including those that were barred before. If a
-	// concurrent CreateFile uses one of them, either that call fails or BarFiles doesn't return the
-	// identifier.
+	// BarFiles bars the given identifiers that name no file of any account: no file can be created with them. It
+	// returns them in the given order, including those that were barred before. If a concurrent CreateFile uses one of
+	// them, either that call fails or BarFiles doesn't return the identifier.
 	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
 
 	// CreateComment adds a comment to its response.
@@ -132,10 +125,9 @@ type Store interface {
 
 	// Webhooks. A store that writes to a disk should encrypt their secrets and the values of their headers.
 
-	// CreateWebhook adds a webhook and returns it with created true. If the account already has
-	// webhooks with the same URL, events and campaign, it adds none and returns the oldest of them
-	// with created false. decide is given what CreateWebhook returns. It fails with ErrLimit if the
-	// account already has limit webhooks.
+	// CreateWebhook adds a webhook and returns it with created true. If the account already has webhooks with the same
+	// URL, events and campaign, it adds none and returns the oldest of them with created false. decide is given what
+	// CreateWebhook returns. It fails with ErrLimit if the account already has limit webhooks.
 	CreateWebhook(
 		ctx context.Context, webhook Webhook, limit int, decide func(stored *Webhook, created bool) (Change, error),
 	) (stored Webhook, created bool, err error)
@@ -152,15 +144,13 @@ type Store interface {
 	// Deliveries: what was sent to webhooks and what is still to be sent. SendingSince of a claimed delivery is the
 	// time of the claim until the claim is finished, even after its lease ended; [Deliveries] clears it then.
 
-	// Deliveries returns a page of a webhook's deliveries with their attempts.
-	// An unknown webhook has none.
+	// Deliveries returns a page of a webhook's deliveries with their attempts. An unknown webhook has none.
 	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
 	// Delivery returns a delivery with its attempts, or ErrNotFound also if the webhook was deleted.
 	Delivery(ctx context.Context, key DeliveryKey) (Delivery, error)
-	// Redeliver makes a delivery due at the time at. A finished delivery becomes a replay, which
-	// has one attempt and is sent even if the webhook is disabled. A delivery that waits for an
-	// attempt stays what it was. It fails with ErrConflict if an attempt is under way, and with
-	// ErrNotFound also if the event was pruned.
+	// Redeliver makes a delivery due at the time at. A finished delivery becomes a replay, which has one attempt and is
+	// sent even if the webhook is disabled. A delivery that waits for an attempt stays what it was. It fails with
+	// ErrConflict if an attempt is under way, and with ErrNotFound also if the event was pruned.
 	Redeliver(ctx context.Context, key DeliveryKey, at time.Time, decide func(*Delivery) (Change, error)) (Delivery, error)
 	// RedeliverFailed does the same for failed deliveries of a webhook, and returns their number.
 	RedeliverFailed(ctx context.Context, q RedeliverQuery, decide func(n int) (Change, error)) (int, error)
@@ -188,20 +178,18 @@ type Store interface {
 	AllEvents(ctx context.Context, q EventQuery) (EventPage, error)
 	// Event returns an event, which may be a test event.
 	Event(ctx context.Context, account, id ID) (Event, error)
-	// RecentEvents returns the newest matching events, without test events, newest first: at most
-	// as many as the limit and DefaultEventBytes allow (EventQuery.MaxBytes). It doesn't wait for
-	// running transactions whose events will come before. Its cost doesn't depend on the number of
-	// events: if thousands of other events or test events are newer, it may return fewer events
-	// than match. An unknown campaign has none.
+	// RecentEvents returns the newest matching events, without test events, newest first: at most as many as the limit
+	// and DefaultEventBytes allow (EventQuery.MaxBytes). It doesn't wait for running transactions whose events will
+	// come before. Its cost doesn't depend on the number of events: if thousands of other events or test events are
+	// newer, it may return fewer events than match. An unknown campaign has none.
 	RecentEvents(ctx context.Context, q RecentQuery) ([]Event, error)
 	// EventsAbout returns the oldest events about a response, without test events, in the order of
 	// Events and with the limits of RecentEvents, or ErrNotFound for an unknown response.
 	EventsAbout(ctx context.Context, key ResponseKey, limit int) ([]Event, error)
 	// Notices returns a page of an account's notices. An unknown webhook has none.
 	Notices(ctx context.Context, q NoticeQuery) (Page[Notice], error)
-	// ClaimDigests leases up to limit digests until now+lease. A webhook has a digest if it has
-	// failures that no digest has reported, and if its last digest was finished at now-every or
-	// earlier, or never.
+	// ClaimDigests leases up to limit digests until now+lease. A webhook has a digest if it has failures that no digest
+	// has reported, and if its last digest was finished at now-every or earlier, or never.
 	ClaimDigests(ctx context.Context, now time.Time, every, lease time.Duration, limit int) ([]Digest, error)
 	// FinishDigest records that a digest was sent at that time. It fails with ErrStale if another
 	// claim has the lease now, or if the digest was finished already.
@@ -219,12 +207,10 @@ type Store interface {
 
 	// Requests in windows of time, which begin at multiples of their length since 1970 in UTC.
 
-	// AddQuota adds requests to windows, and returns what each of them has counted then, in the order
-	// of the list. The list has each window at most once. It fails with ErrNotFound if a subject isn't
-	// a valid ID.
+	// AddQuota adds requests to windows, and returns what each of them has counted then, in the order of the list. The
+	// list has each window at most once. It fails with ErrNotFound if a subject isn't a valid ID.
 	AddQuota(ctx context.Context, list []QuotaCount) ([]int, error)
-	// QuotaUse returns the subject's windows that began at since or later and have requests, oldest
-	// first.
+	// QuotaUse returns the subject's windows that began at since or later and have requests, oldest first.
 	QuotaUse(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error)
 
 	// Sessions of people who are signed in to the settings of accounts, and their sign-in links. They are also
@@ -264,14 +250,12 @@ type Store interface {
 	// Scrub overwrites removed data that may still be readable in a log of the database. It doesn't
 	// wait long for readers. Stores without such a log do nothing.
 	Scrub(ctx context.Context) error
-	// Identity returns the ID of this data. It is created with the store, never changes, and is
-	// part of backups and copies. Two stores over the same data return the same ID; so does a store
-	// that is bound to a transaction. It fails with ErrNotFound if the store has none yet, because
-	// an earlier release set it up.
+	// Identity returns the ID of this data. It is created with the store, never changes, and is part of backups and
+	// copies. Two stores over the same data return the same ID; so does a store that is bound to a transaction. It
+	// fails with ErrNotFound if the store has none yet, because an earlier release set it up.
 	Identity(ctx context.Context) (ID, error)
-	// Notify wakes everything that waits for deliveries, as a commit with new deliveries does. A
-	// store that is bound to a transaction doesn't see the commit, so the host application calls
-	// Notify.
+	// Notify wakes everything that waits for deliveries, as a commit with new deliveries does. A store that is bound to
+	// a transaction doesn't see the commit, so the host application calls Notify.
 	Notify()
 }
 

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckText returns an error that is [ErrInvalid] if a text isn't UTF-8 or has a NUL character,
-// since not every store can keep it. Services check input; stores check again, so that all behave
-// the same.
+// CheckText returns an error that is [ErrInvalid] if a text isn't UTF-8 or has a NUL character, since not every store
+// can keep it. Services check input; stores check again, so that all behave the same.
 func CheckText(texts ...string) error {
 	for _, s := range texts {
 		if _, detail := textFault(s); detail != "" {

@@ -17,13 +17,11 @@ import (
 // discardTimeout limits the removal of a blob whose file was not created.
 const discardTimeout = 10 * time.Second
 
-// Upload adds a file to a response. First the bytes are made durable; then the file and the event
-// "file.uploaded" are created in one atomic write. A failed upload leaves no file; its blob is
-// removed at once or by [Files.Sweep].
+// Upload adds a file to a response. First the bytes are made durable; then the file and the event "file.uploaded" are
+// created in one atomic write. A failed upload leaves no file; its blob is removed at once or by [Files.Sweep].
 //
-// It fails with a *[ValidationError] for an invalid Module, a *[FileSizeError], [ErrDigest],
-// [ErrNotFound] for an unknown response, [ErrOtherBlobs], and with [ErrNoSpace] or [ErrUnavailable] if
-// the blob can't be stored.
+// It fails with a *[ValidationError] for an invalid Module, a *[FileSizeError], [ErrDigest], [ErrNotFound] for an
+// unknown response, [ErrOtherBlobs], and with [ErrNoSpace] or [ErrUnavailable] if the blob can't be stored.
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
 	defer wrap(&err, "upload file")
 	content, err := s.intake(&in)

@@ -23,9 +23,8 @@ type Webhook struct {
 	Events     []EventType // what it listens to, in the order of [webhook.KnownEventTypes]
 	CampaignID ID          // events of this campaign only; "" means all
 	Secret     string      `json:"-"` // signs every request
-	// Previous is the secret before Secret. Until PreviousUntil it still signs
-	// the service's own header, and the Standard Webhooks header carries both
-	// signatures. "" means that there is none.
+	// Previous is the secret before Secret. Until PreviousUntil it still signs the service's own header, and the
+	// Standard Webhooks header carries both signatures. "" means that there is none.
 	Previous      string `json:"-"`
 	PreviousUntil time.Time
 	Headers       []Header // sent with every request, by name
@@ -41,8 +40,7 @@ type Header struct {
 	Value string `json:"-"`
 }
 
-// Listens reports whether the webhook receives the event. Stores that filter by query must agree
-// with it.
+// Listens reports whether the webhook receives the event. Stores that filter by query must agree with it.
 func (w *Webhook) Listens(e *Event) bool {
 	return !w.Disabled && w.AccountID == e.AccountID &&
 		(w.CampaignID == "" || w.CampaignID == e.CampaignID) && slices.Contains(w.Events, e.Type)
@@ -268,8 +266,7 @@ func checkSecret(v *ValidationError, secret string) {
 	v.checkLine("/secret", secret, maxSecret)
 }
 
-// newSecret returns 32 random bytes in the form that Standard Webhooks
-// recommends.
+// newSecret returns 32 random bytes in the form that Standard Webhooks recommends.
 func newSecret() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
@@ -319,9 +316,8 @@ func (w Webhooks) rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 	return w.current(hook), err
 }
 
-// SetDisabled disables a webhook or enables it again. While it is disabled, events create no
-// deliveries for it, and waiting deliveries stay waiting; only manual redeliveries are sent. It
-// fails with [ErrNotFound].
+// SetDisabled disables a webhook or enables it again. While it is disabled, events create no deliveries for it, and
+// waiting deliveries stay waiting; only manual redeliveries are sent. It fails with [ErrNotFound].
 func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (_ Webhook, err error) {
 	defer wrap(&err, "webhook")
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {

@@ -6,9 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AppendJSON appends the response as the JSON object that clients get and webhooks carry: the
-// fields of the specification, then those that this service adds (campaignUuid, updatedAt,
-// completedAt).
+// AppendJSON appends the response as the JSON object that clients get and webhooks carry: the fields of the
+// specification, then those that this service adds (campaignUuid, updatedAt, completedAt).
 func (r *Response) AppendJSON(b []byte) []byte {
 	return appendResponse(b, r, true)
 }

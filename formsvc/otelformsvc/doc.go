@@ -11,16 +11,14 @@
 //
 //   - "POST /v1/campaigns/{uuid}/responses", kind server: a request, from [Tracing.Handler]. It
 //     continues the trace of the request's header traceparent.
-//   - "POST webhook", kind client: an attempt to deliver an event, possibly hours later and from
-//     another process. It is a child of the request, or of another span of yours, that raised the event. The receiver gets it
-//     in the header traceparent, and tracestate if a sampler sets one. Without one, each attempt
-//     begins a new trace.
+//   - "POST webhook", kind client: an attempt to deliver an event, possibly hours later and from another process. It is
+//     a child of the request, or of another span of yours, that raised the event. The receiver gets it in the header
+//     traceparent, and tracestate if a sampler sets one. Without one, each attempt begins a new trace.
 //
-// Names and attributes follow OpenTelemetry's semantic conventions for HTTP. Beside them there are
-// formsvc.webhook.id, formsvc.delivery.id, formsvc.event.id, formsvc.event.type, and
-// formsvc.delivery.result: "delivered", "postponed", "failed" or "released". error.type is the status
-// of a response, or the class of a failed attempt, such as "timeout". A span has the status Error for
-// HTTP statuses from 500, and for every failed attempt.
+// Names and attributes follow OpenTelemetry's semantic conventions for HTTP. Beside them there are formsvc.webhook.id,
+// formsvc.delivery.id, formsvc.event.id, formsvc.event.type, and formsvc.delivery.result: "delivered", "postponed",
+// "failed" or "released". error.type is the status of a response, or the class of a failed attempt, such as "timeout".
+// A span has the status Error for HTTP statuses from 500, and for every failed attempt.
 //
 // # What spans never contain
 //
