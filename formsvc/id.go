@@ -97,7 +97,7 @@ func (g *idGenerator) next(now time.Time) ID {
 
 // putTime sets the first eight bytes of a version 7 UUID.
 func putTime(b *[16]byte, millis int64, counter uint16) {
-	binary.BigEndian.PutUint64(b[:], uint64(max(millis, 0))<<16|0x7000|uint64(counter)) //nolint:gosec // not negative
+	binary.BigEndian.PutUint64(b[:], uint64(max(millis, 0))<<16|0x7000|uint64(counter))
 }
 
 func encodeID(b [16]byte) ID { return ID(uuid.UUID(b).String()) }
