@@ -45,14 +45,7 @@ const (
 )
 
 func (a Addressing) lookup() minio.BucketLookupType {
-	switch a {
-	case PathAddressing:
-		return minio.BucketLookupPath
-	case HostAddressing:
-		return minio.BucketLookupDNS
-	default:
-		return minio.BucketLookupAuto
-	}
+	return [...]minio.BucketLookupType{minio.BucketLookupAuto, minio.BucketLookupPath, minio.BucketLookupDNS}[a]
 }
 
 // ParseURL parses a bucket from "s3://BUCKET[/PREFIX]?endpoint=…&region=…". The parameters are
