@@ -12,10 +12,5 @@ func TestConformance(t *testing.T) {
 		s := memory.New()
 		t.Cleanup(func() { _ = s.Close() })
 		return s
-	}, storagetest.Options{
-		Except: map[storagetest.Category]string{
-			storagetest.Durability: "it keeps everything in memory",
-		},
-		Reopen: func(_ testing.TB, s storagetest.Store) storagetest.Store { return s },
-	})
+	}, storagetest.Options{})
 }

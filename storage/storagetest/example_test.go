@@ -31,12 +31,7 @@ func testCounting(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		return counting{s, new(atomic.Int64)}
 	}
-	storagetest.Run(t, open, storagetest.Options{
-		Except: map[storagetest.Category]string{
-			storagetest.Durability: "it keeps everything in memory",
-			storagetest.Handles:    "nothing else can open what it keeps",
-		},
-	})
+	storagetest.Run(t, open, storagetest.Options{})
 }
 
 func ExampleRun() {

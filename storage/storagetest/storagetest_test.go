@@ -7,27 +7,6 @@ import (
 	"time"
 )
 
-func TestOptions(t *testing.T) {
-	reopen := func(_ testing.TB, s Store) Store { return s }
-	both := map[Category]string{Durability: "a reason", Handles: "another"}
-	for name, c := range map[string]struct {
-		opts Options
-		want string
-	}{
-		"nothing is excepted":         {Options{Reopen: reopen}, ""},
-		"everything has its reason":   {Options{Except: both}, ""},
-		"no Reopen":                   {Options{}, "needs Options.Reopen"},
-		"no Reopen, one excepted":     {Options{Except: map[Category]string{Durability: "a reason"}}, "handles"},
-		"an exception without reason": {Options{Except: map[Category]string{Golden: ""}, Reopen: reopen}, "without a reason"},
-		"an unknown category":         {Options{Except: map[Category]string{"speed": "slow"}, Reopen: reopen}, "no category"},
-	} {
-		err := c.opts.check()
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
-		}
-	}
-}
-
 // The tests that make every call include every method.
 func TestCalls(t *testing.T) {
 	known := map[string]bool{"Close": true, "Notify": true} // these have their own tests

@@ -250,7 +250,7 @@ func TestCopyRefuses(t *testing.T) {
 				t.Errorf("%s: %v, want %v", what, err, want)
 			}
 		}
-		refuse("the same database", nil, from, from, w.ring)
+		refuse("the same database", transfer.ErrNotEmpty, from, from, w.ring)
 		refuse("no keys", keyring.ErrUnknownKey, from, to, nil)
 		refuse("no schema", nil, newDSN(t, kind), to, w.ring)
 		refuse("a database with data", transfer.ErrNotEmpty, from, full, w.ring)
