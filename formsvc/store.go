@@ -38,6 +38,19 @@ import (
 //
 // Package storagetest tests all of this.
 type Store interface {
+	AccountStore
+	SessionStore
+	CampaignStore
+	ResponseStore
+	FileStore
+	WebhookStore
+	EventStore
+	QuotaStore
+	MaintenanceStore
+}
+
+// An AccountStore keeps accounts and their API keys.
+type AccountStore interface {
 	// CreateAccount adds an account, whose name is unique, with its first keys.
 	CreateAccount(ctx context.Context, account Account, keys []Key, change Change) error
 	// UpdateAccount changes an account, which has no version and is always written.
@@ -48,7 +61,6 @@ type Store interface {
 	AccountByName(ctx context.Context, name string) (Account, error)
 	// Accounts returns all accounts by ID.
 	Accounts(ctx context.Context) ([]Account, error)
-
 	// CreateKey adds a key, whose hash is unique. It fails with ErrLimit if the account already has
 	// change.Limit keys that are neither revoked nor expired at the key's CreatedAt.
 	CreateKey(ctx context.Context, key Key, change Change) error
@@ -61,7 +73,30 @@ type Store interface {
 	// UseKeys sets LastUsedAt of keys where the use is later than the stored time. It skips keys that
 	// the account doesn't have.
 	UseKeys(ctx context.Context, uses []KeyUse) error
+}
 
+// A SessionStore keeps the sessions of people who are signed in to the settings of accounts, and their sign-in links.
+// They are also returned after they have expired, until they are pruned; the caller compares the times.
+type SessionStore interface {
+	// CreateLink adds a link, whose hash is unique.
+	CreateLink(ctx context.Context, link Link, change Change) error
+	// RedeemLink removes the link whose token has this SHA-256 and adds the session that decide
+	// returns for it, whose hash is unique. Two concurrent calls for one link create one session. The
+	// session always belongs to the link's account.
+	RedeemLink(
+		ctx context.Context, hash [sha256.Size]byte, decide func(*Link) (Session, Change, error),
+	) (Session, error)
+	// SessionByHash returns the session whose value has this SHA-256.
+	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
+	// EndSession removes the account's session whose value has this SHA-256.
+	EndSession(ctx context.Context, account ID, hash [sha256.Size]byte, change Change) error
+	// EndAllSessions removes all links and sessions of the account. A link that is redeemed at the same
+	// time leaves no session.
+	EndAllSessions(ctx context.Context, account ID, change Change) error
+}
+
+// A CampaignStore keeps campaigns.
+type CampaignStore interface {
 	// CreateCampaign adds a campaign. It fails with ErrLimit if the account already has change.Limit campaigns.
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
 	// UpdateCampaign changes a campaign.
@@ -70,7 +105,10 @@ type Store interface {
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
 	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds].
 	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
+}
 
+// A ResponseStore keeps responses with their comments and signatures, and the results of idempotent calls.
+type ResponseStore interface {
 	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The response's ID must
 	// not be older than its CreatedAt (to the millisecond): lists by time rely on it. Its reference is unique in the
 	// account. It fails with ErrStale if the campaign's version isn't campaignVersion.
@@ -87,9 +125,27 @@ type Store interface {
 	// becomes free, and the results of idempotent calls about the response become empty. Events about
 	// it stay.
 	DeleteResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (files []ID, err error)
+	// CreateComment adds a comment to its response.
+	CreateComment(ctx context.Context, c Comment, change Change) error
+	// Comments returns a page of the comments on a response, or ErrNotFound for an unknown response.
+	Comments(ctx context.Context, key ResponseKey, page PageQuery) (Page[Comment], error)
+	// CreateSignature adds a signature to its response, which is not changed. decide may set
+	// DocumentSHA256; other changes that it makes are not kept.
+	CreateSignature(
+		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
+	) (Signature, error)
+	// Signatures returns a page of the signatures of a response, or ErrNotFound for an unknown response.
+	Signatures(ctx context.Context, key ResponseKey, page PageQuery) (Page[Signature], error)
+	// SignaturesBy returns a page of the account's signatures by the signer with that e-mail address
+	// ([FoldEmail]), across all responses and without a total.
+	SignaturesBy(ctx context.Context, account ID, email string, page PageQuery) (Page[Signature], error)
+	// Recall returns the idempotency record of a key of an account if it was created at since or
+	// later, with its Response if CreateResponse got it without a Result. It removes an older one.
+	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
+}
 
-	// The metadata of files; their bytes are in a blob store.
-
+// A FileStore keeps the metadata of files; their bytes are in a blob store.
+type FileStore interface {
 	// CreateFile adds a file to its response, which is not changed. It fails with ErrConflict also if
 	// the identifier is barred.
 	CreateFile(ctx context.Context, f File, decide func(*Response) (Change, error)) error
@@ -106,25 +162,12 @@ type Store interface {
 	// returns them in the given order, including those that were barred before. If a concurrent CreateFile uses one of
 	// them, either that call fails or BarFiles doesn't return the identifier.
 	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
+}
 
-	// CreateComment adds a comment to its response.
-	CreateComment(ctx context.Context, c Comment, change Change) error
-	// Comments returns a page of the comments on a response, or ErrNotFound for an unknown response.
-	Comments(ctx context.Context, key ResponseKey, page PageQuery) (Page[Comment], error)
-
-	// CreateSignature adds a signature to its response, which is not changed. decide may set
-	// DocumentSHA256; other changes that it makes are not kept.
-	CreateSignature(
-		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
-	) (Signature, error)
-	// Signatures returns a page of the signatures of a response, or ErrNotFound for an unknown response.
-	Signatures(ctx context.Context, key ResponseKey, page PageQuery) (Page[Signature], error)
-	// SignaturesBy returns a page of the account's signatures by the signer with that e-mail address
-	// ([FoldEmail]), across all responses and without a total.
-	SignaturesBy(ctx context.Context, account ID, email string, page PageQuery) (Page[Signature], error)
-
-	// Webhooks. A store that writes to a disk should encrypt their secrets and the values of their headers.
-
+// A WebhookStore keeps webhooks and their deliveries. One that writes to a disk should encrypt secrets and the values of
+// headers. SendingSince of a claimed delivery is the time of the claim until the claim is finished, even after its lease
+// ended; [Deliveries] clears it then.
+type WebhookStore interface {
 	// CreateWebhook adds a webhook and returns it with created true. If the account already has webhooks with the same
 	// URL, events and campaign, it adds none and returns the oldest of them with created false. decide is given what
 	// CreateWebhook returns. It fails with ErrLimit if the account already has limit webhooks.
@@ -140,10 +183,6 @@ type Store interface {
 	// DeleteWebhook removes a webhook. Nothing is claimed for it afterwards: only attempts that are
 	// already claimed may still be made.
 	DeleteWebhook(ctx context.Context, key WebhookKey, change Change) error
-
-	// Deliveries: what was sent to webhooks and what is still to be sent. SendingSince of a claimed delivery is the
-	// time of the claim until the claim is finished, even after its lease ended; [Deliveries] clears it then.
-
 	// Deliveries returns a page of a webhook's deliveries with their attempts. An unknown webhook has none.
 	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
 	// Delivery returns a delivery with its attempts, or ErrNotFound also if the webhook was deleted.
@@ -163,10 +202,11 @@ type Store interface {
 	// Waiting returns how many deliveries of a webhook wait for an attempt or are in one, up to
 	// limit, which bounds its cost. An unknown webhook has none.
 	Waiting(ctx context.Context, key WebhookKey, limit int64) (int64, error)
+}
 
-	// Events, until they are pruned, and the notices of permanently failed deliveries. The delivery queue writes a
-	// notice in the same atomic write as the failure.
-
+// An EventStore keeps events, until they are pruned, the notices of permanently failed deliveries, and the audit trail.
+// The delivery queue writes a notice in the same atomic write as the failure.
+type EventStore interface {
 	// Events returns events of an account in commit order, without test events. Events about one
 	// response are in the order of its changes. Concurrent changes of different responses may come
 	// in either order, but an event never becomes visible before a position that was already
@@ -194,47 +234,25 @@ type Store interface {
 	// FinishDigest records that a digest was sent at that time. It fails with ErrStale if another
 	// claim has the lease now, or if the digest was finished already.
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
-
 	// Commit writes a change by itself, without a record. Audit entries are never changed or removed. It
 	// fails with ErrInvalid if the change has events.
 	Commit(ctx context.Context, change Change) error
 	// Audit returns a page of an account's audit entries.
 	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
+}
 
-	// Recall returns the idempotency record of a key of an account if it was created at since or
-	// later, with its Response if CreateResponse got it without a Result. It removes an older one.
-	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
-
-	// Requests in windows of time, which begin at multiples of their length since 1970 in UTC.
-
+// A QuotaStore counts requests in windows of time, which begin at multiples of their length since 1970 in UTC.
+type QuotaStore interface {
 	// AddQuota adds requests to windows, and returns what each of them has counted then, in the order of the list. The
 	// list has each window at most once. It fails with ErrNotFound if a subject isn't a valid ID.
 	AddQuota(ctx context.Context, list []QuotaCount) ([]int, error)
 	// QuotaUse returns the subject's windows that began at since or later and have requests, oldest first.
 	QuotaUse(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error)
+}
 
-	// Sessions of people who are signed in to the settings of accounts, and their sign-in links. They are also
-	// returned after they have expired, until they are pruned; the caller compares the times.
-
-	// CreateLink adds a link, whose hash is unique.
-	CreateLink(ctx context.Context, link Link, change Change) error
-	// RedeemLink removes the link whose token has this SHA-256 and adds the session that decide
-	// returns for it, whose hash is unique. Two concurrent calls for one link create one session. The
-	// session always belongs to the link's account.
-	RedeemLink(
-		ctx context.Context, hash [sha256.Size]byte, decide func(*Link) (Session, Change, error),
-	) (Session, error)
-	// SessionByHash returns the session whose value has this SHA-256.
-	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
-	// EndSession removes the account's session whose value has this SHA-256.
-	EndSession(ctx context.Context, account ID, hash [sha256.Size]byte, change Change) error
-	// EndAllSessions removes all links and sessions of the account. A link that is redeemed at the same
-	// time leaves no session.
-	EndAllSessions(ctx context.Context, account ID, change Change) error
-
-	// Maintenance. The Prune methods delete about limit rows of each table in one atomic write. They return the number
-	// of deleted rows; 0 means that nothing is left to delete.
-
+// A MaintenanceStore removes data, and has an identity. The Prune methods delete about limit rows of each table in one
+// atomic write. They return the number of deleted rows; 0 means that nothing is left to delete.
+type MaintenanceStore interface {
 	// PruneEvents deletes events created before that time with their deliveries, attempts and
 	// notices, and the remains of deleted webhooks.
 	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)
