@@ -191,7 +191,7 @@ func TestErasureWritesInSmallBatches(t *testing.T) {
 		w.submitted(&c, answer("a", strings.Repeat("x", 3<<20)))
 	}
 	receipt, err := w.svc.Accounts.ErasePerson(w.ctx, w.account, ada().Email)
-	if calls := w.store.count("Erase"); err != nil || receipt.Responses != n || receipt.Events != n || calls != 4 || w.store.large > 100 {
+	if calls := w.store.count("Erase"); err != nil || receipt.Responses != n || receipt.Events != n || calls != 4 || w.store.large > 100 || !w.store.last.Refusals {
 		t.Errorf("%+v, %v, in %d atomic writes of up to %d records", receipt, err, calls, w.store.large)
 	}
 }

@@ -269,7 +269,6 @@ func TestQuotaStoreFails(t *testing.T) {
 	wantTook(t, w.svc, who, 100, 30)
 	flushed(t, w.svc)
 	w.wantCounted(who.KeyID, 90, 100)
-
 }
 
 // Idle keys take no memory, and are known again when they come back.

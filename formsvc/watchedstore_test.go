@@ -23,6 +23,7 @@ type watchedStore struct {
 	seen  formsvc.Cursor // of the last take
 	pages []int          // numbers of responses on the pages that were read
 	large int            // the largest number of records that one call of Erase named
+	last  formsvc.EraseQuery
 }
 
 // disturb sets the function that runs before calls, and resets the counters.
@@ -105,7 +106,7 @@ func (s *watchedStore) SignaturesBy(
 }
 
 func (s *watchedStore) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
-	s.large = max(s.large, len(q.Responses)+len(q.Signatures)+len(q.Events))
+	s.large, s.last = max(s.large, len(q.Responses)+len(q.Signatures)+len(q.Events)), q
 	return watched(s, "Erase", func() (formsvc.Erased, error) { return s.Store.Erase(ctx, q) })
 }
 
