@@ -1,14 +1,13 @@
 package formsvc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -59,7 +58,7 @@ func (a Answers) JSON() string {
 // List returns the answers in their order. The caller owns the result.
 func (a Answers) List() (list []Answer, err error) {
 	err = a.Each(func(name string, values []string) error {
-		list = append(list, Answer{Name: name, Value: values})
+		list = append(list, Answer{Name: name, Value: append([]string{}, values...)})
 		return nil
 	})
 	return list, err
@@ -75,36 +74,84 @@ func (a Answers) Get(name string) (values []string, ok bool) {
 	return list[i].Value, true
 }
 
-// errAnswersText says nothing of the text, which is a respondent's.
 var errAnswersText = errors.New("formsvc: stored answers: not as they were written")
 
-// Each calls see with every answer in order, and returns the first error.
+// Each calls see with every answer in order, and returns the first error. see must not keep values
+// after it returns. Unlike [Answers.List], it doesn't copy text without escapes.
 func (a Answers) Each(see func(name string, values []string) error) error {
-	in := jsontext.NewDecoder(strings.NewReader(a.JSON()))
-	if open, err := in.ReadToken(); err != nil || open.Kind() != '{' {
-		return errAnswersText
+	if a.text == "" {
+		return nil
 	}
-	for in.PeekKind() == '"' {
-		token, err := in.ReadToken()
-		if err != nil {
-			return errAnswersText
+	s := answerScanner{rest: a.text}
+	var values []string
+	s.expect("{")
+	for first := true; s.err == nil && !s.cut("}"); first = false {
+		if !first {
+			s.expect(",")
 		}
-		name := token.String()
-		var answer struct {
-			Value []string `json:"value"`
+		name := s.text()
+		s.expect(`:{"value":[`)
+		values = values[:0]
+		for s.err == nil && !s.cut("]") {
+			if len(values) > 0 {
+				s.expect(",")
+			}
+			values = append(values, s.text())
 		}
-		if json.UnmarshalDecode(in, &answer, json.RejectUnknownMembers(true)) != nil || answer.Value == nil {
-			return errAnswersText
+		s.expect("}")
+		if s.err != nil {
+			return s.err
 		}
-		if err := see(name, answer.Value); err != nil {
+		if err := see(name, values); err != nil {
 			return err
 		}
 	}
-	_, ended := in.ReadToken()
-	if _, rest := in.ReadToken(); ended != nil || !errors.Is(rest, io.EOF) {
-		return errAnswersText
+	if s.err == nil && s.rest != "" {
+		s.err = errAnswersText
 	}
-	return nil
+	return s.err
+}
+
+// An answerScanner reads what NewAnswers has written.
+type answerScanner struct {
+	rest string
+	err  error
+}
+
+// cut consumes a text, and reports whether it came next.
+func (s *answerScanner) cut(text string) (ok bool) {
+	s.rest, ok = strings.CutPrefix(s.rest, text)
+	return ok
+}
+
+func (s *answerScanner) expect(text string) {
+	if s.err == nil && !s.cut(text) {
+		s.err = errAnswersText
+	}
+}
+
+// text consumes a string.
+func (s *answerScanner) text() string {
+	s.expect(`"`)
+	escaped := false
+	for i := 0; s.err == nil && i < len(s.rest) && s.rest[i] >= ' '; i++ { // JSON has no raw control characters
+		switch s.rest[i] {
+		case '\\':
+			escaped = true
+			i++
+		case '"':
+			text := s.rest[:i]
+			s.rest = s.rest[i+1:]
+			if !escaped {
+				return text
+			}
+			b, err := jsontext.AppendUnquote(nil, `"`+text+`"`)
+			s.err = err
+			return string(b)
+		}
+	}
+	s.err = cmp.Or(s.err, errAnswersText)
+	return ""
 }
 
 // maxAnswers limits the number of a response's answers; [MaxAnswersSize] limits their size.
