@@ -183,7 +183,7 @@ func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 	return all(ctx, s, (*accountRow).account, "true")
 }
 
-// CreateKey implements formsvc.KeyStore.
+// CreateKey implements formsvc.Store.
 func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
 	if err := cmp.Or(s.ready(ctx, key.AccountID), checkKey(&key), checkChange(&change)); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (s *Store) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key
 	return err
 }
 
-// KeyByHash implements formsvc.KeyStore.
+// KeyByHash implements formsvc.Store.
 func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Key{}, err
@@ -223,7 +223,7 @@ func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.
 	return one(ctx, s, (*keyRow).key, "hash = ?", hash[:])
 }
 
-// Keys implements formsvc.KeyStore.
+// Keys implements formsvc.Store.
 func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
@@ -231,7 +231,7 @@ func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, er
 	return all(ctx, s, (*keyRow).key, "account_id = ?", ID(account))
 }
 
-// RevokeKey implements formsvc.KeyStore.
+// RevokeKey implements formsvc.Store.
 func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time, change formsvc.Change) error {
 	if err := cmp.Or(s.ready(ctx, account, id), checkChange(&change)); err != nil {
 		return err
@@ -269,7 +269,7 @@ type keyUse struct {
 	UsedAt    int64 `bun:"type:bigint"`
 }
 
-// UseKeys implements formsvc.KeyStore. A statement for each use would cost more than the
+// UseKeys implements formsvc.Store. A statement for each use would cost more than the
 // update itself. Keys are locked in the order of their identifiers, so that nodes that
 // write at the same time don't deadlock.
 func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {

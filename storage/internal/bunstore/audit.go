@@ -61,7 +61,7 @@ func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEn
 	return err
 }
 
-// Commit implements formsvc.AuditStore.
+// Commit implements formsvc.Store.
 func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	if a := change.Audit; a != nil && !a.AccountID.Valid() {
 		return cmp.Or(s.Usable(ctx), formsvc.ErrNotFound)
@@ -78,7 +78,7 @@ func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	return s.changing(ctx, &change, func(context.Context, bun.IConn) error { return nil })
 }
 
-// Audit implements formsvc.AuditStore.
+// Audit implements formsvc.Store.
 func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return formsvc.Page[formsvc.AuditEntry]{}, noneWhenNotFound(err)

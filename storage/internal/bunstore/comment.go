@@ -23,7 +23,7 @@ type commentRow struct {
 	Total int64 `bun:",scanonly"`
 }
 
-// CreateComment implements formsvc.CommentStore.
+// CreateComment implements formsvc.Store.
 func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
 	key := formsvc.ResponseKey{AccountID: comment.AccountID, CampaignID: comment.CampaignID, ID: comment.ResponseID}
 	if err := cmp.Or(s.ready(ctx, key.AccountID, key.CampaignID, key.ID), checkIDs(comment.ID),
@@ -47,7 +47,7 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 	})
 }
 
-// Comments implements formsvc.CommentStore.
+// Comments implements formsvc.Store.
 func (s *Store) Comments(
 	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Comment], error) {

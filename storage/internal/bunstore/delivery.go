@@ -97,7 +97,7 @@ func (s *Store) withLog(ctx context.Context, c bun.IConn, list []formsvc.Deliver
 	return err
 }
 
-// Deliveries implements formsvc.DeliveryStore.
+// Deliveries implements formsvc.Store.
 func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
 	if err := s.ready(ctx, q.AccountID, q.WebhookID); err != nil {
 		return formsvc.Page[formsvc.Delivery]{}, noneWhenNotFound(err)
@@ -148,7 +148,7 @@ func (s *Store) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (str
 	return "d.state + 0 = 0", nil
 }
 
-// Delivery implements formsvc.DeliveryStore.
+// Delivery implements formsvc.Store.
 func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Delivery{}, err
@@ -176,7 +176,7 @@ func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery)
 	return one[0], nil
 }
 
-// Redeliver implements formsvc.DeliveryStore.
+// Redeliver implements formsvc.Store.
 func (s *Store) Redeliver(
 	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
@@ -227,7 +227,7 @@ FROM (
 ) AS p
 WHERE d.webhook_id = ? AND d.id = p.id AND d.state = 2`
 
-// RedeliverFailed implements formsvc.DeliveryStore.
+// RedeliverFailed implements formsvc.Store.
 func (s *Store) RedeliverFailed(
 	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
 ) (int, error) {
@@ -254,7 +254,7 @@ func (s *Store) RedeliverFailed(
 	return n, nil
 }
 
-// CreateTest implements formsvc.DeliveryStore.
+// CreateTest implements formsvc.Store.
 func (s *Store) CreateTest(
 	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
@@ -319,7 +319,7 @@ SELECT min(x.due_at) FROM (
 const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = " +
 	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = $1 AND w.id = $2) LIMIT $3) AS waiting"
 
-// Waiting implements formsvc.DeliveryStore.
+// Waiting implements formsvc.Store.
 func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)
@@ -331,7 +331,7 @@ func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 	return n, nil
 }
 
-// QueueStats implements formsvc.DeliveryStore.
+// QueueStats implements formsvc.Store.
 func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (formsvc.QueueStats, error) {
 	var stats formsvc.QueueStats
 	if err := s.ready(ctx); err != nil {

@@ -102,7 +102,7 @@ const (
 	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = $1 AND created_at < $2"
 )
 
-// Recall implements formsvc.IdempotencyStore.
+// Recall implements formsvc.Store.
 func (s *Store) Recall(
 	ctx context.Context, account formsvc.ID, key string, since time.Time,
 ) (formsvc.IdempotencyRecord, error) {

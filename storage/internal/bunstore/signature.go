@@ -59,7 +59,7 @@ func (r *signatureRow) signature() formsvc.Signature {
 	return sig
 }
 
-// CreateSignature implements formsvc.SignatureStore.
+// CreateSignature implements formsvc.Store.
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
@@ -92,7 +92,7 @@ func (s *Store) CreateSignature(
 	return row.signature(), nil
 }
 
-// Signatures implements formsvc.SignatureStore.
+// Signatures implements formsvc.Store.
 func (s *Store) Signatures(
 	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
@@ -101,7 +101,7 @@ func (s *Store) Signatures(
 	}, sizeless)
 }
 
-// SignaturesBy implements formsvc.SignatureStore.
+// SignaturesBy implements formsvc.Store.
 func (s *Store) SignaturesBy(
 	ctx context.Context, account formsvc.ID, email string, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
