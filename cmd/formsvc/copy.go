@@ -25,7 +25,8 @@ type copyCmd struct {
 func (*copyCmd) Help() string {
 	return `Copies everything except sign-ins to the settings pages, compares both sides, and marks --from as moved. Stop the servers on
 both first: after the copy no server starts on --from, and one that still runs there can't write. If the copy fails or is
-interrupted, --from stays in use; run it again. The encryption keys (DATA/secret.keys or FORMSVC_SECRET_KEYS) stay the same.`
+interrupted, --from stays in use; run it again: it starts over, or asks you to remove the target. The encryption keys
+(DATA/secret.keys or FORMSVC_SECRET_KEYS) stay the same.`
 }
 
 // Run copies or compares.
