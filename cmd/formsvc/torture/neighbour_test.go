@@ -1,51 +1,92 @@
 package torture_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
-	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// memoryOfServer is how much memory a server may take, whatever one account does, in bytes.
-const memoryOfServer = 512 << 20
+const (
+	// memoryOfServer is how much memory a server may take, whatever one account does, in bytes.
+	memoryOfServer = 512 << 20
+	// victimFor is how long the victim works beside each attack, and alone before them.
+	victimFor = 3 * time.Second
+	// victimP99 is how long the victim's requests may take at the 99th percentile, unless twice as long as alone is longer.
+	victimP99 = 50 * time.Millisecond
+)
 
 // A neighbourhood is a server with two accounts.
 type neighbourhood struct {
-	server           *process
-	attacker, victim *client
-	list, theirs     string    // addresses of the attacker's responses, some of them large, and of the victim's
-	receiver         *receiver // of the victim's events
-	created          int       // responses of the victim
+	target
+	server   *process
+	victim   *client
+	theirs   string    // address of the victim's responses
+	receiver *receiver // of the victim's events
+	created  int       // responses of the victim
 }
 
-func newNeighbourhood(t *testing.T) *neighbourhood {
-	s := &setup{dsn: sqliteDSN(t), data: t.TempDir(), flags: nodeFlags}
+// A target is what an attacker has: a key, and addresses.
+type target struct {
+	Key, Server    string
+	List, Many     string // of responses: large ones, and many
+	Response, File string // of one of the large responses, and of a file
+	Hook           string // of a webhook
+
+	client *client
+}
+
+func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
+	s.data, s.flags = t.TempDir(), nodeFlags
 	n := &neighbourhood{server: s.start(t), receiver: newReceiver(t)}
+	n.Key, n.Server = n.server.firstKey(t), n.server.url
+	api, attacker := n.Server+"/v1", newClient(t, n.Key)
 	s.command(t, "accounts", "create", "victim")
 	s.command(t, "webhooks", "create", "--account", "victim", "--url", n.receiver.url, "--events", "response.created",
 		"--secret", secret, "--webhook-allow", "127.0.0.0/8")
 	key := strings.TrimSpace(s.command(t, "keys", "create", "--account", "victim", "--name", "v", "--permissions", "all"))
-	n.attacker, n.victim = newClient(t, n.server.firstKey(t)), newClient(t, key)
-	campaigns := n.server.url + "/v1/campaigns"
-	n.list = campaigns + "/" + n.attacker.made(t, campaigns, `{"title":"large"}`) + "/responses"
-	n.theirs = campaigns + "/" + n.victim.made(t, campaigns, `{"title":"theirs"}`) + "/responses"
-	for range 40 {
-		n.attacker.made(t, n.list, submission(500_000))
+	n.victim = newClient(t, key)
+	campaign := func(c *client) string {
+		return api + "/campaigns/" + c.made(t, api+"/campaigns", `{"title":"t"}`) + "/responses"
 	}
+	n.List, n.Many, n.theirs = campaign(attacker), campaign(attacker), campaign(n.victim)
+	for range 40 {
+		n.Response = n.List + "/" + attacker.made(t, n.List, submission(500_000))
+	}
+	var group sync.WaitGroup
+	for range 32 {
+		group.Go(func() {
+			for range 1000 {
+				_, _ = attacker.do(t.Context(), http.MethodPost, n.Many, []byte(submission(10)), nil)
+			}
+		})
+	}
+	group.Wait()
+	header := map[string]string{"Content-Type": "application/octet-stream", "Content-Disposition": `attachment; filename="a"`}
+	a, err := attacker.do(t.Context(), http.MethodPost, n.Response+"/files", make([]byte, 20<<20), header)
+	if err != nil || a.status != http.StatusCreated {
+		t.Fatalf("upload: %v, %d %s", err, a.status, a.body)
+	}
+	n.File = n.Response + "/files/" + a.uuid
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never responds
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	n.attacker.made(t, n.server.url+"/v1/webhooks", fmt.Sprintf(`{"url":"http://%s","secret":%q,"events":["response.created"]}`, silent.Addr(), secret))
-	n.attacker.discard = true
+	n.Hook = api + "/webhooks/" + attacker.made(t, api+"/webhooks",
+		fmt.Sprintf(`{"url":"http://%s","secret":%q,"events":["response.created"]}`, silent.Addr(), secret))
 	return n
 }
 
@@ -53,59 +94,176 @@ func submission(size int) string {
 	return `{"user":{"email":"v@example.com"},"responses":{"a":{"value":["` + strings.Repeat("x", size) + `"]}}}`
 }
 
-// One account attacks the server over many connections, while another works. No request of the other fails, all its events are
-// delivered, and the memory of the server stays bounded.
-func TestBadNeighbour(t *testing.T) {
-	n, part := newNeighbourhood(t), submission(3_900_000)
-	for _, a := range []struct {
-		name  string
-		conns int
-		run   func(ctx context.Context)
-	}{
-		{"unread lists", 400, func(ctx context.Context) { n.raw(ctx, "GET "+n.list+"?limit=1000", "", 0) }},
-		{"bodies that stop", 400, func(ctx context.Context) { n.raw(ctx, "POST "+n.list, part, 4_000_000) }},
-		{"lists of large responses", 64, func(ctx context.Context) { _, _ = n.attacker.do(ctx, http.MethodGet, n.list+"?limit=1000", nil, nil) }},
-		{"unanswered deliveries", 128, func(ctx context.Context) {
-			_, _ = n.attacker.do(ctx, http.MethodPost, n.list, []byte(submission(10)), nil)
+// An attack is what one connection of an account does over and over.
+type attack struct {
+	name  string
+	conns int
+	run   func(x *target, ctx context.Context)
+}
+
+// unread sends a request and doesn't read the reply.
+func unread(name string, conns int, address func(*target) string) attack {
+	return attack{name, conns, func(x *target, ctx context.Context) { x.raw(ctx, "GET "+address(x), nil, 0) }}
+}
+
+// asking sends requests and reads the replies.
+func asking(name string, conns int, method string, address func(*target) string, body string, header map[string]string) attack {
+	sent := []byte(body)
+	return attack{name, conns, func(x *target, ctx context.Context) {
+		_, _ = x.client.do(ctx, method, address(x), sent, header)
+	}}
+}
+
+// attacks are what an account can do with one key.
+func attacks() []attack {
+	large := submission(3_900_000)
+	part := []byte(large)
+	many := func(query string) func(*target) string {
+		return func(x *target) string { return x.Many + query }
+	}
+	lists := func(x *target) string { return x.List + "?limit=1000" }
+	wrong := `{"user":{"email":"v@example.com"},"responses":{` + strings.TrimSuffix(strings.Repeat(`"a":{"value":[1]},`, 100_000), ",") + `}}`
+	return []attack{
+		unread("unread lists", 400, lists),
+		unread("unread exports", 400, func(x *target) string { return x.List + ".ndjson" }),
+		unread("unread feed", 400, func(x *target) string { return x.Server + "/v1/events?limit=1000" }),
+		unread("unread downloads", 600, func(x *target) string { return x.File }),
+		{"bodies that stop", 400, func(x *target, ctx context.Context) { x.raw(ctx, "POST "+x.List, part, 4_000_000) }},
+		{"uploads that stop", 600, func(x *target, ctx context.Context) { x.raw(ctx, "POST "+x.Response+"/files", part, 90_000_000) }},
+		{"idle connections", 2000, func(x *target, ctx context.Context) { x.raw(ctx, "GET "+x.Server+"/healthz", nil, 1) }},
+		asking("lists of large responses", 64, http.MethodGet, lists, "", nil),
+		asking("growing responses", 32, http.MethodPatch, func(x *target) string { return x.Response }, large, nil),
+		asking("large responses", 32, http.MethodPost, func(x *target) string { return x.List }, large, nil),
+		asking("wrong bodies", 32, http.MethodPost, func(x *target) string { return x.List }, wrong, nil),
+		asking("creates", 128, http.MethodPost, many(""), submission(10), nil), // with unanswered deliveries
+		asking("replays", 64, http.MethodPost, many(""), submission(10), map[string]string{"Idempotency-Key": "k"}),
+		asking("changes of one record", 64, http.MethodPatch, func(x *target) string { return x.Response }, `{"user":{"firstName":"x"}}`, nil),
+		asking("unknown addresses", 64, http.MethodGet, many("?email=nobody@example.com"), "", nil),
+		asking("unknown statuses", 64, http.MethodGet, many("?status=never&status=none"), "", nil),
+		asking("late changes", 64, http.MethodGet, many("?updatedAfter=2100-01-01T00:00:00Z"), "", nil),
+		asking("deep offsets", 64, http.MethodGet, many("?offset=30000&limit=1"), "", nil),
+		asking("exports", 64, http.MethodGet, many(".csv"), "", nil),
+		asking("campaigns", 64, http.MethodPost, func(x *target) string { return x.Server + "/v1/campaigns" },
+			`{"title":"t","description":"`+strings.Repeat("x", 5000)+`","metadata":{"a":"`+strings.Repeat("x", 500)+`"}}`, nil),
+		asking("redeliveries", 16, http.MethodPost, func(x *target) string { return x.Hook + "/redeliver" }, `{"since":"2020-01-01T00:00:00Z"}`, nil),
+		asking("deliveries' lists", 64, http.MethodGet, func(x *target) string { return x.Hook + "/deliveries?limit=1000" }, "", nil),
+		{"unknown keys", 64, func(x *target, ctx context.Context) {
+			other := &client{key: "formsvc_" + strings.Repeat("x", 49), http: x.client.http, discard: true}
+			_, _ = other.do(ctx, http.MethodGet, x.Server+"/v1/me", nil, nil)
 		}},
-	} {
+		asking("readiness", 64, http.MethodGet, func(x *target) string { return x.Server + "/readyz" }, "", nil),
+	}
+}
+
+// One account attacks the server over many connections, while another works. No request of the other fails or waits for long, all its
+// events are delivered, and the memory of the server stays bounded.
+func TestBadNeighbour(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { newNeighbourhood(t, setup{dsn: sqliteDSN(t)}).attacked(t) })
+	t.Run("postgres", func(t *testing.T) { newNeighbourhood(t, setup{dsn: postgrestest.DSN(t)}).attacked(t) })
+}
+
+func (n *neighbourhood) attacked(t *testing.T) {
+	alone := n.work(t)
+	t.Logf("p99 of the victim alone %v", alone)
+	for _, a := range attacks() {
 		t.Run(a.name, func(t *testing.T) {
-			ctx, stop := context.WithCancel(t.Context())
-			var group sync.WaitGroup
-			for range a.conns {
-				group.Go(func() {
-					for ctx.Err() == nil {
-						a.run(ctx)
-					}
-				})
-			}
-			n.work(t)
+			stop := n.attack(t, a.name)
+			before := n.created
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", n.server.cmd.Process.Pid), []byte("5"), 0) // begins a new peak
+			p99 := n.work(t)
 			stop()
-			group.Wait()
 			waitFor(t, "all events of the victim are delivered", func() bool {
 				events, _ := n.receiver.counts()
 				return events == n.created
 			})
 			peak := n.peak(t)
-			t.Logf("%d responses of the victim; peak of memory %d MiB", n.created, peak>>20)
+			t.Logf("%d responses of the victim, p99 %v; peak of memory %d MiB", n.created-before, p99, peak>>20)
 			if peak > memoryOfServer {
 				t.Errorf("the server took %d MiB, at most %d may be", peak>>20, memoryOfServer>>20)
+			}
+			if limit := max(victimP99, 2*alone); p99 > limit {
+				t.Errorf("p99 of the victim is %v, alone %v", p99, alone)
 			}
 		})
 	}
 }
 
-// work creates responses of the victim for two seconds, none of which may fail.
-func (n *neighbourhood) work(t *testing.T) {
+// work creates, reads and lists responses of the victim for a time, none of which may fail. It returns the 99th percentile of the times
+// that requests took.
+func (n *neighbourhood) work(t *testing.T) time.Duration {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); n.created++ {
-		n.victim.made(t, n.theirs, submission(100))
+	var took []time.Duration
+	ask := func(address string) {
+		began := time.Now()
+		if a, err := n.victim.do(t.Context(), http.MethodGet, address, nil, nil); err != nil || a.status != http.StatusOK {
+			t.Fatalf("GET %s: %v, %d %.200s", address, err, a.status, a.body)
+		}
+		took = append(took, time.Since(began))
+	}
+	for end := time.Now().Add(victimFor); time.Now().Before(end); n.created++ {
+		began := time.Now()
+		uuid := n.victim.made(t, n.theirs, submission(100))
+		took = append(took, time.Since(began))
+		ask(n.theirs + "/" + uuid)
+		ask(n.theirs + "?limit=20")
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
+}
+
+// attack has another process attack, so that it takes the processors from the server alone.
+func (n *neighbourhood) attack(t *testing.T, name string) (stop func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), attackVariable+"="+name), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		err = json.NewEncoder(stdin).Encode(n.target)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
 	}
 }
 
+// attackVariable names the attack of a process.
+const attackVariable = "FORMSVC_TORTURE_ATTACK"
+
+// attackUntilEOF attacks the target that standard input has, until it ends.
+func attackUntilEOF(name string) {
+	x := target{client: &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}, discard: true}}
+	input := bufio.NewReader(os.Stdin)
+	line, err := input.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &x)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	x.client.key = x.Key
+	ctx, stop := context.WithCancel(context.Background())
+	all := attacks()
+	a := all[slices.IndexFunc(all, func(a attack) bool { return a.name == name })]
+	for range a.conns {
+		go func() {
+			for {
+				a.run(&x, ctx)
+			}
+		}()
+	}
+	_, _ = input.ReadByte()
+	stop()
+}
+
 // raw sends a request with a part of its body, and reads nothing.
-func (n *neighbourhood) raw(ctx context.Context, request, part string, length int) {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(n.server.url, "http://"))
+func (x *target) raw(ctx context.Context, request string, part []byte, length int) {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(x.Server, "http://"))
 	if err != nil {
 		return
 	}
@@ -113,8 +271,8 @@ func (n *neighbourhood) raw(ctx context.Context, request, part string, length in
 	_ = conn.(*net.TCPConn).SetReadBuffer(4096)
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
 	_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
-		request, n.attacker.key, length)
-	_, _ = io.WriteString(conn, part)
+		request, x.Key, length)
+	_, _ = conn.Write(part)
 	<-ctx.Done()
 }
 

@@ -33,6 +33,10 @@ const (
 var program string
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(attackVariable); name != "" {
+		attackUntilEOF(name)
+		return
+	}
 	flag.Parse()
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs every step
 	dir, err := os.MkdirTemp("", "formsvc-torture-")
