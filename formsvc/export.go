@@ -19,6 +19,9 @@ const (
 // nothing is open in the store, however long the caller takes. It keeps up to 256 KiB of responses, plus one response,
 // in memory. It is safe for concurrent use, and may be read more than once.
 type Export struct {
+	// Before is called before each page is read, for example to wait for a turn. Its error ends the export. Defaults to nothing.
+	Before func(context.Context) error
+
 	s       *core
 	query   ResponseQuery
 	modules []Module
@@ -55,6 +58,11 @@ func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] { return e
 func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response, error] {
 	limit := exportBegin
 	list := records(q.Page, func(page PageQuery) (Page[Response], error) {
+		if e.Before != nil {
+			if err := e.Before(ctx); err != nil {
+				return Page[Response]{}, err
+			}
+		}
 		q.Page, q.Page.Limit = page, limit
 		read, err := e.s.store.Responses(ctx, q)
 		size := 1

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 )
 
@@ -45,34 +46,15 @@ func (h *Handler) readBody(c *call) error {
 		return nil
 	}
 	c.pause()
-	var body io.Reader = c.r.Body
-	if c.r.ContentLength < 0 || c.r.ContentLength > freeBody {
-		body = &weighed{h: h, c: c}
-	}
-	return c.body.read(body, h.limits.Body)
-}
-
-// A weighed body reserves memory as its bytes arrive. It doesn't reserve by Content-Length: then clients could take all
-// of it by announcing long bodies.
-type weighed struct {
-	h *Handler
-	c *call
-	n int64 // bytes read
-}
-
-// Read implements io.Reader.
-func (w *weighed) Read(p []byte) (int, error) {
-	n, err := w.c.r.Body.Read(p)
-	w.n += int64(n)
-	more := w.n - freeBody - w.c.weight
-	if more <= 0 {
-		return n, err
-	}
-	if !w.h.bodies.take(string(w.c.who.AccountID), more) {
-		return n, w.h.overloaded(w.c, errBodies)
-	}
-	w.c.weight += more
-	return n, err
+	return c.body.read(c.r.Body, c.r.ContentLength, h.limits.Body, func(n int64) error {
+		if more := n - freeBody - c.weight; more > 0 {
+			if !h.bodies.take(string(c.who.AccountID), more) {
+				return h.overloaded(c, errBodies)
+			}
+			c.weight += more
+		}
+		return nil
+	})
 }
 
 // checkMediaType accepts JSON in UTF-8 only.
@@ -116,16 +98,30 @@ func isJSON(contentType string) bool {
 	return true
 }
 
-// read reads a body of at most limit bytes. The buffer grows with the bytes that arrive, not by Content-Length.
-func (d *decoder) read(body io.Reader, limit int64) error {
+// readAtOnce is how many bytes of a body are read before other requests have their turn.
+const readAtOnce = 64 << 10
+
+// read reads a body of at most limit bytes, of which length are announced, or -1. The buffer grows fourfold with the bytes that arrive,
+// but not beyond length: a client that only announces a long body gets no memory. reserve is called with each new size.
+func (d *decoder) read(body io.Reader, length, limit int64, reserve func(size int64) error) error {
 	if d.raw == nil {
 		d.raw = make([]byte, 0, 4<<10)
 	}
 	for {
 		if len(d.raw) == cap(d.raw) {
-			d.raw = append(d.raw, 0)[:len(d.raw)]
+			size := min(4*int64(cap(d.raw)), limit+1)
+			if length >= int64(cap(d.raw)) {
+				size = min(size, length+1) // one more, to see the end
+			}
+			if err := reserve(size); err != nil {
+				return err
+			}
+			d.raw = append(make([]byte, 0, size), d.raw...)
 		}
-		n, err := body.Read(d.raw[len(d.raw):cap(d.raw)])
+		if len(d.raw) >= readAtOnce { // many long bodies together would delay short requests
+			runtime.Gosched()
+		}
+		n, err := body.Read(d.raw[len(d.raw):min(cap(d.raw), len(d.raw)+readAtOnce)])
 		d.raw = d.raw[:len(d.raw)+n]
 		if int64(len(d.raw)) > limit {
 			return bodyTooLarge(limit)

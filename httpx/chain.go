@@ -197,6 +197,7 @@ func admit(next handler) handler {
 		if c.slot, err = h.gateOf(c.route, account).acquire(c.r.Context(), account); err != nil {
 			return h.overloaded(c, err)
 		}
+		c.slot.pause = h.pauseAfter(c)
 		return next(h, c)
 	}
 }

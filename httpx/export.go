@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -62,12 +63,12 @@ func (h *Handler) export(c *call, mediaType []string, extension string, format e
 		return err
 	}
 	defer done()
-	c.slot.release()
 	control := http.NewResponseController(c.w)
 	e := &export{
 		call: c, mediaType: mediaType, extension: extension, control: control,
 		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
+	responses.Before = func(context.Context) error { return e.turn(func() error { return nil }) }
 	if c.r.Method != http.MethodHead {
 		_ = control.SetWriteDeadline(time.Time{}) // the columns of a table must be known before the first byte
 		if err := format(c.r.Context(), responses, &c.out, func() error { return e.flush(flushAt) }); err != nil {
@@ -107,9 +108,12 @@ func (e *export) flush(above int) error {
 	if e.r.Method == http.MethodHead || len(e.out) == 0 {
 		return nil
 	}
-	e.pace.begin()
-	n, err := e.w.Write(e.out)
-	e.pace.end(n)
+	err := e.turn(func() error {
+		e.pace.begin()
+		n, err := e.w.Write(e.out)
+		e.pace.end(n)
+		return err
+	})
 	e.out = e.out[:0]
 	if err != nil {
 		return &problem{
@@ -118,4 +122,14 @@ func (e *export) flush(above int) error {
 		}
 	}
 	return nil
+}
+
+// turn releases the slot, calls wait, and acquires a slot of exports. Exports read and format all the time, so they have few slots, and
+// hold none while they wait for their clients.
+func (e *export) turn(wait func() error) (err error) {
+	e.slot.release()
+	if err = wait(); err == nil {
+		e.slot, err = e.h.exportGate.acquire(e.r.Context(), string(e.who.AccountID))
+	}
+	return err
 }

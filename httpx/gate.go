@@ -47,8 +47,9 @@ type line struct {
 
 // A slot of a gate. The zero value is none.
 type slot struct {
-	gate *gate
-	line *line
+	gate  *gate
+	line  *line
+	pause func() time.Duration // how long the tenant doesn't get it back; nil: not at all
 }
 
 func newGate(slots, room int, wait time.Duration) *gate {
@@ -67,7 +68,7 @@ func (g *gate) acquire(ctx context.Context, tenant string) (slot, error) {
 		g.free--
 		l.held++
 		g.mu.Unlock()
-		return slot{g, l}, nil
+		return slot{gate: g, line: l}, nil
 	}
 	if l.waiting.Len() >= g.room-g.waiting {
 		g.forget(l)
@@ -88,7 +89,7 @@ func (g *gate) acquire(ctx context.Context, tenant string) (slot, error) {
 	defer timer.Stop()
 	select {
 	case <-turn:
-		return slot{g, l}, nil
+		return slot{gate: g, line: l}, nil
 	case <-timer.C:
 		return slot{}, g.giveUp(l, at, errNoSlot)
 	case <-ctx.Done():
@@ -116,10 +117,25 @@ func (s *slot) release() {
 	if s.gate == nil {
 		return
 	}
-	s.gate.mu.Lock()
-	s.gate.take(s.line)
-	s.gate.mu.Unlock()
+	g, l, pause := s.gate, s.line, s.pause
+	take := func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.take(l)
+	}
 	*s = slot{}
+	if pause == nil {
+		take()
+	} else {
+		time.AfterFunc(pause(), take)
+	}
+}
+
+// busy reports whether a tenant has a slot or waits for one.
+func (g *gate) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.lines) > 0
 }
 
 // take takes a slot back, and serves waiting requests.
@@ -203,6 +219,27 @@ const (
 	heavyAt  = 256 << 10
 	heavyFor = time.Minute
 )
+
+// A body from longAt delays the writes of all accounts by its own, for tens of milliseconds. So while requests of accounts that aren't
+// heavy are in progress, an account may write such bodies for one longShare-th of the time.
+const (
+	longAt    = 1 << 20
+	longShare = 10
+)
+
+// pauseAfter returns the pause after a request whose work begins now.
+func (h *Handler) pauseAfter(c *call) func() time.Duration {
+	if len(c.body.raw) < longAt {
+		return nil
+	}
+	began := time.Now()
+	return func() time.Duration {
+		if !h.gate.busy() {
+			return 0
+		}
+		return (longShare - 1) * time.Since(began)
+	}
+}
 
 // How many lists and how many requests of heavy accounts are served at once. Each may hold a page of 4 MiB and its records, and keeps a
 // processor busy for milliseconds.

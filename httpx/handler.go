@@ -122,6 +122,7 @@ type Handler struct {
 	gate          *gate     // limits requests that need a key, except those of the next two
 	listGate      *gate     // limits lists
 	heavyGate     *gate     // limits all requests of heavy accounts
+	exportGate    *gate     // limits exports while they read and format
 	heavy         heavies
 	bodies        *pool    // of bytes
 	replays       *limiter // by key
@@ -192,6 +193,7 @@ func (h *Handler) bound(l limits) {
 	h.transfers, h.exportWeight = newPool(transfers), max(1, transfers/exportsAtMost)
 	slots := func(n int) *gate { return newGate(min(l.Requests, n), l.Waiting, l.Wait) }
 	h.lookups, h.gate, h.listGate, h.heavyGate = slots(l.Requests), slots(l.Requests), slots(listSlots()), slots(heavySlots())
+	h.exportGate = newGate(heavySlots(), l.Transfers, exportTurn)
 	h.bodies = newPool(max(l.Memory, 2*l.Body))
 }
 

@@ -52,6 +52,9 @@ func (p *pace) end(n int) {
 // exportsAtMost is how many exports take all slots of transfers: each holds records of up to 4 MiB, and works all the time.
 const exportsAtMost = 32
 
+// exportTurn is how long an export may wait for its turn. Each lasts for some milliseconds.
+const exportTurn = time.Minute
+
 // transfer takes slots for a file transfer or an export; done frees them. The caller releases the call's own slot once it waits for the
 // client.
 func (h *Handler) transfer(c *call, weight int64) (done func(), err error) {
