@@ -86,6 +86,7 @@ type windowKey struct {
 type windowCount struct {
 	counted int // by all nodes, as the store said
 	pending int // by this node, not written yet
+	cheap   int // requests that Discount got, by this node
 	used    time.Time
 }
 
@@ -155,13 +156,28 @@ func (c *quotaCounter) state(w *windowCount, key windowKey, now time.Time) Quota
 // Give uncounts a request, given the state that Take returned, and returns the new state. A request
 // of a window that has ended and was written stays counted.
 func (q Quotas) Give(taken QuotaState) QuotaState {
+	return q.give(taken, func(*windowCount) bool { return true })
+}
+
+// Discount makes a request count a tenth, given the state that Take returned, and returns the new state: of ten such
+// requests of a window, nine are uncounted. Package httpx calls it for requests that cost little.
+func (q Quotas) Discount(taken QuotaState) QuotaState {
+	return q.give(taken, func(w *windowCount) bool {
+		w.cheap++
+		return w.cheap%10 != 0
+	})
+}
+
+func (q Quotas) give(taken QuotaState, uncount func(*windowCount) bool) QuotaState {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	w := q.c.counts[taken.key]
 	if w == nil {
 		return taken
 	}
-	w.pending--
+	if uncount(w) {
+		w.pending--
+	}
 	return q.c.state(w, taken.key, q.c.now())
 }
 

@@ -224,8 +224,9 @@ func (c *call) spill() {
 	c.out = c.out[:0]
 }
 
-// sendNotModified replies 304: the client has the current version.
+// sendNotModified replies 304: the client has the current version. It counts a tenth for the quota.
 func (c *call) sendNotModified() error {
+	c.h.discount(c)
 	c.w.Header()["Cache-Control"] = revalidate
 	c.head(http.StatusNotModified)
 	return nil

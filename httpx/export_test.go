@@ -24,7 +24,7 @@ func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 // Waiting returns how many requests wait for a slot.
 func (h *Handler) Waiting() int {
 	n := 0
-	for _, g := range []*gate{h.lookups, h.gate, h.listGate, h.heavyGate} {
+	for _, g := range []*gate{h.lookups, h.gate, h.listGate, h.heavyGate, h.exportGate} {
 		g.mu.Lock()
 		for _, l := range g.lines {
 			n += l.waiting.Len()

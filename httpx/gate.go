@@ -131,11 +131,11 @@ func (s *slot) release() {
 	}
 }
 
-// busy reports whether a tenant has a slot or waits for one.
-func (g *gate) busy() bool {
+// shared reports whether another tenant has a slot or waits for one.
+func (g *gate) shared(tenant string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.lines) > 0
+	return len(g.lines) > 1 || len(g.lines) == 1 && g.lines[tenant] == nil
 }
 
 // take takes a slot back, and serves waiting requests.
@@ -232,9 +232,9 @@ func (h *Handler) pauseAfter(c *call) func() time.Duration {
 	if len(c.body.raw) < longAt {
 		return nil
 	}
-	began := time.Now()
+	account, began := string(c.who.AccountID), time.Now()
 	return func() time.Duration {
-		if !h.gate.busy() {
+		if !h.gate.shared(account) {
 			return 0
 		}
 		return (longShare - 1) * time.Since(began)
@@ -319,8 +319,8 @@ func (x *refusals) tell(ctx context.Context, logger *slog.Logger, now time.Time)
 	logger.LogAttrs(ctx, slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", x.since.Swap(0)))
 }
 
-// A pool shares bytes or places that are held for as long as a client likes. As with a gate, an account gets more only while it holds
-// less than is free. A pool is safe for concurrent use.
+// A pool shares bytes or places that are held for as long as a client likes. As with a gate, an account gets more only if it then holds
+// no more than was free. A pool is safe for concurrent use.
 type pool struct {
 	mu   sync.Mutex
 	free int64 // negative if take was forced
@@ -333,7 +333,7 @@ func newPool(n int64) *pool { return &pool{free: n, held: make(map[string]int64)
 func (p *pool) take(account string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n > p.free || p.held[account] >= p.free {
+	if p.held[account]+n > p.free {
 		return false
 	}
 	p.add(account, n)

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +82,42 @@ func TestHeavyAccountsHaveSlotsOfTheirOwn(t *testing.T) {
 	w.during(one, func() { w.do("GET", large, "", as(w.other.key)).is(200, "") })
 	now = now.Add(2 * time.Minute)
 	w.during(one, func() { w.do("GET", list+"/"+nobody, "", as(w.other.key)).is(503, "unavailable") })
+}
+
+// After a body of 1 MiB or more an account's slot stays taken for a while if requests of others were in progress, and only then.
+func TestLongBodiesTakeTurnsWithOthers(t *testing.T) {
+	w := newWorld(t, nil)
+	w.oneSlot()
+	_, one := w.pair()
+	list := w.campaign(plainCampaign, as(w.other.key)) + "/responses"
+	send := func() *answer {
+		return w.do("POST", list, answers(`{"a":{"value":["`+strings.Repeat("x", 1<<20)+`"]}}`), as(w.other.key)).is(201, "")
+	}
+	their := list + "/" + send().text("uuid")
+	w.do("GET", their, "", as(w.other.key)).is(200, "")
+	w.during(one, func() {
+		send()
+		w.do("GET", their, "", as(w.other.key)).is(503, "unavailable")
+	})
+}
+
+// An account's exports read one at a time.
+func TestExportsTakeTurns(t *testing.T) {
+	w := newWorld(t, nil)
+	campaign := w.campaign(plainCampaign)
+	w.response(campaign)
+	var group sync.WaitGroup
+	export := func() { w.do("GET", campaign+"/responses.ndjson", "").is(200, "") }
+	pages := 0
+	w.store.pages = func() error {
+		if pages++; pages == 2 { // the first one finds where the export ends
+			group.Go(export)
+			w.waiting(1)
+		}
+		return nil
+	}
+	export()
+	group.Wait()
 }
 
 // waiting waits until n requests wait for a slot.
@@ -312,22 +349,17 @@ func TestUnreadRepliesShareMemory(t *testing.T) {
 	w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "").wantHeader("X-Ratelimit-Remaining", "94")
 }
 
-// A key gets 1,000 stored replies at once and then 200 a second, since they don't count for its quota.
-func TestReplaysHaveALimit(t *testing.T) {
+// A replay and a 304 count a tenth of a request.
+func TestCheapRequestsCountATenth(t *testing.T) {
 	w := newWorld(t, nil)
-	list := w.campaign(plainCampaign) + "/responses"
-	now := time.Now()
-	w.bare.SetNow(func() time.Time { return now })
-	send := func() *answer { return w.do("POST", list, plainResponse, header("Idempotency-Key", "k")) }
-	send().is(201, "")
-	for _, more := range []int{1000, 200} {
-		for range more {
-			send().is(201, "")
-		}
-		send().is(429, "rate_limited").wantHeader("Retry-After", "1")
-		now = now.Add(time.Second)
+	path := w.response(w.campaign(plainCampaign))
+	list, current := path[:strings.LastIndexByte(path, '/')], header("If-None-Match", "*")
+	w.limit(100, nil)
+	w.do("POST", list, plainResponse, once("k")).is(201, "").wantHeader("X-Ratelimit-Remaining", "99")
+	for i := range 20 {
+		w.do("POST", list, plainResponse, once("k")).is(201, "")
+		w.do("GET", path, "", current).is(304, "").wantHeader("X-Ratelimit-Remaining", strconv.Itoa(99-(2*i+2)/10))
 	}
-	w.do("POST", list, plainResponse).is(201, "")
 }
 
 // An account that has as many campaigns as it may gets 409, and an earlier call with the same key its own reply.

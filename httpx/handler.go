@@ -56,7 +56,7 @@ type Options struct {
 	Timeout time.Duration
 	// MaxMemory is the limit of all JSON bodies held at once in bytes, without the first 16 KiB of each: those of
 	// requests, and those of replies until the client has read them. It is at least 8 MiB. An account gets more
-	// only while it holds less than is free. Decoded bodies take a few times as much memory. Beyond the limit, a request
+	// only if it then holds no more than was free. Decoded bodies take a few times as much memory. Beyond the limit, a request
 	// fails with 503, but not one whose change is made. Defaults to [DefaultMaxMemory].
 	MaxMemory int64
 	// Authenticate returns the principal of a request that carries a login of the host application. For a request
@@ -124,8 +124,7 @@ type Handler struct {
 	heavyGate     *gate     // limits all requests of heavy accounts
 	exportGate    *gate     // limits exports while they read and format
 	heavy         heavies
-	bodies        *pool    // of bytes
-	replays       *limiter // by key
+	bodies        *pool // of bytes
 	refusals      refusals
 }
 
@@ -141,7 +140,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: o.Logger,
 		grace:         paceGrace,
-		clientAddress: o.ClientAddress, failures: newFailures(), replays: newLimiter(replayRate, replayBurst), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
+		clientAddress: o.ClientAddress, failures: newFailures(), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {

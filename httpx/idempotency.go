@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 
@@ -129,27 +128,15 @@ func statusIn(document []byte) int {
 	return problem.Status
 }
 
-// repeat prepares to send the outcome of an earlier call again, n bytes. It doesn't count for the quota.
+// repeat prepares to send the outcome of an earlier call again, n bytes. It counts a tenth for the quota.
 func (h *Handler) repeat(c *call, n int) error {
-	h.uncount(c)
-	if wait, ok := h.replays.take(string(c.who.KeyID), h.now()); !ok {
-		return &problem{
-			status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: seconds(wait),
-			detail: "The key repeats requests too fast. Its limit is " + strconv.Itoa(replayRate) + " repeated requests a second.",
-		}
-	}
+	h.discount(c)
 	if err := c.reserve(n); err != nil {
 		return err
 	}
 	c.w.Header()["Idempotent-Replayed"] = replayed
 	return nil
 }
-
-// How many outcomes are sent again to a key: per second, and at once. They don't count for the quota.
-const (
-	replayRate  = 200
-	replayBurst = 5 * replayRate
-)
 
 //nolint:gochecknoglobals // immutable
 var replayed = []string{"true"}

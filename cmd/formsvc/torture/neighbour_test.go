@@ -250,9 +250,6 @@ func attackUntilEOF(name string) {
 	ctx, stop := context.WithCancel(context.Background())
 	all := attacks()
 	a := all[slices.IndexFunc(all, func(a attack) bool { return a.name == name })]
-	if v := os.Getenv("CONNS"); v != "" {
-		fmt.Sscan(v, &a.conns)
-	}
 	for range a.conns {
 		go func() {
 			for {
