@@ -152,15 +152,15 @@ func (e *TransitionError) Error() string {
 // Is reports whether target is [ErrTransition].
 func (e *TransitionError) Is(target error) bool { return target == ErrTransition }
 
-// A LimitError says that an account has as many records of a kind as it may. It is an [ErrLimit].
+// A LimitError says that an account would have more of a kind than it may. It is an [ErrLimit].
 type LimitError struct {
-	Kind  string // "campaigns", "keys" or "webhooks"
+	Kind  string // "campaigns", "keys", "webhooks" or "bytes of files"
 	Limit int
 }
 
 // Error names the kind and the limit.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the account has %d %s, which is as many as it may", e.Limit, e.Kind)
+	return fmt.Sprintf("the account may have at most %d %s", e.Limit, e.Kind)
 }
 
 // Is reports whether target is [ErrLimit].

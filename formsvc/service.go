@@ -72,6 +72,8 @@ type Options struct {
 	// MaxCampaigns is how many campaigns an account may have. Negative means no limit. Defaults to
 	// [DefaultMaxCampaigns].
 	MaxCampaigns int
+	// MaxStored is how many bytes the files of an account may have together. Negative means no limit. Defaults to no limit.
+	MaxStored int
 	// Quota is how many requests a key may make in a window, and likewise each user whom a host application has signed
 	// in ([Principal.Subject]). Negative means no limit. Defaults to [DefaultQuota].
 	Quota int
@@ -133,7 +135,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		return nil, errors.New("formsvc: options: MaxFile must not be negative")
 	}
 	o.Retention, o.Quota = limit(o.Retention, DefaultRetention), limit(o.Quota, DefaultQuota)
-	o.MaxKeys, o.MaxCampaigns = limit(o.MaxKeys, DefaultMaxKeys), limit(o.MaxCampaigns, DefaultMaxCampaigns)
+	o.MaxKeys, o.MaxCampaigns, o.MaxStored = limit(o.MaxKeys, DefaultMaxKeys), limit(o.MaxCampaigns, DefaultMaxCampaigns), max(o.MaxStored, 0)
 	if o.Retention != 0 && o.Retention < time.Hour {
 		return nil, errors.New("formsvc: options: Retention must be at least an hour, or negative for none")
 	}

@@ -147,7 +147,7 @@ type ResponseStore interface {
 // A FileStore keeps the metadata of files; their bytes are in a blob store.
 type FileStore interface {
 	// CreateFile adds a file to its response, which is not changed. It fails with ErrConflict also if
-	// the identifier is barred.
+	// the identifier is barred, and with ErrLimit if the files of the account would have more than change.Limit bytes.
 	CreateFile(ctx context.Context, f File, decide func(*Response) (Change, error)) error
 	// File returns a file.
 	File(ctx context.Context, key FileKey) (File, error)
@@ -286,8 +286,8 @@ type Change struct {
 	// Idempotency keeps the result of the call for an idempotent retry. It is nil unless the caller
 	// asked for it ([Service.Once]).
 	Idempotency *IdempotencyRecord
-	// Limit is how many campaigns or usable keys the account may have with the new one. It is 0 for
-	// no limit, and for all calls but CreateKey and CreateCampaign.
+	// Limit is how many campaigns, usable keys or bytes of files the account may have with the new one. It is 0 for
+	// no limit, and for all calls but CreateKey, CreateCampaign and CreateFile.
 	Limit int
 }
 

@@ -21,7 +21,7 @@ const discardTimeout = 10 * time.Second
 // created in one atomic write. A failed upload leaves no file; its blob is removed at once or by [Files.Sweep].
 //
 // It fails with a *[ValidationError] for an invalid Module, a *[FileSizeError], [ErrDigest], [ErrNotFound] for an
-// unknown response, [ErrOtherBlobs], and with [ErrNoSpace] or [ErrUnavailable] if the blob can't be stored.
+// unknown response, with a *[LimitError] beyond [Options].MaxStored, with [ErrOtherBlobs], and with [ErrNoSpace] or [ErrUnavailable] if the blob can't be stored.
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
 	defer wrap(&err, "upload file")
 	content, err := s.intake(&in)
@@ -74,7 +74,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
 		return Change{
 			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
-			Idempotency: record(s.s, key.AccountID, key.ID, &f),
+			Idempotency: record(s.s, key.AccountID, key.ID, &f), Limit: s.s.MaxStored,
 		}, nil
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 		if errors.Is(err, ErrConflict) { // no other file has the identifier: a sweep barred it
 			err = fmt.Errorf("%w: the upload took longer than %v: %w", ErrUnavailable, SweepAge, err)
 		}
-		return File{}, err
+		return File{}, limited(err, "bytes of files", s.s.MaxStored)
 	}
 	s.s.raised(key.AccountID)
 	return f, nil

@@ -37,8 +37,8 @@ func (d *decoder) reset() {
 	d.raw = d.raw[:0]
 	d.source = bytes.Buffer{}
 	d.noted, d.nobody = nil, ""
-	if cap(d.raw) > keep {
-		// The decoder's buffers grow with the body, so drop them.
+	if cap(d.raw) > freeBody {
+		// Memory is reserved when a buffer grows, so a large one isn't kept. The decoder's buffers grow with it.
 		d.raw, d.json = nil, jsontext.Decoder{}
 	}
 }

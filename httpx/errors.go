@@ -173,10 +173,13 @@ func problemOf(ctx context.Context, err error) *problem {
 			}
 		}
 		if l, ok := errors.AsType[*formsvc.LimitError](err); ok {
-			if l.Kind == "campaigns" {
+			switch l.Kind {
+			case "campaigns":
 				p.code = "campaign_limit"
+			case "bytes of files":
+				p.code = "storage_limit"
 			}
-			p.detail = "The account has " + strconv.Itoa(l.Limit) + " " + l.Kind + ", which is as many as it may."
+			p.detail = "The account may have at most " + strconv.Itoa(l.Limit) + " " + l.Kind + "."
 		}
 		if t, ok := errors.AsType[*formsvc.TransitionError](err); ok {
 			p.transition, p.allowed = true, t.Allowed

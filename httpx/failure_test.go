@@ -36,6 +36,7 @@ func TestFailures(t *testing.T) {
 		{formsvc.ErrConflict, 409, "conflict", false},
 		{formsvc.ErrLimit, 409, "webhook_limit", false},
 		{&formsvc.LimitError{Kind: "campaigns", Limit: 3}, 409, "campaign_limit", false},
+		{&formsvc.LimitError{Kind: "bytes of files", Limit: 3}, 409, "storage_limit", false},
 		{formsvc.ErrInvalid, 422, "validation_failed", false},
 		{formsvc.ErrStale, 412, "precondition_failed", false},
 		{formsvc.ErrNotFound, 404, "not_found", false},

@@ -295,6 +295,11 @@ func TestMaxBodies(t *testing.T) {
 	const limit = 64 << 10
 	w.bare.SetLimits(func(l *httpx.Limits) { l.Body, l.Memory = limit, limit }) // which is twice the body
 	long := strings.Replace(plainResponse, "{", "{"+strings.Repeat(" ", 60<<10), 1)
+	slow := w.request("POST", list, long)
+	slow.Body = io.NopCloser(io.MultiReader(strings.NewReader(long[:5_000]), &arriving{
+		Reader: strings.NewReader(long[5_000:]), first: func() { w.do("POST", list, long).is(201, "") },
+	}))
+	w.send(slow).is(201, "") // a body takes no memory before it arrives
 	during := 0
 	other := &arriving{Reader: strings.NewReader(long[len(long)-10:]), first: func() { // when most of the body has arrived
 		during++
@@ -311,8 +316,8 @@ func TestMaxBodies(t *testing.T) {
 	if during != 1 {
 		t.Errorf("%d bodies were watched", during)
 	}
-	if left := w.do("GET", list, "").is(200, "").number("X-Ratelimit-Remaining"); left != 94 {
-		t.Errorf("%d requests left", left) // of 100: the campaign, four responses, the list
+	if left := w.do("GET", list, "").is(200, "").number("X-Ratelimit-Remaining"); left != 92 {
+		t.Errorf("%d requests left", left) // of 100: the campaign, six responses, the list
 	}
 }
 
@@ -371,4 +376,19 @@ func TestCampaignLimit(t *testing.T) {
 		a.errorf("doesn't name the limit: %s", a.body)
 	}
 	w.do("POST", "/v1/campaigns", plainCampaign, once("k")).is(201, "").wantHeader("Idempotent-Replayed", "true")
+}
+
+// The files of an account have at most as many bytes as they may. Deleting a response makes room.
+func TestStorageLimit(t *testing.T) {
+	w := newWorld(t, nil)
+	w.use(w.store, nil, func(o *formsvc.Options) { o.MaxStored = 10 })
+	one := w.response(w.campaign(plainCampaign))
+	send := func() *answer { return w.do("POST", one+"/files", "123456", header("Content-Disposition", "attachment; filename=a")) }
+	send().is(201, "")
+	if a := send().is(409, "storage_limit"); !strings.Contains(a.problem().Detail, "10 bytes") {
+		a.errorf("the limit isn't named")
+	}
+	w.do("DELETE", one, "").is(204, "")
+	one = w.response(w.campaign(plainCampaign))
+	send().is(201, "")
 }

@@ -65,7 +65,7 @@ type byteSize int64
 // UnmarshalText reads a size.
 func (b *byteSize) UnmarshalText(text []byte) error {
 	n, err := humanize.ParseBytes(string(text))
-	if err != nil || n < 1 || n > math.MaxInt64/2 {
+	if err != nil || n > math.MaxInt64/2 {
 		return fmt.Errorf("%q is not a size such as 100MB, 1.5GB or 64MiB", text)
 	}
 	*b = byteSize(n)

@@ -33,6 +33,7 @@ type serveCmd struct {
 	MaxConnections     int             `default:"10000" placeholder:"N" help:"Number of connections that may be open at once; further ones wait in the system's queue. Each takes about 30 kB when idle, and 150 kB when busy."`
 	MaxKeys            int             `default:"100" placeholder:"N" help:"Number of keys that an account may have, without revoked and expired ones; 0 for no limit. Each key has its own quota. The command line has no limit."`
 	MaxCampaigns       int             `default:"10000" placeholder:"N" help:"Number of campaigns that an account may have; 0 for no limit."`
+	MaxStored          byteSize        `default:"0" placeholder:"SIZE" help:"Number of bytes that the files of an account may have together; 0 for no limit."`
 	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"Largest size of an uploaded file: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
 	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file. This detects deliberate changes in the blob store, and costs more processor time than everything else. Defaults to checksums, which detect accidental damage."`
 	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept: at least an hour, or 0 for forever."`

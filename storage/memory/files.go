@@ -15,12 +15,19 @@ func (s *Store) CreateFile(
 		return err
 	}
 	var row *response
+	var a *account
 	return s.write(ctx, func() (change formsvc.Change, err error) {
 		row, err = s.response(formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
 		if err != nil {
 			return change, err
 		}
-		return decide(new(row.Response))
+		if change, err = decide(new(row.Response)); err != nil {
+			return change, err
+		}
+		if a, err = s.account(f.AccountID); err == nil && change.Limit > 0 && a.fileBytes+f.Size > int64(change.Limit) {
+			err = formsvc.ErrLimit
+		}
+		return change, err
 	}, func() error {
 		if s.barred[f.ID] {
 			return formsvc.ErrConflict
@@ -29,6 +36,7 @@ func (s *Store) CreateFile(
 		if err := s.files.add(f.ID, file); err != nil {
 			return err
 		}
+		a.fileBytes += f.Size
 		return row.files.add(f.ID, file)
 	})
 }

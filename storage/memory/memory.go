@@ -50,6 +50,7 @@ type account struct {
 	formsvc.Account
 	keys       table[*formsvc.Key]
 	campaigns  table[*campaign]
+	fileBytes  int64
 	webhooks   table[*endpoint]
 	references map[string]bool // references that are taken
 	events     []*event        // in the order of their positions

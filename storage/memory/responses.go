@@ -113,7 +113,9 @@ func (s *Store) DeleteResponse(
 // remove removes a response with its files, comments and signatures, and updates the
 // counters. The caller holds s.mu.
 func (s *Store) remove(row *response) {
+	a := s.accounts.rows[row.AccountID]
 	for _, id := range row.files.ids {
+		a.fileBytes -= row.files.rows[id].Size
 		s.files.remove(id)
 	}
 	for _, id := range row.comments.ids {
@@ -122,7 +124,6 @@ func (s *Store) remove(row *response) {
 	for _, id := range row.signatures.ids {
 		s.signed.remove(id)
 	}
-	a := s.accounts.rows[row.AccountID]
 	delete(a.references, row.Reference)
 	c := a.campaigns.rows[row.CampaignID]
 	c.responses.remove(row.ID)

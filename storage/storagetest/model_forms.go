@@ -246,7 +246,9 @@ func (m *model) addFile() {
 		f.ID = one(m, "file", m.files).ID
 	}
 	m.files = append(m.files, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
-	edit := decide(m, m.change(r), func(r *formsvc.Response) { r.Status, r.Version = "spoiled", 99 })
+	change := m.change(r)
+	change.Limit = oneOf(m, "limit", 0, 0, 4, 5, 10)
+	edit := decide(m, change, func(r *formsvc.Response) { r.Status, r.Version = "spoiled", 99 })
 	m.do("CreateFile", func(s Store, _ int) (any, error) { return nil, s.CreateFile(m.ctx, f, edit) })
 	key := formsvc.FileKey{AccountID: m.owner(f.AccountID), ID: f.ID}
 	m.do("File", func(s Store, _ int) (any, error) { return s.File(m.ctx, key) })

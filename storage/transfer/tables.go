@@ -19,7 +19,7 @@ type table struct {
 // counters are not. A test compares them with the schemas.
 func tables() (list []table) {
 	for _, text := range []string{
-		"accounts id name contact campaigns created_at",
+		"accounts id name contact campaigns file_bytes created_at",
 		"keys id account_id name prefix hash permissions created_at expires_at revoked_at used_at",
 		"campaigns id account_id title description status opens_at closes_at modules metadata version created_at updated_at email_optional?",
 		"webhooks id account_id url events campaign_id secret previous_secret previous_until headers disabled? version created_at updated_at",

@@ -136,12 +136,19 @@ func (s *Store) dropResponses(
 	drop := func(table, id string) *bun.DeleteQuery {
 		return s.build.NewDelete().Conn(c).TableExpr(table).Where("campaign_id = ? AND ? IN (?)", campaign, bun.Ident(id), bun.List(gone))
 	}
-	var found []ID
-	if err := drop("formsvc_files", "response_id").Returning("id").Scan(ctx, &found); err != nil {
+	var found []fileRow
+	if err := drop("formsvc_files", "response_id").Returning("id, size").Scan(ctx, &found); err != nil {
 		return nil, nil, nil, err
 	}
-	for _, id := range slices.Sorted(slices.Values(found)) {
-		files = append(files, formsvc.ID(id))
+	var bytes int64
+	for _, f := range found {
+		files, bytes = append(files, formsvc.ID(f.ID)), bytes+f.Size
+	}
+	slices.Sort(files)
+	if bytes > 0 {
+		if err := s.addFileBytes(ctx, c, account, -bytes, 0); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	for _, table := range []string{"formsvc_comments", "formsvc_signatures"} {
 		if _, err := drop(table, "response_id").Exec(ctx); err != nil {

@@ -76,14 +76,36 @@ func (s *Store) CreateFile(
 	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
 		// The lock also keeps the response from being deleted before this commits.
 		r, err := s.touchedResponse(ctx, c, key)
+		limit := 0
 		if err == nil {
-			wake, err = decided(ctx, s, c, &r, decide)
+			wake, err = decided(ctx, s, c, &r, func(r *formsvc.Response) (formsvc.Change, error) {
+				change, err := decide(r)
+				limit = change.Limit
+				return change, err
+			})
+		}
+		if err == nil {
+			err = s.addFileBytes(ctx, c, row.AccountID, f.Size, limit)
 		}
 		if err == nil {
 			_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		}
 		return wake, err
 	})
+}
+
+// addFileBytes counts the bytes of files that were added or removed. It fails if the account then has more than limit,
+// unless that is 0.
+func (s *Store) addFileBytes(ctx context.Context, c bun.IConn, account ID, n int64, limit int) error {
+	q := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").Set("file_bytes = file_bytes + ?", n).Where("id = ?", account)
+	if limit > 0 {
+		q.Where("file_bytes + ? <= ?", n, limit)
+	}
+	result, err := q.Exec(ctx)
+	if err = changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) && limit > 0 {
+		return formsvc.ErrLimit
+	}
+	return err
 }
 
 // File implements formsvc.FileStore.

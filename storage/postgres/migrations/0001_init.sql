@@ -5,6 +5,7 @@ CREATE TABLE formsvc_accounts (
   name       text NOT NULL UNIQUE,
   contact    text NOT NULL,
   campaigns  bigint NOT NULL DEFAULT 0,
+  file_bytes bigint NOT NULL DEFAULT 0,
   created_at bigint NOT NULL
 );
 

@@ -5,6 +5,7 @@ CREATE TABLE formsvc_accounts (
   name       TEXT NOT NULL UNIQUE,
   contact    TEXT NOT NULL,
   campaigns  INTEGER NOT NULL DEFAULT 0,
+  file_bytes INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL
 ) STRICT;
 
