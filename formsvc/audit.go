@@ -32,6 +32,7 @@ const (
 	AuditWebhookDeleted     AuditAction = "webhook.deleted"
 	AuditWebhookTested      AuditAction = "webhook.tested"
 	AuditWebhookRedelivered AuditAction = "webhook.redelivered"
+	AuditCampaignDeleted    AuditAction = "campaign.deleted"
 	AuditResponseDeleted    AuditAction = "response.deleted"
 	AuditErasureBegun       AuditAction = "erasure.begun"
 	AuditErasureDone        AuditAction = "erasure.done"

@@ -145,6 +145,20 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 	return campaign, err
 }
 
+// Delete removes a campaign that has no responses; otherwise it fails with [ErrCampaignNotEmpty]. It adds an entry to the
+// audit trail. Webhooks for the campaign stay, and get nothing more. It fails with [ErrNotFound], and with [ErrStale] as
+// [DeleteOptions].IfVersion says.
+func (c Campaigns) Delete(ctx context.Context, key CampaignKey, opts *DeleteOptions) (err error) {
+	defer wrap(&err, "delete campaign")
+	defer c.s.campaigns.drop(key)
+	return c.s.store.DeleteCampaign(ctx, key, func(campaign *Campaign) (Change, error) {
+		if opts != nil && opts.IfVersion != 0 && opts.IfVersion != campaign.Version {
+			return Change{}, ErrStale
+		}
+		return Change{Audit: c.s.audit(key.AccountID, AuditCampaignDeleted, key.ID, nil)}, nil
+	})
+}
+
 // Get returns a campaign, or [ErrNotFound].
 func (c Campaigns) Get(ctx context.Context, key CampaignKey) (_ Campaign, err error) {
 	defer wrap(&err, "campaign")

@@ -21,6 +21,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrCampaignClosed means that the campaign takes no new responses now.
 	ErrCampaignClosed = errors.New("campaign is closed")
+	// ErrCampaignNotEmpty means that the campaign has responses, so it can't be deleted. It is [ErrConflict].
+	ErrCampaignNotEmpty = fmt.Errorf("campaign has responses: %w", ErrConflict)
 	// ErrTransition means that the workflow does not allow the change of status; the error is a *[TransitionError].
 	ErrTransition = errors.New("transition not allowed")
 	// ErrUnauthenticated means that the API key, the sign-in link or the session is missing,
@@ -125,14 +127,14 @@ func (e *FileSizeError) Error() string {
 func (e *FileSizeError) Is(target error) bool { return target == ErrTooLarge }
 
 // A WebhookExistsError means that the account has a webhook with the same URL, events and campaign,
-// but another secret or other headers, or ones that could be guessed. It is [ErrConflict].
+// and [Webhooks.Create] got a secret or headers. It is [ErrConflict].
 type WebhookExistsError struct {
 	ID ID // of the other one
 }
 
 // Error names the other webhook.
 func (e *WebhookExistsError) Error() string {
-	return fmt.Sprintf("webhook %s has the same URL, events and campaign, but another secret or other headers, or ones that could be guessed", e.ID)
+	return fmt.Sprintf("webhook %s has the same URL, events and campaign; its secret and headers are changed with Replace", e.ID)
 }
 
 // Is reports whether target is [ErrConflict].

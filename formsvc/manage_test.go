@@ -31,7 +31,7 @@ func hookKey(w *formsvc.Webhook) formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: w.AccountID, ID: w.ID}
 }
 
-// Subscribing again is harmless, and no part of the input is ignored silently.
+// Subscribing again is harmless, no part of the input is ignored silently, and nobody can guess a secret or header.
 func TestCreateWebhookTwice(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
@@ -50,12 +50,8 @@ func TestCreateWebhookTwice(t *testing.T) {
 		want  error
 	}{
 		{"the same", func(*formsvc.WebhookInput) {}, false, nil},
-		{"the same secret", func(in *formsvc.WebhookInput) { in.Secret = first.Secret }, false, nil},
-		{"the same secret and headers", func(in *formsvc.WebhookInput) { in.Secret, in.Headers = first.Secret, token("t") }, false, nil},
-		{"the same headers alone, which could be guessed", func(in *formsvc.WebhookInput) { in.Headers = token("t") }, false, formsvc.ErrConflict},
-		{"the same secret and another header", func(in *formsvc.WebhookInput) {
-			in.Secret, in.Headers = first.Secret, token("u")
-		}, false, formsvc.ErrConflict},
+		{"the same secret", func(in *formsvc.WebhookInput) { in.Secret = first.Secret }, false, formsvc.ErrConflict},
+		{"the same headers", func(in *formsvc.WebhookInput) { in.Headers = token("t") }, false, formsvc.ErrConflict},
 		{"another secret", func(in *formsvc.WebhookInput) { in.Secret = "sixteen bytes, but others" }, false, formsvc.ErrConflict},
 		{"other events", func(in *formsvc.WebhookInput) { in.Events = created() }, true, nil},
 		{"another URL", func(in *formsvc.WebhookInput) { in.URL += "/" }, true, nil},
@@ -70,20 +66,6 @@ func TestCreateWebhookTwice(t *testing.T) {
 		if err != nil && (!strings.Contains(err.Error(), string(first.ID)) || strings.Contains(err.Error(), "sixteen")) {
 			t.Errorf("%s: %v does not name the webhook, or tells a secret", x.label, err)
 		}
-	}
-}
-
-// A weak secret and a wrong one get the same error.
-func TestSecretCannotBeGuessedByCreatingTwice(t *testing.T) {
-	w := newWorld(t)
-	first := w.hook(func(in *formsvc.WebhookInput) { in.Secret = "fifteen bytes.." })
-	create := func(secret string) string {
-		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: first.URL, Events: first.Events, Secret: secret})
-		wantError(t, err, formsvc.ErrConflict)
-		return fmt.Sprint(err)
-	}
-	if known, wrong := create("fifteen bytes.."), create("fifteen bytes,,"); known != wrong {
-		t.Errorf("%q and %q", known, wrong)
 	}
 }
 

@@ -30,7 +30,7 @@ type Module struct {
 	Name      string     // unique in its campaign, 1 to 200 characters
 	Label     string     // at most 1,000 characters
 	Type      ModuleType // "" means TextModule
-	Required  bool       // an answer must have at least one value
+	Required  bool       // an answer must have a value that can be seen
 	Options   []string   // for ChoiceModule: 1 to 1,000 distinct values
 	MaxLength int        // characters a value may have, for text, email and url; 0 means no limit
 	Multiple  bool       // more than one value is allowed
@@ -127,7 +127,7 @@ func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 			continue
 		}
 		m := &modules[i]
-		answered[i] = len(a.Value) > 0
+		answered[i] = slices.ContainsFunc(a.Value, visible)
 		if len(a.Value) > 1 && !m.Multiple {
 			e.add(pointer+"/value", "too_many", "takes one value only")
 		}

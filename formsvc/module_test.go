@@ -160,7 +160,9 @@ func TestAnswersAgainstModules(t *testing.T) {
 		answers []formsvc.Answer
 		want    []string
 	}{
-		{[]formsvc.Answer{answer("one", ""), answer("a/b~c", "1")}, nil},
+		{[]formsvc.Answer{answer("one", " \u0600"), answer("a/b~c", "1")}, nil},
+		{[]formsvc.Answer{answer("one", ""), answer("a/b~c", "1")}, []string{"/responses/one required"}},
+		{[]formsvc.Answer{answer("one", "\u200b\u00a0\u3164\u2800\ufe0f\t"), answer("a/b~c", "1")}, []string{"/responses/one required"}},
 		{[]formsvc.Answer{answer("a/b~c", "1"), answer("many", "1", "1", "1"), answer("one", "x")}, nil},
 		{nil, []string{"/responses/one required", "/responses/a~1b~0c required"}},
 		{[]formsvc.Answer{answer("one"), answer("a/b~c", "1")}, []string{"/responses/one required"}},

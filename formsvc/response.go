@@ -315,9 +315,9 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err er
 	return s.s.store.Response(ctx, key)
 }
 
-// DeleteOptions are the optional settings of [Responses.Delete].
+// DeleteOptions are the optional settings of [Responses.Delete] and [Campaigns.Delete].
 type DeleteOptions struct {
-	IfVersion int64 // fail with ErrStale unless the response has this version. Defaults to any version
+	IfVersion int64 // fail with ErrStale unless the record has this version. Defaults to any version
 }
 
 // Delete removes a response with its files, comments and signatures. It can't be undone. It raises

@@ -101,6 +101,9 @@ type CampaignStore interface {
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
 	// UpdateCampaign changes a campaign.
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
+	// DeleteCampaign removes a campaign, or fails with ErrCampaignNotEmpty if it has responses. It never leaves a
+	// response that is created at the same time without a campaign. A nil decide means no change.
+	DeleteCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) (Change, error)) error
 	// Campaign returns a campaign.
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
 	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds].

@@ -3,6 +3,7 @@ package formsvc
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -43,6 +44,16 @@ func (e *ValidationError) checkTitle(pointer, s string, maxRunes int) {
 		e.add(pointer, "required", "must not be empty")
 	}
 	e.checkLine(pointer, s, maxRunes)
+}
+
+// visible reports whether a text has a character that can be seen. Some blank ones are neither white space nor
+// zero-width to Unicode: those that fonts draw as nothing.
+func visible(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsSpace(r) && r != '\u2800' && // BRAILLE PATTERN BLANK
+			(!unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
+				unicode.Is(unicode.Prepended_Concatenation_Mark, r))
+	})
 }
 
 // checkName notes the faults of a member's name, and reports whether the pointer to the member may have it: others

@@ -3,14 +3,15 @@ package formsvc
 import (
 	"context"
 	"crypto/rand"
-	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -51,7 +52,7 @@ type WebhookKey struct{ AccountID, ID ID }
 
 // WebhookInput is the part of a webhook that the account's owner sets.
 type WebhookInput struct {
-	URL        string
+	URL        string      // what must be escaped in a request is escaped: a space becomes %20
 	Events     []EventType // at least one
 	CampaignID ID          // "" means all campaigns
 	Secret     string      // 1 to 256 bytes of UTF-8, see [SecretWarning]; "" generates one, or keeps the current one
@@ -71,10 +72,10 @@ type HeaderInput struct {
 type Webhooks struct{ s *core }
 
 // Create creates a webhook. If the account already has one with the same URL, events and campaign,
-// it returns that one with created false, so subscribing twice is harmless. A Secret or Headers must
-// then be those of that one, and the Secret have at least 16 bytes, so that nobody can guess them;
-// otherwise Create fails with a *[WebhookExistsError]. It fails with a *[ValidationError], also if the
-// account has no such campaign, and with a *[LimitError] at the 51st webhook of an account.
+// it returns that one with created false, so subscribing twice is harmless. With a Secret or Headers,
+// Create then fails with a *[WebhookExistsError], also if they are the same: nobody can guess them so.
+// It fails with a *[ValidationError], also if the account has no such campaign, and with a *[LimitError]
+// at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {
 	defer wrap(&err, "create webhook")
 	s, err := once(ctx, w.s, account, func() (subscription, error) { return w.create(ctx, account, in) })
@@ -103,7 +104,7 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 	now := w.s.now()
 	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.NewID(now), 1, now, now
 	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks, func(stored *Webhook, created bool) (Change, error) {
-		if !created && !in.mayBe(stored, hook.Headers) {
+		if !created && (in.Secret != "" || len(in.Headers) > 0) {
 			return Change{}, &WebhookExistsError{ID: stored.ID}
 		}
 		change := Change{Idempotency: record(w.s, account, "", &subscription{w.current(*stored), created})}
@@ -116,16 +117,6 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 		return none, limited(err, "webhooks", MaxWebhooks)
 	}
 	return subscription{w.current(stored), created}, nil
-}
-
-// mayBe reports whether Create may return the stored webhook for this input, whose headers are given
-// in their stored form. Only a caller that knows a strong secret learns whether its headers are right.
-func (in *WebhookInput) mayBe(stored *Webhook, headers []Header) bool {
-	if in.Secret == "" && len(in.Headers) == 0 {
-		return true
-	}
-	known := len(in.Secret) >= strongSecret && subtle.ConstantTimeCompare([]byte(in.Secret), []byte(stored.Secret)) == 1
-	return known && (len(in.Headers) == 0 || slices.Equal(headers, stored.Headers))
 }
 
 // audit returns an entry about a webhook. It contains only the host of the URL, since paths and
@@ -176,6 +167,7 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 // make returns the webhook of in, without headers and the fields of a new record, and its faults.
 func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webhook, v ValidationError, _ error) {
 	v = w.s.faults()
+	in.URL = encodedURL(in.URL)
 	in.check(&v)
 	checkHeaders(&v, in.Headers)
 	bad := slices.ContainsFunc(v.Fields, func(f FieldError) bool { return f.Pointer == "/url" })
@@ -217,6 +209,28 @@ func (w Webhooks) changed(hook *Webhook, action AuditAction) Change {
 	hook.Version++
 	hook.UpdatedAt = w.s.now()
 	return Change{Audit: w.audit(hook, action)}
+}
+
+// encodedURL escapes the characters of a URL that must not stand in the request line of HTTP, such as spaces. Control
+// characters and invalid UTF-8 stay, so that they are refused.
+func encodedURL(s string) string {
+	if !utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		bad := s[i] >= utf8.RuneSelf || strings.IndexByte(" \"<>\\^`{|}", s[i]) >= 0
+		if s[i] == '%' {
+			_, err := hex.DecodeString(s[i+1 : min(i+3, len(s))])
+			bad = err != nil || i+3 > len(s)
+		}
+		if bad {
+			fmt.Fprintf(&b, "%%%02X", s[i])
+		} else {
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
 }
 
 func (in *WebhookInput) check(v *ValidationError) {

@@ -24,6 +24,9 @@ func TestWebhookURLs(t *testing.T) {
 		{"HTTPS://EXAMPLE.COM/", nil},
 		{"http://127.0.0.1:9000/hook", nil}, // reachable addresses are decided elsewhere
 		{"http://[::1]/", nil},
+		{"https://example.com/a b/é?q=a b&c=\"<>\\^|&d=100%&%", nil},
+		{"https://example.com/%C3%a9?q=a%20b+c", nil},
+		{"http://example.com/?q=a\tb", []string{"/url invalid_url"}},
 		{long, nil},
 		{long + "x", []string{"/url too_long"}},
 		{"", []string{"/url required"}},
@@ -39,9 +42,12 @@ func TestWebhookURLs(t *testing.T) {
 		{"http://example.com/\x00", []string{"/url invalid_url", "/url nul_not_allowed"}},
 		{"http://example.com/\xff", []string{"/url invalid_utf8"}},
 	} {
-		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: c.url, Events: created()})
+		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: c.url, Events: created()})
 		if got := faults(err); !slices.Equal(got, c.want) {
 			t.Errorf("%.60q: got %q, want %q", c.url, got, c.want)
+		}
+		if bad := ` "<>\^|é`; err == nil && (strings.ContainsAny(hook.URL, bad) || hook.URL != c.url && !strings.ContainsAny(c.url, bad)) {
+			t.Errorf("%.60q is stored as %.60q", c.url, hook.URL)
 		}
 		if err != nil && strings.Contains(err.Error(), "password") && !strings.Contains(err.Error(), "or password") {
 			t.Errorf("%v repeats the URL", err)

@@ -12,7 +12,7 @@ import (
 
 // readJSON checks the media type and reads the body, which c.body then decodes.
 func (h *Handler) readJSON(c *call) error {
-	if err := checkMediaType(c.r.Header); err != nil {
+	if err := c.checkMediaType(); err != nil {
 		return err
 	}
 	if c.r.ContentLength > h.limits.Body {
@@ -57,20 +57,31 @@ func (h *Handler) readBody(c *call) error {
 	})
 }
 
+// mergePatch is the media type of RFC 7396, which PATCH takes beside JSON.
+const mergePatch = "application/merge-patch+json"
+
 // checkMediaType accepts JSON in UTF-8 only.
-func checkMediaType(header http.Header) error {
-	if err := refuseEncoding(header); err != nil {
+func (c *call) checkMediaType() error {
+	if err := refuseEncoding(c.r.Header); err != nil {
 		return err
 	}
-	values := header["Content-Type"]
-	if len(values) == 1 && (values[0] == "application/json" || isJSON(values[0])) {
+	patch, want := c.route.Method == http.MethodPatch, "application/json"
+	values := c.r.Header["Content-Type"]
+	if len(values) == 1 && (values[0] == want || isJSON(values[0], patch)) {
 		return nil
+	}
+	if patch {
+		c.acceptPatch()
+		want = mergePatch + " or application/json"
 	}
 	return &problem{
 		status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
-		detail: "The header Content-Type must be application/json; the character set is UTF-8.",
+		detail: "The header Content-Type must be " + want + "; the character set is UTF-8.",
 	}
 }
+
+// acceptPatch says what PATCH takes (RFC 5789).
+func (c *call) acceptPatch() { c.setHeader("Accept-Patch", mergePatch+", application/json") }
 
 // refuseEncoding refuses compressed bodies, since we don't expand them.
 func refuseEncoding(header http.Header) error {
@@ -85,9 +96,9 @@ func refuseEncoding(header http.Header) error {
 	return nil
 }
 
-func isJSON(contentType string) bool {
+func isJSON(contentType string, patch bool) bool {
 	mediaType, parameters, err := mime.ParseMediaType(contentType)
-	if err != nil || mediaType != "application/json" {
+	if err != nil || mediaType != "application/json" && !(patch && mediaType == mergePatch) {
 		return false
 	}
 	for name, value := range parameters {

@@ -244,6 +244,20 @@ func TestMediaTypes(t *testing.T) {
 	}
 	w.do("POST", "/v1/campaigns", plainCampaign, header("Content-Encoding", "identity", "gzip")).
 		is(415, "unsupported_content_encoding")
+	response := w.response(w.campaign(plainCampaign))
+	for mediaType, status := range map[string]int{
+		"application/json": 200, "application/merge-patch+json": 200, "application/Merge-Patch+json; charset=utf-8": 200,
+		"application/json-patch+json": 415, "": 415,
+	} {
+		a := w.do("PATCH", response, `{"status":"validated"}`, header("Content-Type", mediaType)).is(status, "")
+		if got := a.header.Get("Accept-Patch"); got != "application/merge-patch+json, application/json" {
+			a.errorf("%s: Accept-Patch is %q", mediaType, got)
+		}
+	}
+	if a := w.do("OPTIONS", response, "").is(405, ""); a.header.Get("Accept-Patch") == "" {
+		a.errorf("no Accept-Patch")
+	}
+	before++
 	if n := w.total("/v1/campaigns"); n != before {
 		t.Errorf("%d campaigns, want %d", n, before)
 	}

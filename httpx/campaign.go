@@ -71,6 +71,23 @@ func (h *Handler) replaceCampaign(c *call) error {
 	return c.sendCampaign(http.StatusOK, noStore, &campaign)
 }
 
+func (h *Handler) deleteCampaign(c *call) error {
+	if err := c.noQuery(); err != nil {
+		return err
+	}
+	version, err := c.ifVersion(true, func() (int64, error) {
+		campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
+		return campaign.Version, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := h.service(c).Campaigns.Delete(c.ctx(), c.campaignKey(), &formsvc.DeleteOptions{IfVersion: version}); err != nil {
+		return err
+	}
+	return c.sendNoContent()
+}
+
 // sendCampaign sends the campaign, or 304 if the client has it.
 func (c *call) sendCampaign(status int, cache []string, campaign *formsvc.Campaign) error {
 	tag := campaignTag(campaign.Version, campaign.ResponseCount)

@@ -63,6 +63,9 @@ func (h *Handler) find(c *call, x *resource) error {
 		return formsvc.ErrNotFound
 	}
 	if c.route = x.route(c.r.Method); c.route == nil {
+		if x.route(http.MethodPatch) != nil {
+			c.acceptPatch()
+		}
 		return &problem{
 			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: x.allow,
 			detail: "This address takes " + x.allow + ".",

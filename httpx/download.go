@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -81,6 +82,9 @@ type download struct {
 	pace    pace
 }
 
+// hugeNumber matches numbers that ServeContent may not be able to read. They are past the end of any file.
+var hugeNumber = regexp.MustCompile(`[1-9][0-9]{18,}`)
+
 // request returns the request for ServeContent. ServeContent reads only the first line of a header, so several lines
 // are joined.
 func (d *download) request() *http.Request {
@@ -91,7 +95,11 @@ func (d *download) request() *http.Request {
 			r.Header[name] = []string{strings.Join(lines, ", ")}
 		}
 	}
-	if len(r.Header["Range"]) > 0 && !d.mayRange(r) {
+	switch ranges := r.Header["Range"]; {
+	case len(ranges) == 0:
+	case d.mayRange(r):
+		r.Header["Range"] = []string{hugeNumber.ReplaceAllString(ranges[0], "999999999999999999")}
+	default:
 		delete(r.Header, "Range")
 	}
 	return r

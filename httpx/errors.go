@@ -113,6 +113,10 @@ var kinds = [...]kind{
 		"The campaign takes no new responses now.",
 	},
 	{
+		formsvc.ErrCampaignNotEmpty, http.StatusConflict, "campaign_not_empty",
+		"The campaign has responses. Delete them first.",
+	},
+	{
 		formsvc.ErrTransition, http.StatusConflict, "transition_not_allowed",
 		"The status can't be changed to that one.",
 	},

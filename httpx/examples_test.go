@@ -161,6 +161,7 @@ func TestExamplesMatchReplies(t *testing.T) {
 	x.play("replaceWebhook", hook, 200)
 	x.play("deleteWebhook", hook, 204)
 	x.play("deleteResponse", response, 204)
+	x.play("deleteCampaign", campaign, 204)
 	x.play("listEvents", "/v1/events?limit=1", 200)
 	x.play("getRoot", "/", 200)
 	x.events()

@@ -115,6 +115,8 @@ func (w *world) requests(campaign, response string) []sample {
 		switch route.Name { // the others need the webhook and the response
 		case "deleteWebhook":
 			s.path, s.status = spare, http.StatusNoContent
+		case "deleteCampaign":
+			s.status = http.StatusConflict
 		case "deleteResponse":
 			s.path, s.status = campaign+"/responses/"+nobody, http.StatusNotFound
 		}

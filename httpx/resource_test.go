@@ -216,7 +216,7 @@ func TestCampaignWithoutEmail(t *testing.T) {
 	w.do("PATCH", named, `{"user":{"email":null}}`).is(422, "validation_failed").faults("/user/email required")
 }
 
-// A deleted response is gone with its files, once, and only in the version that the client has seen.
+// A deleted response is gone with its files, once, and only in the version that the client has seen. Then its campaign can go.
 func TestDeleteResponse(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(plainCampaign)
@@ -225,13 +225,19 @@ func TestDeleteResponse(t *testing.T) {
 	seen := w.do("GET", path, "").header.Get("Etag")
 	w.do("PATCH", path, `{"status":"validated"}`).is(200, "")
 	w.do("DELETE", path, "", header("If-Match", seen)).is(412, "precondition_failed")
+	w.do("DELETE", campaign, "").is(409, "campaign_not_empty")
 	w.do("GET", campaign, "").is(200, "").has(`1`, "responseCount")
 	latest := w.do("GET", path, "").is(200, "").header.Get("Etag")
 	w.do("DELETE", path, "", header("If-Match", latest)).is(204, "")
 	w.do("DELETE", path, "", header("If-Match", latest)).is(404, "not_found")
 	w.do("GET", path, "").is(404, "not_found")
 	w.do("GET", file, "").is(404, "not_found")
-	w.do("GET", campaign, "").is(200, "").has(`0`, "responseCount")
+	seen = w.do("GET", campaign, "").is(200, "").has(`0`, "responseCount").header.Get("Etag")
+	w.do("PUT", campaign, plainCampaign).is(200, "")
+	w.do("DELETE", campaign, "", header("If-Match", seen)).is(412, "precondition_failed")
+	w.do("DELETE", campaign, "").is(204, "")
+	w.do("DELETE", campaign, "").is(404, "not_found")
+	w.do("POST", campaign+"/responses", plainResponse).is(404, "not_found")
 }
 
 // A key that may change responses but not read them gets back what tells the response apart, its version, and what the

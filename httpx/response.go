@@ -80,6 +80,7 @@ func (h *Handler) updateResponse(c *call) error {
 	if err != nil {
 		return c.unreadable(err, &patch)
 	}
+	c.acceptPatch()
 	if c.who.May(formsvc.ResponsesRead) {
 		return c.sendResponse(http.StatusOK, noStore, &r)
 	}

@@ -75,6 +75,7 @@ func routes() []route {
 		op("createCampaign", http.MethodPost, campaigns, formsvc.CampaignsWrite, (*Handler).createCampaign),
 		op("getCampaign", http.MethodGet, campaign, formsvc.CampaignsRead, (*Handler).getCampaign),
 		op("replaceCampaign", http.MethodPut, campaign, formsvc.CampaignsWrite, (*Handler).replaceCampaign),
+		op("deleteCampaign", http.MethodDelete, campaign, formsvc.CampaignsWrite, (*Handler).deleteCampaign),
 		op("listResponses", http.MethodGet, responses, formsvc.ResponsesRead, (*Handler).listResponses),
 		op("exportResponsesAsCsv", http.MethodGet, responses+".csv", formsvc.ResponsesRead, (*Handler).exportCSV),
 		op("exportResponsesAsNdjson", http.MethodGet, responses+".ndjson", formsvc.ResponsesRead, (*Handler).exportNDJSON),

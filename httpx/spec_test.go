@@ -22,7 +22,7 @@ func TestRoutesAndPermissions(t *testing.T) {
 	want := map[string]formsvc.Permission{}
 	for permission, routes := range map[formsvc.Permission][]string{
 		"campaigns:read":  {"GET /v1/campaigns", "GET /v1/campaigns/{uuid}"},
-		"campaigns:write": {"POST /v1/campaigns", "PUT /v1/campaigns/{uuid}"},
+		"campaigns:write": {"POST /v1/campaigns", "PUT /v1/campaigns/{uuid}", "DELETE /v1/campaigns/{uuid}"},
 		"responses:read": {
 			"GET /v1/campaigns/{uuid}/responses", "GET " + response, "GET " + response + "/comments", "GET " + response + "/signatures",
 			"GET /v1/campaigns/{uuid}/responses.csv", "GET /v1/campaigns/{uuid}/responses.ndjson", "GET /v1/events",

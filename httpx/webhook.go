@@ -55,8 +55,8 @@ func (h *Handler) createWebhook(c *call) error {
 	if exists, ok := errors.AsType[*formsvc.WebhookExistsError](err); ok {
 		return &problem{
 			status: http.StatusConflict, code: "webhook_exists", cause: err,
-			detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid, but another secret or other " +
-				"headers, or ones that could be guessed. Change that one, or leave secret and headers out.",
+			detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid. Set its secret and headers with PUT, " +
+				"or leave them out.",
 		}
 	}
 	if err != nil {

@@ -50,6 +50,25 @@ func (s *Store) UpdateCampaign(
 	return copyCampaign(&row.Campaign), nil
 }
 
+// DeleteCampaign implements [formsvc.Store].
+func (s *Store) DeleteCampaign(
+	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) (formsvc.Change, error),
+) error {
+	return s.write(ctx, func() (change formsvc.Change, err error) {
+		row, err := s.campaign(key)
+		switch {
+		case err != nil:
+			return change, err
+		case row.ResponseCount > 0:
+			return change, formsvc.ErrCampaignNotEmpty
+		}
+		return decided(new(row.copy()), decide)
+	}, func() error {
+		s.accounts.rows[key.AccountID].campaigns.remove(key.ID)
+		return nil
+	})
+}
+
 // Campaign implements [formsvc.Store].
 func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
 	return read(ctx, s, s.campaign, key, (*campaign).copy)

@@ -76,14 +76,14 @@ const keepInitialRows = `DO $$
 		END LOOP;
 	END $$`
 
-// Few rows are deleted faster than tables are truncated. Only accounts are referenced by other tables. A trigger counts deleted
+// Few rows are deleted faster than tables are truncated. Only accounts and campaigns are referenced by other tables. A trigger counts deleted
 // responses in formsvc_statuses.
 const empty = `DO $$
 	DECLARE name text; filled boolean;
 	BEGIN
 		FOR name IN SELECT relname FROM pg_class WHERE relnamespace = current_schema::regnamespace AND relkind = 'r'
 			AND NOT starts_with(relname, 'initial_')
-			ORDER BY CASE relname WHEN 'formsvc_statuses' THEN 2 WHEN 'formsvc_accounts' THEN 1 ELSE 0 END LOOP
+			ORDER BY CASE relname WHEN 'formsvc_statuses' THEN 3 WHEN 'formsvc_accounts' THEN 2 WHEN 'formsvc_campaigns' THEN 1 ELSE 0 END LOOP
 			IF name = 'formsvc_audit' THEN -- append-only
 				EXECUTE 'SELECT EXISTS (TABLE formsvc_audit)' INTO filled;
 				IF filled THEN

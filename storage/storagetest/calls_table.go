@@ -154,6 +154,13 @@ func otherCalls() []call {
 		{"Erase", ofEvent, true, func(c *caller) (any, error) {
 			return c.s.Erase(c.ctx, formsvc.EraseQuery{AccountID: c.of, Events: []formsvc.ID{c.at[eventPart]}})
 		}},
+		{"DeleteCampaign", ofCampaign, false, func(c *caller) (any, error) {
+			err := c.s.DeleteCampaign(c.ctx, c.at.campaign(), nil)
+			if errors.Is(err, formsvc.ErrCampaignNotEmpty) {
+				err = nil
+			}
+			return nil, err
+		}},
 		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.response(), nil) }},
 		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.hook(), none) }},
 	}

@@ -19,7 +19,7 @@ func (m *model) actions(extra func(*model)) map[string]func(*rapid.T) {
 	all := make(map[string]func(*rapid.T))
 	steps := map[string]func(){
 		"account": m.updateAccount, "add key": m.addKey, "revoke key": m.revokeKey, "use keys": m.useKeys,
-		"add campaign": m.addCampaign, "update campaign": m.updateCampaign, "list campaigns": m.listCampaigns,
+		"add campaign": m.addCampaign, "update campaign": m.updateCampaign, "delete campaign": m.deleteCampaign, "list campaigns": m.listCampaigns,
 		"add response": m.addResponse, "add another response": m.addResponse, "update response": m.updateResponse,
 		"list responses": m.listResponses, "list more responses": m.listResponses, "delete response": m.deleteResponse,
 		"add file": m.addFile, "list files": m.listFiles, "bar files": m.barFiles,
@@ -136,6 +136,14 @@ func (m *model) updateCampaign() {
 			return err
 		})
 	})
+	m.do("Campaign", func(s Store, _ int) (any, error) { return s.Campaign(m.ctx, key) })
+}
+
+func (m *model) deleteCampaign() {
+	key := one(m, "campaign", m.campaigns)
+	key.AccountID = m.owner(key.AccountID)
+	edit := decide[*formsvc.Campaign](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: key.ID, ID: m.nextID()}), nil)
+	m.do("DeleteCampaign", func(s Store, _ int) (any, error) { return nil, s.DeleteCampaign(m.ctx, key, edit) })
 	m.do("Campaign", func(s Store, _ int) (any, error) { return s.Campaign(m.ctx, key) })
 }
 

@@ -29,6 +29,7 @@ func races() []race {
 		{"readers of the feed miss nothing", (*world).followed},
 		{"identifier is used or barred", (*world).fileOrBar},
 		{"no file is left without a response", (*world).noStrayFiles},
+		{"no response is left without a campaign", (*world).noStrayResponses},
 		{"concurrent quota counts add up", (*world).addTogether},
 	}
 }
@@ -297,5 +298,41 @@ func (w *world) noStrayFiles(stores []Store) {
 	}
 	if page, err := w.store.AllFiles(w.ctx, formsvc.PageQuery{}); err != nil || len(page.Items) != 0 {
 		w.Errorf("%d files have no response (%v)", len(page.Items), err)
+	}
+}
+
+// noStrayResponses deletes campaigns while they get responses, some of them not the first ones.
+func (w *world) noStrayResponses(stores []Store) {
+	const creators = 8
+	for round := range 16 {
+		c := w.addScene().campaign
+		if round%2 > 0 {
+			r, _ := w.addResponse(&c)
+			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
+			w.must("DeleteResponse", err)
+		}
+		var list [creators]formsvc.Response
+		for i := range list {
+			list[i] = w.newResponse(&c)
+		}
+		var deleted error
+		created := w.race(creators+1, formsvc.ErrNotFound, func(i int) error {
+			store := stores[(i+round)%len(stores)]
+			if i < creators {
+				return store.CreateResponse(w.ctx, list[i], c.Version, none)
+			}
+			deleted = store.DeleteCampaign(w.ctx, campaignKey(&c), nil)
+			return formsvc.ErrNotFound
+		})
+		if errors.Is(deleted, formsvc.ErrCampaignNotEmpty) {
+			w.wantError("DeleteCampaign", deleted, formsvc.ErrConflict)
+			deleted = nil
+			if created < 1 {
+				w.Errorf("a campaign without responses was not deleted")
+			}
+		} else if created > 0 {
+			w.Errorf("%d responses were created in a campaign that was deleted", created)
+		}
+		w.check("DeleteCampaign", deleted)
 	}
 }

@@ -180,6 +180,50 @@ func (s *Store) UpdateCampaign(
 	return campaign, nil
 }
 
+// DeleteCampaign implements formsvc.CampaignStore.
+func (s *Store) DeleteCampaign(
+	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) (formsvc.Change, error),
+) error {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return err
+	}
+	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+		var row campaignRow
+		q := s.build.NewSelect().Conn(c).Model(&row).Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
+		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
+			return false, err
+		}
+		// A response that is being created holds a row, or fails by the foreign key of a new one.
+		var counts []int64
+		err := s.build.NewDelete().Conn(c).Table("formsvc_counters").Where("campaign_id = ?", ID(key.ID)).
+			Returning("responses").Scan(ctx, &counts)
+		if err != nil {
+			return false, err
+		}
+		for _, n := range counts {
+			row.Responses += n
+		}
+		if row.Responses > 0 {
+			return false, formsvc.ErrCampaignNotEmpty
+		}
+		if _, err := s.build.NewDelete().Conn(c).Table("formsvc_statuses").Where("campaign_id = ?", ID(key.ID)).Exec(ctx); err != nil {
+			return false, err
+		}
+		campaign, err := row.campaign()
+		if err != nil {
+			return false, err
+		}
+		if _, err := s.build.NewDelete().Conn(c).Model(&row).WherePK().Exec(ctx); err != nil {
+			return false, err
+		}
+		if _, err := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
+			Set("campaigns = campaigns - 1").Where("id = ?", ID(key.AccountID)).Exec(ctx); err != nil {
+			return false, err
+		}
+		return decided(ctx, s, c, &campaign, decide)
+	})
+}
+
 // Campaign implements formsvc.CampaignStore.
 func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {

@@ -41,9 +41,10 @@ CREATE TABLE formsvc_campaigns (
 CREATE INDEX formsvc_campaigns_account ON formsvc_campaigns (account_id, id);
 
 -- Responses per campaign, in several rows each so that nodes, and transactions
--- of an embedding program, do not wait for each other to count.
+-- of an embedding program, do not wait for each other to count. The foreign key
+-- fails a response that is created while its campaign is deleted.
 CREATE TABLE formsvc_counters (
-  campaign_id uuid NOT NULL,
+  campaign_id uuid NOT NULL REFERENCES formsvc_campaigns (id),
   shard       integer NOT NULL,
   responses   bigint NOT NULL,
   PRIMARY KEY (campaign_id, shard)
