@@ -138,6 +138,12 @@ for (const database of databases()) {
       assert.equal((await get([made])).items[0].status, 'validated')
       const comment = await actions.prepare(on({ operation: 'addComment', comment: 'Très bien 👍' }))
       assert.equal((await comment([made])).items[0].body, 'Très bien 👍')
+      for (const empty of ['={{ $json.missing }}', "={{ '' + $json.missing }}", '={{ $json }}', '={{ null }}']) {
+        const nothing = await actions.prepare(on({ operation: 'addComment', comment: empty }))
+        assert.equal((await nothing([made])).error.message, 'No comment is given', empty)
+      }
+      const nothing = await actions.prepare(on({ operation: 'updateStatus', status: '={{ $json.missing }}' }))
+      assert.equal((await nothing([made])).error.message, 'No status is given')
       const { items } = await service.get(`/v1/campaigns/${campaign.uuid}/responses/${made.uuid}/comments`)
       assert.deepEqual(items.map(({ body }) => body), ['Très bien 👍'])
     })
@@ -261,7 +267,7 @@ for (const database of databases()) {
       const missing = await actions.prepareDownload({ resource: 'file', operation: 'download', fileUuid: randomUUID(), binaryProperty: 'data' })
       assert.match((await missing()).error.message, /^Not Found: /)
       const unnamed = await actions.prepare(onCampaign({ operation: 'get', responseUuid: '={{ $json.nothing }}' }))
-      assert.equal((await unnamed([{}])).error.message, 'No response is named')
+      assert.equal((await unnamed([{}])).error.message, 'No response is given')
     })
   })
 }

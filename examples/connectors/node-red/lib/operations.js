@@ -30,7 +30,8 @@ function describe(value) {
 
 function needed(value, label) {
   const got = text(value, label)
-  if (got.trim() === '') throw new FieldError(`${label} is missing.`)
+  // The others are what templates and functions make of nothing.
+  if (/^(undefined|null|\[object Object\])?$/.test(got.trim())) throw new FieldError(`${label} is missing.`)
   return got
 }
 
@@ -55,7 +56,7 @@ function answers(given) {
   for (const [name, answer] of Object.entries(given)) {
     const value = isAnswer(answer) ? answer.value : answer
     if (value === undefined || value === null) continue
-    const list = Array.isArray(value) ? value : [value]
+    const list = (Array.isArray(value) ? value : [value]).filter(one => one !== undefined && one !== null)
     all[name] = { value: list.map(one => text(one, `The answer "${name}"`)) }
   }
   return all

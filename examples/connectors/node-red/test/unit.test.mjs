@@ -124,6 +124,10 @@ test('answers', () => {
   assert.equal(JSON.stringify(ask(given)), JSON.stringify({
     text: { value: ['a'] }, list: { value: ['b', '1', 'true'] }, own: { value: ['c'] }, empty: { value: [] }, zero: { value: ['0'] },
   }).replace(/}$/, ',"__proto__":{"value":["p"]}}'))
+  assert.deepEqual({ ...ask({ a: [undefined, null, 'x'] }) }, { a: { value: ['x'] } })
+  for (const comment of [undefined, null, ' ', 'undefined', 'null', '[object Object]', {}]) {
+    assert.throws(() => operations.addComment.request({ campaign: uuid, response: uuid, comment }), /Comment (is missing|must be text)/)
+  }
   assert.throws(() => ask({ bad: { a: 1 } }), /"bad" must be text, not an object/)
   assert.throws(() => ask({ bad: [NaN] }), /"bad" must be text, not NaN/)
   assert.throws(() => ask(['a']), /object with the names of modules, not a list/)

@@ -1,12 +1,12 @@
 'use strict'
 
 const { call } = require('../lib/http')
-const { requiredCampaignField, responseField } = require('../lib/fields')
+const { needed, requiredCampaignField, responseField } = require('../lib/fields')
 const { idempotencyKey, onceField, repeating } = require('../lib/repeat')
 const { withId } = require('../lib/output')
 
 async function perform(z, bundle) {
-  const { campaign, response, comment } = bundle.inputData
+  const [campaign, response, comment] = ['campaign', 'response', 'comment'].map(key => needed(z, bundle, key))
   const headers = { 'Idempotency-Key': idempotencyKey(bundle, 'add_comment', campaign, response) }
   const path = `/v1/campaigns/${encodeURIComponent(campaign)}/responses/${encodeURIComponent(response)}/comments`
   const { data } = await repeating(() => call(z, bundle, 'POST', path, { body: { body: comment }, headers }))

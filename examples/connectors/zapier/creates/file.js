@@ -2,7 +2,7 @@
 
 const { call } = require('../lib/http')
 const { sampleFile } = require('../lib/events')
-const { requiredCampaignField, responseField } = require('../lib/fields')
+const { needed, requiredCampaignField, responseField } = require('../lib/fields')
 const { attachmentNamed, openFile } = require('../lib/files')
 const { idempotencyKey, onceField, repeating } = require('../lib/repeat')
 const { withId } = require('../lib/output')
@@ -15,7 +15,8 @@ async function perform(z, bundle) {
 }
 
 async function upload(z, bundle, key) {
-  const { campaign, response, file, name, module } = bundle.inputData
+  const { file, name, module } = bundle.inputData
+  const [campaign, response] = ['campaign', 'response'].map(key => needed(z, bundle, key))
   const ended = new AbortController()
   const source = await openFile(z, file)
   // Without this, a source that breaks off would leave the upload waiting for the rest.

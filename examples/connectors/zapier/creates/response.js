@@ -2,12 +2,13 @@
 
 const { call } = require('../lib/http')
 const { sampleResponse } = require('../lib/events')
-const { answerFields, answersOf, requiredCampaignField } = require('../lib/fields')
+const { answerFields, answersOf, needed, requiredCampaignField } = require('../lib/fields')
 const { idempotencyKey, onceField, repeating } = require('../lib/repeat')
 const { withId } = require('../lib/output')
 
 async function perform(z, bundle) {
-  const { campaign, email, firstName, lastName } = bundle.inputData
+  const { firstName, lastName } = bundle.inputData
+  const [campaign, email] = ['campaign', 'email'].map(key => needed(z, bundle, key))
   const body = {
     user: { email, firstName: firstName ?? '', lastName: lastName ?? '' },
     responses: answersOf(z, bundle.inputData),

@@ -2,13 +2,13 @@
 
 const { call } = require('../lib/http')
 const { sampleResponse } = require('../lib/events')
-const { requiredCampaignField, responseField } = require('../lib/fields')
+const { needed, requiredCampaignField, responseField } = require('../lib/fields')
 const { repeating } = require('../lib/repeat')
 const { withId } = require('../lib/output')
 
 // Setting the same status again changes nothing and raises no event.
 async function perform(z, bundle) {
-  const { campaign, response, status } = bundle.inputData
+  const [campaign, response, status] = ['campaign', 'response', 'status'].map(key => needed(z, bundle, key))
   const path = `/v1/campaigns/${encodeURIComponent(campaign)}/responses/${encodeURIComponent(response)}`
   const { data } = await repeating(() => call(z, bundle, 'PATCH', path, { body: { status } }))
   return withId(data)

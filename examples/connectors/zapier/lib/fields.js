@@ -31,6 +31,16 @@ const responseField = {
   helpText: 'Map the Response UUID of a trigger, or of a step that found or created a response.',
 }
 
+// Returns the value of a required field. What was mapped may not be there, and must not become the text "undefined".
+function needed(z, bundle, key) {
+  const value = bundle.inputData[key]
+  const text = typeof value === 'object' ? '' : String(value ?? '')
+  if (/^(undefined|null|\[object Object\])?$/.test(text.trim())) {
+    throw new z.errors.Error(`The field ${key} is empty. Check what is mapped to it.`, 'invalid_input')
+  }
+  return text
+}
+
 // Returns the modules of the chosen campaign. There are none while it is not known, as it may be mapped from an earlier step,
 // nor with a key that may not read campaigns: then the answers are filled in by name.
 async function modulesOf(z, bundle) {
@@ -91,6 +101,7 @@ function answersOf(z, inputData) {
   const add = (name, value) => {
     const values = (Array.isArray(value) ? value : [value]).filter(v => v !== undefined && v !== null && v !== '').map(String)
     if (!values.length) return
+    if (values.includes('[object Object]')) throw new z.errors.Error(`The answer to ${name} is not text.`, 'invalid_input')
     if (Object.hasOwn(answers, name)) throw new z.errors.Error(`The module ${name} is answered twice.`, 'invalid_input')
     Object.defineProperty(answers, name, { value: { value: values }, enumerable: true })
   }
@@ -123,4 +134,4 @@ async function moduleOutputFields(z, bundle) {
     { key: `data__response__responses__${name}__value`, label: label || name }))
 }
 
-module.exports = { answerFields, answersOf, campaignField, moduleOutputFields, requiredCampaignField, responseField }
+module.exports = { answerFields, answersOf, campaignField, moduleOutputFields, needed, requiredCampaignField, responseField }

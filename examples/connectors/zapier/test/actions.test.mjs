@@ -71,6 +71,14 @@ for (const database of databases()) {
       for (const answersJson of ['["a"]', 'null', '{"a":{"b":1}}', '{"a":[["b"]]}']) {
         assert.match(await refused({ answersJson }), /must be an object whose members/, answersJson)
       }
+      assert.match(await refused({ answers: { a: {} } }), /The answer to a is not text/)
+      for (const nothing of [undefined, null, '', ' ', 'undefined', 'null', '[object Object]', {}]) {
+        assert.match(await refused({ email: nothing }), /The field email is empty/)
+        for (const [key, field] of [['add_comment', 'comment'], ['update_status', 'status'], ['add_comment', 'response']]) {
+          const error = await failure(act(run, key, { ...here, comment: 'x', status: 'x', [field]: nothing }))
+          assert.match(message(error), new RegExp(`The field ${field} is empty`), `${field} ${nothing}`)
+        }
+      }
       assert.match(await refused({ answers: { a: 'x' }, answersJson: '{"a":"y"}' }), /The module a is answered twice/)
     })
 

@@ -14,7 +14,7 @@ export const operations: Record<string, Operation> = {
   'campaign.get': async (context, index) => one(json(context, 'GET', campaignPath(context, index), { itemIndex: index })),
 
   'campaign.getAll': async (context, index) => {
-    const search = text(context, 'search', index)
+    const search = context.getNodeParameter('search', index) as string
     return many(list(context, '/v1/campaigns', search ? { search } : {}, limitOf(context, index), index))
   },
 
@@ -86,8 +86,22 @@ async function many(items: Promise<IDataObject[]>): Promise<INodeExecutionData[]
   return (await items).map((item) => ({ json: item }))
 }
 
+// An expression that finds nothing must not become the text "undefined".
 function text(context: IExecuteFunctions, name: string, index: number): string {
-  return String(context.getNodeParameter(name, index))
+  const value = context.getNodeParameter(name, index)
+  if (isNothing(value)) throw missing(context, name, index)
+  return String(value)
+}
+
+function isNothing(value: unknown): boolean {
+  return value === null || typeof value === 'object' || /^(undefined|null|\[object Object\])?$/.test(String(value).trim())
+}
+
+function missing(context: IExecuteFunctions, what: string, index: number): NodeOperationError {
+  return new NodeOperationError(context.getNode(), `No ${what} is given`, {
+    description: `Give a ${what}, or check the expression.`,
+    itemIndex: index,
+  })
 }
 
 function collection(context: IExecuteFunctions, name: string, index: number): IDataObject {
@@ -106,12 +120,7 @@ function responsePath(context: IExecuteFunctions, index: number): string {
 
 // Without a name, the path would be that of the list.
 function segment(context: IExecuteFunctions, value: unknown, what: string, index: number): string {
-  if (typeof value !== 'string' || value.trim() === '') {
-    throw new NodeOperationError(context.getNode(), `No ${what} is named`, {
-      description: `Choose a ${what}, or check the expression.`,
-      itemIndex: index,
-    })
-  }
+  if (typeof value !== 'string' || isNothing(value)) throw missing(context, what, index)
   return encodeURIComponent(value.trim())
 }
 
@@ -124,6 +133,8 @@ function limitOf(context: IExecuteFunctions, index: number): number {
 // Returns the filters that are set. Times without a zone are in the zone of the workflow.
 function filtersOf(context: IExecuteFunctions, index: number): IDataObject {
   const given = Object.entries(collection(context, 'filters', index))
+  const nothing = given.find(([, value]) => value === null || value === undefined)
+  if (nothing) throw missing(context, nothing[0], index) // without it, all responses would be listed
   const set = given.filter(([, value]) => value !== '' && !(Array.isArray(value) && value.length === 0))
   return Object.fromEntries(
     set.map(([name, value]) => [

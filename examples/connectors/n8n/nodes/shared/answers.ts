@@ -82,7 +82,7 @@ function fromJson(context: IExecuteFunctions, index: number): Answers {
 // Returns the values of an answer as the strings that the service wants.
 function valuesOf(answer: unknown, type?: string): string[] {
   if (answer === null || answer === undefined) return []
-  if (Array.isArray(answer)) return answer.map((value) => textOf(value, type))
+  if (Array.isArray(answer)) return answer.filter((value) => value !== null && value !== undefined).map((value) => textOf(value, type))
   if (type === 'array' && typeof answer === 'string' && answer.trim().startsWith('[')) {
     // What was written into the field of a question with several answers.
     const values = jsonParse<unknown>(answer, { fallbackValue: undefined })
