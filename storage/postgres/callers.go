@@ -79,13 +79,16 @@ func (s *Store) checkServer(ctx context.Context) error {
 		{"synchronous_commit", "off", ""},
 		{"standard_conforming_strings", "off", ""},
 		{"server_encoding", "", "UTF8"},
+		{"client_encoding", "", "UTF8"},
+		{"bytea_output", "escape", ""},
+		{"array_nulls", "off", ""},
 	} {
 		var got string
 		if err := s.db.QueryRowContext(ctx, "SHOW "+setting.name).Scan(&got); err != nil {
 			return s.backend.Classify(err)
 		}
 		if got == setting.bad || (setting.good != "" && got != setting.good) {
-			return fmt.Errorf("the server's %s is %s, which would lose or change what is stored", setting.name, got)
+			return fmt.Errorf("the server's %s is %s, which would lose or change what is stored; set it for the database or the role", setting.name, got)
 		}
 	}
 	return nil

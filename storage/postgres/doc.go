@@ -51,11 +51,10 @@
 //
 // # Poolers
 //
-// The package needs no extension. In a session it keeps only prepared statements, settings of the
-// planner and, on the connection of Wait, LISTEN. If a pooler can't keep prepared statements
-// (PgBouncer in transaction mode before 1.21), add default_query_exec_mode=exec to the data source
-// name. Behind any other pooler in transaction mode set [Options.NoListen], which that parameter
-// sets, too.
+// The package needs no extension. In a session it keeps only prepared statements, settings and, on
+// the connection of Wait, LISTEN. [Open] notices a pooler such as PgBouncer and then does without them.
+// A pooler that keeps prepared statements is faster with default_query_exec_mode=cache_statement in the
+// data source name, and [Options.NoListen] in transaction mode.
 //
 // # The caller's transaction
 //

@@ -43,13 +43,12 @@ type Options struct {
 	// Negative means no limit. Defaults to 20 seconds.
 	StatementTimeout time.Duration
 	// Unprepared sends every statement in full instead of preparing the frequent ones,
-	// for poolers that can't keep prepared statements. Defaults to false; a data source
-	// name with default_query_exec_mode=exec sets it.
+	// for poolers that can't keep prepared statements. Defaults to whether Open finds a
+	// pooler, unless the data source name has a default_query_exec_mode; exec sets it.
 	Unprepared bool
 	// NoListen makes Wait find work of other processes only when its time is over,
-	// instead of listening for it (LISTEN) on a connection beside MaxConns. Defaults to
-	// false; a data source name with default_query_exec_mode=exec sets it, because
-	// poolers don't keep the LISTEN of a session.
+	// instead of listening for it (LISTEN) on a connection beside MaxConns. Defaults as
+	// Unprepared does, because poolers don't keep the LISTEN of a session.
 	NoListen bool
 	// Keyring encrypts the secrets of webhooks and the values of their headers. Defaults
 	// to none: they are stored in plain text.
@@ -113,6 +112,14 @@ func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	}
 	// bun's quoting is safe only with it.
 	cfg.RuntimeParams["standard_conforming_strings"] = "on"
+	cfg.RuntimeParams["client_encoding"] = "UTF8"
+	if !o.Unprepared || !o.NoListen {
+		between, err := pooled(ctx, dsn, cfg)
+		if err != nil {
+			return nil, fmt.Errorf("postgres: open: %w", (*backend)(nil).Classify(err))
+		}
+		o.Unprepared, o.NoListen = o.Unprepared || between, o.NoListen || between
+	}
 	s := connect(cfg, &o)
 	if err := s.start(ctx, &o); err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", errors.Join(err, s.Close()))
@@ -128,6 +135,7 @@ func connect(cfg *pgx.ConnConfig, o *Options) *Store {
 	cfg.DialFunc = newDialer().DialContext
 	listening := cfg.Copy() // which is silent for as long as nothing happens
 	s := &Store{owned: true, maxConns: o.MaxConns}
+	cfg.OnPgError = s.endSessions(cfg.OnPgError)
 	if o.StatementTimeout > 0 {
 		cfg.DialFunc = s.guard(cfg.DialFunc, o.StatementTimeout+silenceMargin)
 	}
@@ -162,7 +170,7 @@ func connect(cfg *pgx.ConnConfig, o *Options) *Store {
 // keeps that plan while the table grows to a million rows. Every prepared statement has
 // an index to use.
 func planFixed(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), "+
+	_, err := conn.Exec(ctx, sameEverywhere+", set_config('plan_cache_mode', 'force_generic_plan', false), "+
 		"set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false)")
 	return err
 }

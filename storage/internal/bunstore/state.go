@@ -68,13 +68,18 @@ func makeIdentity(ctx context.Context, c bun.IConn) error {
 	return nil
 }
 
-// Identity implements formsvc.MaintenanceStore.
+// Identity implements formsvc.MaintenanceStore. Since [formsvc.Service.Ready] asks for it, it fails where nothing can be
+// written: a lock can't be taken on a standby.
 func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return "", err
 	}
 	var id string
-	if err := s.read.QueryRowContext(ctx, "SELECT identity FROM formsvc_identity WHERE id = 1").Scan(&id); err != nil {
+	query := "SELECT identity FROM formsvc_identity WHERE id = 1"
+	if s.dialect.ManyWriters {
+		query += " FOR KEY SHARE"
+	}
+	if err := s.read.QueryRowContext(ctx, query).Scan(&id); err != nil {
 		return "", s.notFound(err)
 	}
 	return formsvc.ID(id), nil
