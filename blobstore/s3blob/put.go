@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -277,6 +278,9 @@ func (p *put) settle(ctx context.Context, err error) error {
 	switch {
 	case err == nil && p.upload == "":
 		return nil
+	case answer(err).StatusCode == http.StatusNotImplemented:
+		return fmt.Errorf("%w: the server can't make a write depend on that nothing is there (If-None-Match: *); use one with conditional writes: %w",
+			errors.ErrUnsupported, err)
 	case err != nil && !taken && answer(err).Code != minio.NoSuchUpload:
 		return err
 	}

@@ -5,8 +5,9 @@
 // many Puts are running ([Options.Memory]).
 //
 // A blob is created exclusively with the condition "If-None-Match: *", which AWS and most servers
-// support, also for the last request of a large blob. With a server that ignores it, two concurrent
-// Puts under one key may both return nil. The server must keep the metadata of objects, by which a
+// support, also for the last request of a large blob. With a server that refuses it, Put fails with
+// [errors.ErrUnsupported]. With one that ignores it, two concurrent Puts under one key may both return
+// nil. The server must keep the metadata of objects, by which a
 // Put recognizes its own.
 //
 // If the last response was lost, Put fails with [blobstore.ErrUnavailable]; if its context ended

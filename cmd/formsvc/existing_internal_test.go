@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
@@ -137,4 +139,31 @@ func commandName(node *kong.Node) string {
 		return node.Name
 	}
 	return commandName(node.Parent) + " " + node.Name
+}
+
+// A command waits for another process that writes, and then names the database.
+func TestLockedDatabase(t *testing.T) {
+	g := &global{Data: t.TempDir(), patience: time.Millisecond}
+	list := func(svc *formsvc.Service) error { _, err := svc.Accounts.List(t.Context()); return err }
+	if err := g.with(t.Context(), need{create: true}, list); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(g.Data, "formsvc.db")+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.explainBusy(g.with(t.Context(), need{}, list)); err == nil || !strings.Contains(err.Error(), "formsvc.db is locked: another process is writing") {
+		t.Errorf("got %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.with(t.Context(), need{}, list); err != nil {
+		t.Error(err)
+	}
 }

@@ -93,6 +93,7 @@ func run(ctx context.Context, args []string, env environment, stdin io.Reader, s
 		return 2
 	}
 	if err := command.Run(&commands.global); err != nil {
+		err = commands.explainBusy(err)
 		if !errors.Is(err, errSilent) { // errors of package formsvc have the prefix already
 			_, _ = fmt.Fprintln(std.err, "formsvc:", strings.TrimPrefix(err.Error(), "formsvc: "))
 		}

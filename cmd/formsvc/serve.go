@@ -104,7 +104,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	n.notifySocket = g.Env.get("NOTIFY_SOCKET")
 	n.full = func() error { return g.diskFull(minFree) }
 	ready := g.claimFiles(ctx, n.svc)
-	if errors.Is(ready, formsvc.ErrOtherBlobs) {
+	if errors.Is(ready, formsvc.ErrOtherBlobs) || errors.Is(ready, errors.ErrUnsupported) {
 		return ready
 	}
 	if err := c.welcome(ctx, n.svc.As(serveActor), std); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	driver "modernc.org/sqlite"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
@@ -31,7 +35,8 @@ type store interface {
 
 // global are the flags that choose the data.
 type global struct {
-	Env environment `kong:"-"`
+	Env      environment   `kong:"-"`
+	patience time.Duration // how long to wait for another process that writes to a SQLite database; 0: as a server does
 
 	DB         string `name:"db" placeholder:"DSN" help:"The database: sqlite:PATH or postgres://…. Defaults to sqlite:DATA/formsvc.db."`
 	Blobs      string `placeholder:"URL" help:"Where uploaded files are stored: file:DIR, or s3://BUCKET[/PREFIX]?endpoint=…&region=… with the usual AWS variables. Each database needs its own place, and the place of another one is refused. Files that are a day old and unknown to the database are removed. Defaults to file:DATA/files."`
@@ -92,7 +97,7 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 	if err := refuseUnfinished(rest); err != nil {
 		return nil, err
 	}
-	s, err := sqlite.Open(ctx, rest, &sqlite.Options{SkipMigrations: !migrate, Keyring: ring})
+	s, err := sqlite.Open(ctx, rest, &sqlite.Options{SkipMigrations: !migrate, Keyring: ring, BusyTimeout: g.patience})
 	if err != nil {
 		return nil, g.explainKeys(err)
 	}
@@ -179,8 +184,26 @@ type need struct {
 	files   bool // the blob store of the flags
 }
 
+// commandPatience is as long as a server gives a request.
+const commandPatience = 30 * time.Second
+
+// explainBusy adds to an error about a SQLite database that another process writes to which process that is.
+func (g *global) explainBusy(err error) error {
+	const busy, primary = 5, 0xff // SQLITE_BUSY, the mask of its extended codes
+	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Code()&primary != busy {
+		return err
+	}
+	_, path, _ := g.scheme()
+	who := "another process"
+	if pid := writerOf(path); pid > 0 {
+		who = fmt.Sprintf("process %d", pid)
+	}
+	return fmt.Errorf("the database %s is locked: %s is writing to it. Try again when it has finished, or end it: %w", absolute(path), who, err)
+}
+
 // with runs a management command on the data of the flags. A server may be running on it.
 func (g *global) with(ctx context.Context, n need, do func(svc *formsvc.Service) error) (err error) {
+	g.patience = cmp.Or(g.patience, commandPatience)
 	_, _, err = g.blobURL() // an invalid flag is the first error
 	if err == nil && !n.create {
 		err = g.existing(ctx)
