@@ -150,7 +150,6 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 // [DeleteOptions].IfVersion says.
 func (c Campaigns) Delete(ctx context.Context, key CampaignKey, opts *DeleteOptions) (err error) {
 	defer wrap(&err, "delete campaign")
-	defer c.s.campaigns.drop(key)
 	return c.s.store.DeleteCampaign(ctx, key, func(campaign *Campaign) (Change, error) {
 		if opts != nil && opts.IfVersion != 0 && opts.IfVersion != campaign.Version {
 			return Change{}, ErrStale

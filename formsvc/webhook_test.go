@@ -46,7 +46,8 @@ func TestWebhookURLs(t *testing.T) {
 		if got := faults(err); !slices.Equal(got, c.want) {
 			t.Errorf("%.60q: got %q, want %q", c.url, got, c.want)
 		}
-		if bad := ` "<>\^|é`; err == nil && (strings.ContainsAny(hook.URL, bad) || hook.URL != c.url && !strings.ContainsAny(c.url, bad)) {
+		if bad := ` "<>\^|é`; err == nil && (strings.ContainsAny(hook.URL, bad) || hook.URL != c.url && !strings.ContainsAny(c.url, bad) ||
+			strings.HasSuffix(c.url, "%") && !strings.HasSuffix(hook.URL, "100%25&%25")) {
 			t.Errorf("%.60q is stored as %.60q", c.url, hook.URL)
 		}
 		if err != nil && strings.Contains(err.Error(), "password") && !strings.Contains(err.Error(), "or password") {
