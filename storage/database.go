@@ -33,14 +33,11 @@ type Database interface {
 	// sealed under. It fails with keyring.ErrUnknownKey, naming the missing keys. Open calls
 	// it after migrating.
 	CheckKeys(ctx context.Context) error
-	// MissingKeys returns the ids of the keys that values in this database are sealed under
-	// and that the keyring doesn't have.
-	MissingKeys(ctx context.Context) ([]string, error)
 	// RotateSecrets seals all secrets and headers of webhooks again that aren't sealed
 	// under the first key of the keyring, including those stored in plain text. It returns
 	// how many webhooks it changed. When it returns nil, the other keys can be removed from
 	// the keyring, if every process that uses the database seals with the first one. Webhooks
-	// may be used and changed meanwhile. It fails if there is no key or if a value can't be
+	// may be used meanwhile; changes of them wait. It fails if there is no key or if a value can't be
 	// opened; all other values are still sealed again.
 	RotateSecrets(ctx context.Context) (changed int, err error)
 	// CountFiles returns the number of files in all accounts and their total size in

@@ -1,12 +1,16 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
@@ -17,8 +21,6 @@ type secrets struct {
 	webhook                   string
 	secret, previous, headers string
 }
-
-func (v *secrets) texts() [3]string { return [...]string{v.secret, v.previous, v.headers} }
 
 // The columns of sealed values. A value is bound to its column, the table and the
 // webhook's identifier.
@@ -113,30 +115,116 @@ const usedKeys = "SELECT DISTINCT substr(x.value, 1, 12) FROM (SELECT secret AS 
 	" UNION ALL SELECT previous_secret FROM formsvc_webhooks UNION ALL SELECT headers FROM formsvc_webhooks) AS x" +
 	" WHERE x.value LIKE 's1.%'"
 
-// MissingKeys implements storage.Database.
-func (s *Store) MissingKeys(ctx context.Context) (missing []string, err error) {
+// CheckKeys implements storage.Database.
+func (s *Store) CheckKeys(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	values, err := Strings(ctx, s.read, usedKeys)
 	if err != nil {
-		return nil, s.backend.Classify(err)
+		return s.backend.Classify(err)
 	}
-	known := s.keys.IDs()
+	var missing []string
 	for _, value := range values {
-		if id, err := keyring.KeyID(value); err == nil && !slices.Contains(known, id) {
+		if id, err := keyring.KeyID(value); err == nil && !slices.Contains(s.keys.IDs(), id) {
 			missing = append(missing, id)
 		}
 	}
-	slices.Sort(missing)
-	return missing, nil
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(missing, ", "))
+	}
+	return nil
 }
 
-// CheckKeys implements storage.Database.
-func (s *Store) CheckKeys(ctx context.Context) error {
-	missing, err := s.MissingKeys(ctx)
-	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(missing, ", "))
+// rotateBatch is the number of webhooks that are read, and written, at once.
+const rotateBatch = 200
+
+// RotateSecrets implements storage.Database. It is one transaction, so that no value under
+// another key is written meanwhile.
+func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
+	if err := s.ready(ctx); err != nil {
+		return 0, err
 	}
-	return err
+	if s.keys.Primary() == "" {
+		return 0, errors.New("rotate secrets: there is no key to seal with")
+	}
+	var unread error
+	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
+		changed, unread, err = s.sealAnew(ctx, c)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("rotate secrets: %w", err)
+	}
+	if unread != nil {
+		return changed, fmt.Errorf("rotate secrets: %w", unread)
+	}
+	return changed, nil
+}
+
+// A sealedRow has the sealed values of a webhook. The types are those of its columns.
+type sealedRow struct {
+	ID                              ID `bun:"type:uuid"`
+	Secret, PreviousSecret, Headers string
+}
+
+// sealAnew seals the values of all webhooks that need it. unread is the error of a value
+// that couldn't be opened, if any.
+func (s *Store) sealAnew(ctx context.Context, c bun.IConn) (changed int, unread, err error) {
+	if s.dialect.ManyWriters {
+		// The lock waits for open transactions, perhaps of hosts, that have sealed values.
+		if _, err := c.ExecContext(ctx, "LOCK TABLE formsvc_webhooks IN EXCLUSIVE MODE"); err != nil {
+			return 0, nil, err
+		}
+	}
+	for after := firstID; ; {
+		var rows, fresh []sealedRow
+		err := s.build.NewSelect().Conn(c).TableExpr("formsvc_webhooks").Column("id", "secret", "previous_secret", "headers").
+			Where("id > ?", after).Order("id").Limit(rotateBatch).Scan(ctx, &rows)
+		if err != nil || len(rows) == 0 {
+			return changed, unread, err
+		}
+		after = rows[len(rows)-1].ID
+		for _, r := range rows {
+			v, closed := s.resealed(&secrets{webhook: string(r.ID), secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers})
+			unread = cmp.Or(unread, closed) // one error is enough to say what is wrong
+			if anew := (sealedRow{r.ID, v.secret, v.previous, v.headers}); anew != r {
+				fresh = append(fresh, anew)
+			}
+		}
+		if len(fresh) == 0 {
+			continue
+		}
+		if _, err := s.build.NewUpdate().Conn(c).With("v", s.build.NewValues(&fresh)).TableExpr("formsvc_webhooks AS w").TableExpr("v").
+			Set("secret = v.secret, previous_secret = v.previous_secret, headers = v.headers").Where("w.id = v.id").Exec(ctx); err != nil {
+			return changed, unread, err
+		}
+		changed += len(fresh)
+	}
+}
+
+// resealed returns the values sealed under the first key. Those that can't be opened stay
+// as they are, and unread says why.
+func (s *Store) resealed(v *secrets) (_ *secrets, unread error) {
+	fresh := *v
+	for column, text := range map[string]*string{
+		secretColumn: &fresh.secret, previousColumn: &fresh.previous, headersColumn: &fresh.headers,
+	} {
+		if s.underPrimary(*text) {
+			continue
+		}
+		plain, err := s.openOne(*text, column, v.webhook)
+		if err != nil {
+			unread = err
+			continue
+		}
+		*text = s.sealOne(plain, column, v.webhook)
+	}
+	return &fresh, unread
+}
+
+func (s *Store) underPrimary(text string) bool {
+	id, err := keyring.KeyID(text)
+	return text == "" || err == nil && id == s.keys.Primary()
 }
