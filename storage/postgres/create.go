@@ -17,9 +17,7 @@ type backend struct {
 }
 
 func (b *backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{
-		ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq", ByPerson: "formsvc_responses AS r",
-	}
+	return bunstore.Dialect{ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq"}
 }
 
 // position is the position of an event in the feed; see feed.go. It is the number of the

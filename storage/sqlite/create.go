@@ -17,7 +17,12 @@ import (
 type backend struct{}
 
 func (*backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{FeedOrder: "e.seq", IndexedBy: "INDEXED BY", ByPerson: byPerson, BinaryIDs: true}
+	return bunstore.Dialect{FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
+		if index == "formsvc_responses_person" {
+			return byPerson
+		}
+		return table + " INDEXED BY " + index
+	}}
 }
 
 // byPerson looks into each part of the index, see the schema.

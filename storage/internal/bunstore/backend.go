@@ -53,11 +53,17 @@ type Dialect struct {
 	Shard int
 	// FeedOrder is the order of events e in the feed.
 	FeedOrder string
-	// ByPerson is the table of responses r, to be read by its index of persons.
-	ByPerson string
-	// IndexedBy is the clause between a table and the index to read it by; "" if the
-	// database has none.
-	IndexedBy string
+	// By returns a table expression, such as "formsvc_responses AS r", that is read by an
+	// index. Nil if a query can't name an index.
+	By func(table, index string) string
+}
+
+// by is Dialect.By, if there is such a function and an index.
+func (s *Store) by(table, index string) string {
+	if index == "" || s.dialect.By == nil {
+		return table
+	}
+	return s.dialect.By(table, index)
 }
 
 // Classified returns cause wrapped as a kind of formsvc error.

@@ -297,7 +297,7 @@ func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) (
 	var rows []noticeRow
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		rows = nil
-		q := s.build.NewSelect().Conn(c).Model(&rows).ModelTableExpr("formsvc_notices AS n"+s.indexed("formsvc_notices_open")).
+		q := s.build.NewSelect().Conn(c).Model(&rows).ModelTableExpr(s.by("formsvc_notices AS n", "formsvc_notices_open")).
 			ColumnExpr("?TableColumns, coalesce(w.url, '') AS url").
 			Join("LEFT JOIN formsvc_webhooks AS w ON w.id = n.webhook_id").
 			Where("NOT n.noted AND n.due_at <= ?", micros(now)).Order("n.at", "n.delivery_id").Limit(int64(limit))

@@ -121,16 +121,10 @@ func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.
 	return s.read.QueryContext(ctx, pageStatement(q.Page, q.NoTotal), args...)
 }
 
-func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.whereBy(q, "") }
-
-// whereBy is like where, and names the index if the database allows it.
-func (s *Store) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
-	return s.whereIn(q, "formsvc_responses AS r"+s.indexed(index))
-}
-
-// whereIn selects the matches from a table expression of responses r.
-func (s *Store) whereIn(q *formsvc.ResponseQuery, table string) *bun.SelectQuery {
-	sel := s.build.NewSelect().Conn(s.read).TableExpr(table).
+// matches selects the matches of q. It reads them by an index, unless that is "", if the
+// database lets a query name it.
+func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
+	sel := s.build.NewSelect().Conn(s.read).TableExpr(s.by("formsvc_responses AS r", index)).
 		Where("r.campaign_id = ? AND r.account_id = ?", ID(q.CampaignID), ID(q.AccountID))
 	f := &q.Filter
 	if len(f.Status) > 0 {

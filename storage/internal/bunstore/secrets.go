@@ -178,7 +178,7 @@ func (s *Store) sealAnew(ctx context.Context, c bun.IConn) (changed int, unread,
 			return 0, nil, err
 		}
 	}
-	for after := firstID; ; {
+	for after := ID("00000000-0000-0000-0000-000000000000"); ; {
 		var rows, fresh []sealedRow
 		err := s.build.NewSelect().Conn(c).TableExpr("formsvc_webhooks").Column("id", "secret", "previous_secret", "headers").
 			Where("id > ?", after).Order("id").Limit(rotateBatch).Scan(ctx, &rows)
