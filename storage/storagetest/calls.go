@@ -2,8 +2,10 @@ package storagetest
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -124,5 +126,163 @@ func (w *world) addTarget() *target {
 	return &target{
 		accountPart: account, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
 		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID, eventPart: old.ID,
+	}
+}
+
+// none is a change without anything.
+var none formsvc.Change
+
+// The records that calls look up.
+var (
+	ofAccount  = []part{accountPart}
+	ofKey      = []part{accountPart, keyPart}
+	ofCampaign = []part{accountPart, campaignPart}
+	ofResponse = []part{accountPart, campaignPart, responsePart}
+	ofHook     = []part{accountPart, webhookPart}
+	ofDelivery = []part{accountPart, deliveryPart}
+	ofFile     = []part{accountPart, filePart}
+	ofEvent    = []part{accountPart, eventPart}
+)
+
+func accountCalls() []call {
+	return []call{
+		{"Accounts", nil, false, func(c *caller) (any, error) { return c.s.Accounts(c.ctx) }},
+		{"Account", ofAccount, false, func(c *caller) (any, error) { return c.s.Account(c.ctx, c.of) }},
+		{"AccountByName", nil, false, func(c *caller) (any, error) { return c.s.AccountByName(c.ctx, "account "+string(c.of)) }},
+		{"UpdateAccount", ofAccount, false, func(c *caller) (any, error) {
+			return c.s.UpdateAccount(c.ctx, c.of, func(a *formsvc.Account) error { a.Contact += "x"; return nil })
+		}},
+		{"KeyByHash", nil, false, func(c *caller) (any, error) { return c.s.KeyByHash(c.ctx, keyHash(c.at[keyPart])) }},
+		{"Keys", ofAccount, true, func(c *caller) (any, error) { return c.s.Keys(c.ctx, c.of) }},
+		{"RevokeKey", ofKey, false, func(c *caller) (any, error) { return nil, c.s.RevokeKey(c.ctx, c.of, c.at[keyPart], nextDay(), none) }},
+		{"UseKeys", nil, false, func(c *caller) (any, error) {
+			return nil, c.s.UseKeys(c.ctx, []formsvc.KeyUse{{AccountID: c.of, ID: c.at[keyPart], At: nextDay()}})
+		}},
+		{"Campaign", ofCampaign, false, func(c *caller) (any, error) { return c.s.Campaign(c.ctx, c.at.campaign()) }},
+		{"Campaigns", ofAccount, true, func(c *caller) (any, error) { return c.s.Campaigns(c.ctx, formsvc.CampaignQuery{AccountID: c.of}) }},
+		{"CreateLink", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.CreateLink(c.ctx, c.newLink(c.of), none) }},
+		{"RedeemLink", nil, false, func(c *caller) (any, error) {
+			return c.s.RedeemLink(c.ctx, keyHash(c.of), func(link *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
+				return c.newSession(link.AccountID), none, nil
+			})
+		}},
+		{"SessionByHash", nil, false, func(c *caller) (any, error) { return c.s.SessionByHash(c.ctx, keyHash(c.of)) }},
+		{"EndSession", nil, false, func(c *caller) (any, error) { return nil, c.s.EndSession(c.ctx, c.of, keyHash(c.of), none) }},
+		{"EndAllSessions", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.EndAllSessions(c.ctx, c.of, none) }},
+	}
+}
+
+func responseCalls() []call {
+	return []call{
+		{"Response", ofResponse, false, func(c *caller) (any, error) { return c.s.Response(c.ctx, c.at.response()) }},
+		{"Responses", ofCampaign, false, func(c *caller) (any, error) {
+			return c.s.Responses(c.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart]})
+		}},
+		{"File", ofFile, false, func(c *caller) (any, error) {
+			return c.s.File(c.ctx, formsvc.FileKey{AccountID: c.of, ID: c.at[filePart]})
+		}},
+		{"Files", ofResponse, false, func(c *caller) (any, error) { return c.s.Files(c.ctx, c.at.response(), formsvc.PageQuery{}) }},
+		{"AllFiles", nil, false, func(c *caller) (any, error) { return c.s.AllFiles(c.ctx, formsvc.PageQuery{}) }},
+		{"UnknownFiles", nil, false, func(c *caller) (any, error) { return c.s.UnknownFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
+		{"BarFiles", nil, false, func(c *caller) (any, error) { return c.s.BarFiles(c.ctx, []formsvc.ID{c.at[filePart], c.nextID()}) }},
+		{"Comments", ofResponse, false, func(c *caller) (any, error) { return c.s.Comments(c.ctx, c.at.response(), formsvc.PageQuery{}) }},
+		{"Signatures", ofResponse, false, func(c *caller) (any, error) { return c.s.Signatures(c.ctx, c.at.response(), formsvc.PageQuery{}) }},
+		{"SignaturesBy", ofAccount, true, func(c *caller) (any, error) {
+			return c.s.SignaturesBy(c.ctx, c.of, "grace@example.com", formsvc.PageQuery{})
+		}},
+	}
+}
+
+func webhookCalls() []call {
+	return []call{
+		{"Webhook", ofHook, false, func(c *caller) (any, error) { return c.s.Webhook(c.ctx, c.at.hook()) }},
+		{"Webhooks", ofAccount, true, func(c *caller) (any, error) { return c.s.Webhooks(c.ctx, c.of) }},
+		{"Events", ofAccount, true, func(c *caller) (any, error) {
+			page, err := c.s.Events(c.ctx, formsvc.EventQuery{AccountID: c.of})
+			return page.Items, err
+		}},
+		{"AllEvents", nil, false, func(c *caller) (any, error) {
+			page, err := c.s.AllEvents(c.ctx, formsvc.EventQuery{})
+			return page.Items, err
+		}},
+		{"Event", ofEvent, false, func(c *caller) (any, error) { return c.s.Event(c.ctx, c.of, c.at[eventPart]) }},
+		{"RecentEvents", ofAccount, true, func(c *caller) (any, error) {
+			return c.s.RecentEvents(c.ctx, formsvc.RecentQuery{AccountID: c.of, Limit: 10})
+		}},
+		{"EventsAbout", ofResponse, false, func(c *caller) (any, error) { return c.s.EventsAbout(c.ctx, c.at.response(), 10) }},
+		{"Notices", ofAccount, true, func(c *caller) (any, error) { return c.s.Notices(c.ctx, formsvc.NoticeQuery{AccountID: c.of}) }},
+		{"ClaimDigests", nil, false, func(c *caller) (any, error) { return c.s.ClaimDigests(c.ctx, nextDay(), time.Hour, lease, 1) }},
+		{"FinishDigest", nil, false, func(c *caller) (any, error) {
+			d := formsvc.Digest{AccountID: c.of, WebhookID: c.at[webhookPart], Failures: 1, Lease: 1 << 40}
+			err := c.s.FinishDigest(c.ctx, d, nextDay())
+			if errors.Is(err, formsvc.ErrStale) { // as nobody claimed it
+				err = nil
+			}
+			return nil, err
+		}},
+	}
+}
+
+func queueCalls() []call {
+	return []call{
+		{"QueueStats", nil, false, func(c *caller) (any, error) { return c.s.QueueStats(c.ctx, nextDay(), 100) }},
+		{"Waiting", ofHook, true, func(c *caller) (any, error) { return c.s.Waiting(c.ctx, c.at.hook(), 10) }},
+		{"Deliveries", ofHook, true, func(c *caller) (any, error) {
+			return c.s.Deliveries(c.ctx, formsvc.DeliveryQuery{AccountID: c.of, WebhookID: c.at[webhookPart]})
+		}},
+		{"Delivery", ofDelivery, false, func(c *caller) (any, error) {
+			return c.s.Delivery(c.ctx, formsvc.DeliveryKey{AccountID: c.of, ID: c.at[deliveryPart]})
+		}},
+		{"Redeliver", ofDelivery, false, func(c *caller) (any, error) {
+			return c.s.Redeliver(c.ctx, formsvc.DeliveryKey{AccountID: c.of, ID: c.at[deliveryPart]}, nextDay(), nil)
+		}},
+		{"RedeliverFailed", ofHook, false, func(c *caller) (any, error) {
+			q := formsvc.RedeliverQuery{Key: c.at.hook(), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10}
+			return c.s.RedeliverFailed(c.ctx, q, nil)
+		}},
+		{"CreateTest", ofHook, false, func(c *caller) (any, error) { return c.s.CreateTest(c.ctx, c.at.hook(), c.newTestEvent(c.of), nil) }},
+		{"Ready", nil, false, func(c *caller) (any, error) { return c.s.Ready(c.ctx, nextDay()) }},
+		{"Claim", nil, false, func(c *caller) (any, error) {
+			shares := []delivery.Share{{Endpoint: string(c.at[webhookPart]), N: 10}}
+			return c.s.Claim(c.ctx, delivery.ClaimRequest{Now: nextDay(), Lease: lease, Shares: shares})
+		}},
+		{"Payloads", nil, false, func(c *caller) (any, error) { return c.s.Payloads(c.ctx, []string{string(c.nextID())}) }},
+		{"Finish", nil, false, func(c *caller) (any, error) {
+			o := delivery.Outcome{ID: string(c.nextID()), Endpoint: string(c.at[webhookPart]), Lease: 1, Result: delivery.Delivered}
+			return c.s.Finish(c.ctx, []delivery.Outcome{o})
+		}},
+		{"Failures", nil, false, func(c *caller) (any, error) { return c.s.Failures(c.ctx, nextDay(), nextDay().Add(lease), 1) }},
+		{"Noted", nil, false, func(c *caller) (any, error) { return nil, c.s.Noted(c.ctx, []string{string(c.nextID())}) }},
+		{"Wait", nil, false, func(c *caller) (any, error) { return nil, c.s.Wait(c.ctx, time.Second) }},
+	}
+}
+
+// otherCalls returns the calls about the journal, quotas and the store itself, and last those that remove records.
+func otherCalls() []call {
+	return []call{
+		{"Recall", ofAccount, false, func(c *caller) (any, error) { return c.s.Recall(c.ctx, c.of, targetKey, start()) }},
+		{"Audit", ofAccount, true, func(c *caller) (any, error) { return c.s.Audit(c.ctx, formsvc.AuditQuery{AccountID: c.of}) }},
+		{"AddQuota", nil, false, func(c *caller) (any, error) {
+			return c.s.AddQuota(c.ctx, []formsvc.QuotaCount{{Subject: c.at[keyPart], Start: start(), N: 1}})
+		}},
+		{"QuotaUse", nil, false, func(c *caller) (any, error) { return c.s.QuotaUse(c.ctx, c.at[keyPart], time.Time{}) }},
+		{"PruneEvents", nil, false, func(c *caller) (any, error) { return c.s.PruneEvents(c.ctx, start().Add(-time.Hour), 10) }},
+		{"PruneIdempotency", nil, false, func(c *caller) (any, error) { return c.s.PruneIdempotency(c.ctx, start().Add(-time.Hour), 10) }},
+		{"PruneQuota", nil, false, func(c *caller) (any, error) { return c.s.PruneQuota(c.ctx, start().Add(-time.Hour), 10) }},
+		{"PruneSessions", nil, false, func(c *caller) (any, error) { return c.s.PruneSessions(c.ctx, start().Add(-time.Hour), 10) }},
+		{"Scrub", nil, false, func(c *caller) (any, error) { return nil, c.s.Scrub(c.ctx) }},
+		{"Identity", nil, false, func(c *caller) (any, error) { return c.s.Identity(c.ctx) }},
+		{"Erase", ofEvent, true, func(c *caller) (any, error) {
+			return c.s.Erase(c.ctx, formsvc.EraseQuery{AccountID: c.of, Events: []formsvc.ID{c.at[eventPart]}})
+		}},
+		{"DeleteCampaign", ofCampaign, false, func(c *caller) (any, error) {
+			err := c.s.DeleteCampaign(c.ctx, c.at.campaign(), nil)
+			if errors.Is(err, formsvc.ErrCampaignNotEmpty) {
+				err = nil
+			}
+			return nil, err
+		}},
+		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.response(), nil) }},
+		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.hook(), none) }},
 	}
 }

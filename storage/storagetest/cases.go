@@ -2,7 +2,9 @@ package storagetest
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -32,7 +34,7 @@ func testEventTwice(w *world) {
 	stored, first := w.addResponse(&sc.campaign)
 	for what, write := range map[string]func(fresh formsvc.Event) error{
 		"CreateResponse": func(fresh formsvc.Event) error { return w.create(w.newResponse(&sc.campaign), fresh, first) },
-		"UpdateResponse": func(fresh formsvc.Event) error { return w.update(w.ctx, keyOf(&stored), fresh, first) },
+		"UpdateResponse": func(fresh formsvc.Event) error { return w.update(w.ctx, stored.Key(), fresh, first) },
 	} {
 		before, fresh := w.snapshot(), w.newEvent(&stored)
 		if err := write(fresh); err != nil {
@@ -51,7 +53,7 @@ func testResult(w *world) {
 	w.must("CreateResponse", w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Idempotency: &record}))
 	_, err := w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, RepliesOf: []formsvc.ID{r.ID}})
 	w.must("Erase", err)
-	w.must("UpdateResponse", w.update(w.ctx, keyOf(&r)))
+	w.must("UpdateResponse", w.update(w.ctx, r.Key()))
 	got, err := w.store.Recall(w.ctx, sc.account.ID, "k", start())
 	w.must("Recall", err)
 	w.same("Recall of an erased result after a change", got, record)
@@ -65,11 +67,11 @@ func resultUntilDeleted(w *world) {
 	want.Response = &r
 	for what, change := range []func() error{
 		func() error { return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Idempotency: &record}) },
-		func() error { return w.update(w.ctx, keyOf(&r)) },
-		func() error { return w.update(w.ctx, keyOf(&r)) },
+		func() error { return w.update(w.ctx, r.Key()) },
+		func() error { return w.update(w.ctx, r.Key()) },
 		func() error {
 			want.Response = nil
-			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
+			_, err := w.store.DeleteResponse(w.ctx, r.Key(), nil)
 			return err
 		},
 	} {
@@ -138,7 +140,7 @@ func manyErased(w *world) any {
 	e := formsvc.EraseQuery{AccountID: sc.account.ID}
 	for _, c := range []*formsvc.Campaign{&second, &sc.campaign} {
 		for _, r := range w.addResponses(c, 150) {
-			e.Responses = append(e.Responses, keyOf(&r))
+			e.Responses = append(e.Responses, r.Key())
 		}
 	}
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
@@ -165,5 +167,49 @@ func testIdentity(w *world) {
 	}
 	if ids[0] == ids[1] || ids[0] != ids[len(ids)-1] && w.reopen != nil {
 		w.Errorf("a store, another one, and the same again have the identities %q", ids)
+	}
+}
+
+// manyQuotas adds to more windows than fit one statement, twice, in different orders.
+func manyQuotas(w *world) any {
+	list := make([]formsvc.QuotaCount, 450)
+	for i := range list {
+		list[i] = formsvc.QuotaCount{Subject: w.nextID(), Start: start().Add(time.Duration(i%2) * time.Hour), N: i + 1}
+	}
+	var got []any
+	for range 2 {
+		totals, err := w.store.AddQuota(w.ctx, list)
+		w.must("AddQuota", err)
+		use, err := w.store.QuotaUse(w.ctx, list[0].Subject, time.Time{})
+		w.must("QuotaUse", err)
+		got = append(got, totals, use)
+		slices.Reverse(list)
+	}
+	return got
+}
+
+// addTogether adds to the same windows from several stores at once, in different orders: every request is counted, and the
+// totals show the order.
+func (w *world) addTogether(stores []Store) {
+	const adders, rounds = 8, 20
+	subjects := []formsvc.ID{w.nextID(), w.nextID()}
+	seen := make([][]int, adders)
+	together(adders, func(i int) {
+		for range rounds {
+			list := []formsvc.QuotaCount{{Subject: subjects[i%2], Start: start(), N: 1}, {Subject: subjects[1-i%2], Start: start(), N: 1}}
+			totals, err := stores[i%len(stores)].AddQuota(w.ctx, list)
+			if w.check("AddQuota", err); err == nil {
+				seen[i] = append(seen[i], totals[i%2])
+			}
+		}
+	})
+	all := slices.Sorted(slices.Values(slices.Concat(seen...)))
+	if len(slices.Compact(all)) != adders*rounds {
+		w.Errorf("totals %v of %d requests: some were not counted", all, adders*rounds)
+	}
+	for _, subject := range subjects {
+		use, err := w.store.QuotaUse(w.ctx, subject, time.Time{})
+		w.must("QuotaUse", err)
+		w.same("use", use, []formsvc.QuotaUse{{Start: start(), Used: adders * rounds}})
 	}
 }

@@ -69,7 +69,7 @@ func testGroups(w *world) {
 				keys.Add(1)
 			}
 			err := w.store.CreateResponse(w.ctx, r, version, change)
-			switch got, gone := w.store.Response(w.ctx, keyOf(&r)); {
+			switch got, gone := w.store.Response(w.ctx, r.Key()); {
 			case keyed && errors.Is(err, formsvc.ErrRepeated), want != nil && errors.Is(err, want):
 				w.wantError("Response of a create that failed", gone, formsvc.ErrNotFound)
 				w.noEvents("a create that failed", change.Events...)
@@ -125,7 +125,7 @@ func testEraseBeside(w *world) {
 		list := w.addResponses(&sc.campaign, 10)
 		keys := make([]formsvc.ResponseKey, len(list))
 		for i := range list {
-			keys[i] = keyOf(&list[i])
+			keys[i] = list[i].Key()
 		}
 		var erased atomic.Int64
 		together(7, func(i int) {
@@ -154,7 +154,7 @@ func testEraseBeside(w *world) {
 						func() error { return w.createFile(w.ctx, w.newFile(r), w.newEvent(r)) },
 						func() error { return w.store.CreateComment(w.ctx, w.newComment(r), none) },
 						func() error { return w.createSignature(w.ctx, w.newSignature(r), w.newEvent(r)) },
-						func() error { return w.update(w.ctx, keyOf(r), w.newEvent(r)) },
+						func() error { return w.update(w.ctx, r.Key(), w.newEvent(r)) },
 					}[i]()
 					if err != nil {
 						w.wantError("a call beside Erase", err, formsvc.ErrNotFound)
@@ -213,7 +213,7 @@ func testWaitAfterCommit(w *world) {
 				d.ID = formsvc.DeliveryID(e.ID, sc.hook.ID)
 				return w.create(r, e)
 			},
-			func(e formsvc.Event) error { return w.update(w.ctx, keyOf(&r), e) },
+			func(e formsvc.Event) error { return w.update(w.ctx, r.Key(), e) },
 			func(e formsvc.Event) error { return w.createFile(w.ctx, w.newFile(&r), e) },
 			func(e formsvc.Event) error {
 				return w.store.CreateComment(w.ctx, w.newComment(&r), formsvc.Change{Events: []formsvc.Event{e}})

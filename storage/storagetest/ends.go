@@ -71,7 +71,7 @@ func testAcknowledgedSurvives(w *world) {
 	acked := w.closeDuringCalls(sc)
 	w.store = w.reopen(w.T, w.store)
 	for i := range acked {
-		got, err := w.store.Response(w.ctx, keyOf(&acked[i]))
+		got, err := w.store.Response(w.ctx, acked[i].Key())
 		w.must("Response that was acknowledged", err)
 		w.same("response", got, acked[i])
 	}
@@ -144,7 +144,7 @@ func testCancelDuring(w *world) {
 		return is(err)
 	}
 	version := func(r formsvc.Response) int64 {
-		got, _ := w.store.Response(w.ctx, keyOf(&r))
+		got, _ := w.store.Response(w.ctx, r.Key())
 		return got.Version
 	}
 	many(func(random *rand.Rand) {
@@ -163,7 +163,7 @@ func testCancelDuring(w *world) {
 					_, err := w.store.Recall(w.ctx, record.AccountID, record.Key, start())
 					return []bool{version(fresh) == 1, is(err), event(events[0])}
 				}},
-				{func(ctx context.Context) error { return w.update(ctx, keyOf(&r), events[1]) }, func() []bool {
+				{func(ctx context.Context) error { return w.update(ctx, r.Key(), events[1]) }, func() []bool {
 					return []bool{version(r) == 2, event(events[1])}
 				}},
 				{func(ctx context.Context) error { return w.createFile(ctx, f, events[2]) }, func() []bool {
@@ -174,7 +174,7 @@ func testCancelDuring(w *world) {
 					return err
 				}, func() []bool { return []bool{errors.Is(w.createFile(w.ctx, barred), formsvc.ErrConflict)} }},
 				{func(ctx context.Context) error {
-					_, err := w.store.DeleteResponse(ctx, keyOf(&r), nil)
+					_, err := w.store.DeleteResponse(ctx, r.Key(), nil)
 					return err
 				}, func() []bool {
 					if file(f) || file(barred) {

@@ -163,7 +163,7 @@ func (w *world) wantFollowed(sc *scene, r *formsvc.Response, events []formsvc.Ev
 	if len(events) != want {
 		w.Errorf("%d events came, want %d", len(events), want)
 	}
-	got, err := w.store.EventsAbout(w.ctx, keyOf(r), len(events))
+	got, err := w.store.EventsAbout(w.ctx, r.Key(), len(events))
 	w.must("EventsAbout", err)
 	w.same("events about the response", got, about)
 	got = w.recent(sc, len(events)+1)
@@ -186,7 +186,7 @@ func (w *world) changeOnce(store Store, r *formsvc.Response, way int) (e formsvc
 	}
 	switch f := w.newFile(r); {
 	case way == 4:
-		_, err = store.UpdateResponse(w.ctx, keyOf(r), func(r *formsvc.Response) (formsvc.Change, error) {
+		_, err = store.UpdateResponse(w.ctx, r.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
 			r.Version++
 			return raise(r, webhook.ResponseUpdated)
 		})
@@ -235,9 +235,9 @@ func eventBytes(w *world) any {
 		if e.Payload = bytes.Repeat([]byte{'a' + byte(i)}, size); i == 0 {
 			w.must("CreateResponse", w.create(r, e))
 		} else {
-			w.must("UpdateResponse", w.update(w.ctx, keyOf(&r), e))
+			w.must("UpdateResponse", w.update(w.ctx, r.Key(), e))
 		}
-		about, err := w.store.EventsAbout(w.ctx, keyOf(&r), 100)
+		about, err := w.store.EventsAbout(w.ctx, r.Key(), 100)
 		w.must("EventsAbout", err)
 		got = append(got, w.recent(sc, 100), about)
 	}

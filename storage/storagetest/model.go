@@ -158,8 +158,8 @@ func (m *model) settle() {
 	a := m.newAccount()
 	c, w := m.newCampaign(a.ID), m.newWebhook(a.ID)
 	r := m.newResponse(&c)
-	m.accounts, m.campaigns = append(m.accounts, a.ID), append(m.campaigns, campaignKey(&c))
-	m.responses, m.references = append(m.responses, keyOf(&r)), append(m.references, r.Reference)
+	m.accounts, m.campaigns = append(m.accounts, a.ID), append(m.campaigns, c.Key())
+	m.responses, m.references = append(m.responses, r.Key()), append(m.references, r.Reference)
 	m.hooks = append(m.hooks, webhookKey(&w))
 	m.do("begin", func(s Store, _ int) (any, error) {
 		err := errors.Join(s.CreateAccount(m.ctx, a, nil, none), s.CreateCampaign(m.ctx, c, none), s.CreateResponse(m.ctx, r, 1, none))

@@ -118,7 +118,7 @@ func (m *model) addCampaign() {
 	}
 	change := m.change(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.nextID()})
 	change.Limit = oneOf(m, "limit", 0, 0, 2, 3)
-	m.campaigns = append(m.campaigns, formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID})
+	m.campaigns = append(m.campaigns, c.Key())
 	m.do("CreateCampaign", func(s Store, _ int) (any, error) { return nil, s.CreateCampaign(m.ctx, c, change) })
 }
 
@@ -177,7 +177,7 @@ func (m *model) addResponse() {
 	if taken := one(m, "response", m.responses); m.chance("taken ID", 8) && taken.CampaignID == c.ID && !m.gone[taken.ID] {
 		r.ID, r.CreatedAt = taken.ID, m.start
 	}
-	key := keyOf(&r)
+	key := r.Key()
 	version := int64(1)
 	if now, err := m.stores[oracle].Campaign(m.ctx, c); err == nil {
 		version = now.Version

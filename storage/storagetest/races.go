@@ -59,7 +59,7 @@ func (w *world) increments(stores []Store) {
 			return err
 		},
 		"campaign": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateCampaign(w.ctx, campaignKey(&sc.campaign), func(c *formsvc.Campaign) error { do(&c.Description, &c.Version); return nil })
+			_, err := s.UpdateCampaign(w.ctx, sc.campaign.Key(), func(c *formsvc.Campaign) error { do(&c.Description, &c.Version); return nil })
 			return err
 		},
 		"webhook": func(s Store, do func(*string, *int64)) error {
@@ -70,7 +70,7 @@ func (w *world) increments(stores []Store) {
 			return err
 		},
 		"response": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateResponse(w.ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
+			_, err := s.UpdateResponse(w.ctx, r.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
 				do(&r.User.FirstName, &r.Version)
 				e := w.newEvent(r)
 				e.Payload = []byte(r.User.FirstName)
@@ -83,7 +83,7 @@ func (w *world) increments(stores []Store) {
 	together(8, func(i int) {
 		s := stores[i%len(stores)]
 		for range 25 {
-			c, err := s.Campaign(w.ctx, campaignKey(&sc.campaign))
+			c, err := s.Campaign(w.ctx, sc.campaign.Key())
 			w.check("Campaign", err)
 			if err = s.CreateResponse(w.ctx, w.newResponse(&sc.campaign), c.Version, none); err == nil {
 				created.Add(1)
@@ -108,12 +108,12 @@ func (w *world) increments(stores []Store) {
 				}
 			}))
 		}
-		c, err := s.Campaign(w.ctx, campaignKey(&sc.campaign))
+		c, err := s.Campaign(w.ctx, sc.campaign.Key())
 		if w.must("Campaign", err); c.ResponseCount != 1+created.Load() {
 			w.Errorf("%d responses are counted, and %d were created", c.ResponseCount, 1+created.Load())
 		}
 	}
-	events, err := w.store.EventsAbout(w.ctx, keyOf(&r), formsvc.MaxLimit)
+	events, err := w.store.EventsAbout(w.ctx, r.Key(), formsvc.MaxLimit)
 	w.must("EventsAbout", err)
 	for i, e := range events[1:] { // one of each increment, that of the function's last run
 		if len(events) != 201 || string(e.Payload) != strconv.Itoa(i+1) {
@@ -284,7 +284,7 @@ func (w *world) noStrayFiles(stores []Store) {
 				return
 			}
 			var err error
-			deleted, err = store.DeleteResponse(w.ctx, keyOf(&r), nil)
+			deleted, err = store.DeleteResponse(w.ctx, r.Key(), nil)
 			w.check("DeleteResponse", err)
 		})
 		for i := range list {

@@ -148,17 +148,9 @@ func (m *maker) newSession(account formsvc.ID) formsvc.Session {
 	return formsvc.Session{ID: id, AccountID: account, Hash: keyHash(id), CreatedAt: at, ExpiresAt: at.Add(time.Minute)}
 }
 
-func keyOf(r *formsvc.Response) formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
-}
-
 // recordOf returns a response of which only the key is known.
 func recordOf(k formsvc.ResponseKey) *formsvc.Response {
 	return &formsvc.Response{ID: k.ID, AccountID: k.AccountID, CampaignID: k.CampaignID}
-}
-
-func campaignKey(c *formsvc.Campaign) formsvc.CampaignKey {
-	return formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID}
 }
 
 func webhookKey(h *formsvc.Webhook) formsvc.WebhookKey {

@@ -207,7 +207,7 @@ func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
 // wantCount fails the test unless the campaign has n responses, counts n, and has raised n events.
 func (w *world) wantCount(sc *scene, n int) {
 	w.Helper()
-	c, err := w.store.Campaign(w.ctx, campaignKey(&sc.campaign))
+	c, err := w.store.Campaign(w.ctx, sc.campaign.Key())
 	w.must("Campaign", err)
 	list, total, err := collect(func(q formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
 		return w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Page: q})

@@ -42,9 +42,9 @@ func boundWrites(t *testing.T, d Database) {
 			r, change := s.response("R1")
 			change.Idempotency = s.record("new")
 			must(t, b.CreateResponse(ctx, r, 1, change))
-			s.boundFailures(t, b, keyOf(&r))
-			must(t, s.update(ctx, b, keyOf(&r), func() {}))
-			if got, err := b.Response(ctx, keyOf(&r)); err != nil || got.Version != 2 {
+			s.boundFailures(t, b, r.Key())
+			must(t, s.update(ctx, b, r.Key(), func() {}))
+			if got, err := b.Response(ctx, r.Key()); err != nil || got.Version != 2 {
 				t.Errorf("inside the transaction: %+v, %v", got, err)
 			}
 			if got, err := b.Identity(ctx); err != nil || got != identity {
@@ -179,7 +179,7 @@ func besideHost(t *testing.T, d Database) {
 		for _, commits := range []bool{true, false} {
 			r, change := s.response("R" + string(s.id()))
 			must(t, s.CreateResponse(t.Context(), r, 1, change))
-			key, record := keyOf(&r), s.record(string(r.ID))
+			key, record := r.Key(), s.record(string(r.ID))
 			if c.before != nil {
 				_, err := c.before(t.Context(), s, s, key, record)
 				must(t, err)

@@ -7,12 +7,14 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // migrateTogether starts nodes at once, first on an empty database, and then on one that has a schema and no identity.
@@ -90,4 +92,90 @@ func migrateFailing(t *testing.T, d Database) {
 	}
 	must(t, steps(t, d, one, "CREATE TABLE two (a TEXT)"))
 	must(t, steps(t, d, one, "CREATE TABLE two (a TEXT)"))
+}
+
+// poisonedGroup has some of 40 responses make the database refuse a whole group.
+func poisonedGroup(t *testing.T, d Database) {
+	s := newScene(t, d)
+	_, err := d.DB.ExecContext(t.Context(), d.Poison)
+	must(t, err)
+	var all sync.WaitGroup
+	for i := range 40 {
+		reference := fmt.Sprint("N", i)
+		if i%10 == 5 {
+			reference = "POISON"
+		}
+		r, change := s.response(reference)
+		all.Go(func() {
+			err := s.CreateResponse(t.Context(), r, 1, change)
+			if (err != nil) != (reference == "POISON") {
+				t.Errorf("%s: error %v", reference, err)
+			}
+			if _, gone := s.Response(t.Context(), r.Key()); (gone != nil) != (err != nil) {
+				t.Errorf("%s: CreateResponse returned %v, and Response %v", reference, err, gone)
+			}
+		})
+	}
+	all.Wait()
+	s.wantResponses(t, 36)
+}
+
+// pruneDeleted checks the tables, because the rows of a deleted webhook are never listed.
+func pruneDeleted(t *testing.T, d Database) {
+	s := newScene(t, d)
+	const events = 7
+	respond := func() {
+		r, change := s.response("R" + string(s.id()))
+		must(t, s.CreateResponse(t.Context(), r, 1, change))
+	}
+	for range events {
+		respond()
+	}
+	var outcomes []delivery.Outcome
+	for _, c := range s.claim(t, s.now) {
+		o := delivery.Outcome{ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed}
+		o.Attempt.StartedAt = s.now
+		outcomes = append(outcomes, o)
+	}
+	_, err := s.Finish(t.Context(), outcomes)
+	must(t, err)
+	s.addWebhook(t)
+	respond() // waits for both
+	must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
+	wantRows := func(when string, want ...int) {
+		t.Helper()
+		for i, table := range []string{"formsvc_failing", "formsvc_deliveries", "formsvc_attempts", "formsvc_notices"} {
+			if n, err := d.DB.NewSelect().Table(table).Count(t.Context()); err != nil || int(n) != want[i] {
+				t.Errorf("%s: %d rows in %s, want %d (%v)", when, n, table, want[i], err)
+			}
+		}
+	}
+	wantRows("before", 0, events+2, events, events) // one of the deliveries is of the other webhook
+	for n := 1; n > 0; {
+		n, err = s.PruneEvents(t.Context(), time.Time{}, 3)
+		must(t, err)
+		if n > 6 {
+			t.Errorf("a step deleted %d rows, want 3 deliveries and their attempts at most", n)
+		}
+	}
+	wantRows("after", 0, 1, 0, events)
+}
+
+// auditOnlyGrows checks that the database itself refuses to change or delete an audit entry.
+func auditOnlyGrows(t *testing.T, d Database) {
+	s := newScene(t, d)
+	entry := formsvc.AuditEntry{ID: s.id(), AccountID: s.account, Actor: "somebody", Action: formsvc.AuditKeyCreated, CreatedAt: s.now}
+	must(t, s.Commit(t.Context(), formsvc.Change{Audit: &entry}))
+	for _, statement := range []string{
+		"UPDATE formsvc_audit SET actor = 'nobody'", "DELETE FROM formsvc_audit", "UPDATE formsvc_audit SET created_at = 0 WHERE actor = 'somebody'",
+	} {
+		if _, err := d.DB.ExecContext(t.Context(), statement); err == nil {
+			t.Errorf("%s: no error", statement)
+		}
+	}
+	page, err := s.Audit(t.Context(), formsvc.AuditQuery{AccountID: s.account})
+	must(t, err)
+	if len(page.Items) != 1 || page.Items[0].Actor != "somebody" || !page.Items[0].CreatedAt.Equal(s.now) {
+		t.Errorf("the audit trail is %+v", page.Items)
+	}
 }

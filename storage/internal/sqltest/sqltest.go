@@ -186,10 +186,6 @@ func (s *scene) claim(t testing.TB, now time.Time) []delivery.Claim {
 	return claims
 }
 
-func keyOf(r *formsvc.Response) formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
-}
-
 // update changes a response.
 func (s *scene) update(ctx context.Context, on formsvc.Store, key formsvc.ResponseKey, decide func()) error {
 	_, err := on.UpdateResponse(ctx, key, func(r *formsvc.Response) (formsvc.Change, error) {
