@@ -126,7 +126,7 @@ func testFileBytes(w *world) {
 	w.must("CreateFile", create(&first))
 	w.must("CreateFile", create(&first))
 	w.wantError("CreateFile beyond the limit", create(&second), formsvc.ErrLimit)
-	_, err := w.store.DeleteResponse(w.ctx, keyOf(&first), nil)
+	_, err := w.store.DeleteResponse(w.ctx, first.Key(), nil)
 	w.must("DeleteResponse", err)
 	w.must("CreateFile", create(&second))
 	w.must("CreateFile", create(&second))

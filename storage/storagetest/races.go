@@ -308,7 +308,7 @@ func (w *world) noStrayResponses(stores []Store) {
 		c := w.addScene().campaign
 		if round%2 > 0 {
 			r, _ := w.addResponse(&c)
-			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
+			_, err := w.store.DeleteResponse(w.ctx, r.Key(), nil)
 			w.must("DeleteResponse", err)
 		}
 		var list [creators]formsvc.Response
@@ -321,7 +321,7 @@ func (w *world) noStrayResponses(stores []Store) {
 			if i < creators {
 				return store.CreateResponse(w.ctx, list[i], c.Version, none)
 			}
-			deleted = store.DeleteCampaign(w.ctx, campaignKey(&c), nil)
+			deleted = store.DeleteCampaign(w.ctx, c.Key(), nil)
 			return formsvc.ErrNotFound
 		})
 		if errors.Is(deleted, formsvc.ErrCampaignNotEmpty) {
