@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,9 +20,6 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
-
-// defaultChecks is the default of Options.Checks.
-const defaultChecks = 60
 
 // seedOnce sets the seed of this process: stores are tested in parallel.
 var seedOnce sync.Once
@@ -43,9 +41,7 @@ func testModel(w *world, checks int, extra func(*model)) {
 		}
 	})
 	w.Logf("-rapid.seed=%s", seed.Value)
-	if checks == 0 {
-		checks = defaultChecks
-	}
+	checks = cmp.Or(checks, 60)
 	histories, failed := 0, false
 	rapid.Check(w.T, func(r *rapid.T) {
 		histories++
@@ -199,15 +195,11 @@ func (m *model) tick() time.Time {
 // errDecided is what a decide function returns that decides against a change.
 var errDecided = errors.New("decided against")
 
-// kinds are the errors that a call may return.
-func kinds() []error {
-	return []error{
-		errDecided, formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrLimit, formsvc.ErrInvalid, formsvc.ErrRepeated,
-	}
-}
-
+// kindOf returns which of the errors that a call may return this one is.
 func kindOf(err error) error {
-	for _, kind := range kinds() {
+	for _, kind := range []error{
+		errDecided, formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrLimit, formsvc.ErrInvalid, formsvc.ErrRepeated,
+	} {
 		if errors.Is(err, kind) {
 			return kind
 		}

@@ -248,16 +248,23 @@ func (j *job) files(ctx context.Context) error {
 	return nil
 }
 
-// file copies a file, unless it is there. A reader of the service checks the bytes.
+// file copies a file, unless an interrupted copy has done so. It replaces a blob of another size, which is of no use. A
+// reader of the service checks the bytes.
 func (j *job) file(ctx context.Context, from *formsvc.Service, f *formsvc.File) error {
 	key := formsvc.BlobKey(f.ID)
-	if info, err := j.ToBlobs.Stat(ctx, key); err == nil && info.Size == f.Size {
+	info, there := j.ToBlobs.Stat(ctx, key)
+	if there == nil && info.Size == f.Size {
 		return nil
 	}
 	in, err := from.Files.Open(ctx, f, 0, -1)
 	if err != nil {
 		return err
 	}
-	_, err = j.ToBlobs.Put(ctx, key, in)
+	if there == nil {
+		err = j.ToBlobs.Delete(ctx, key)
+	}
+	if err == nil {
+		_, err = j.ToBlobs.Put(ctx, key, in)
+	}
 	return errors.Join(err, in.Close())
 }

@@ -273,11 +273,11 @@ func TestCopyFiles(t *testing.T) {
 	w := newWorld(t, from)
 	elsewhere := memblob.New()
 	opts := &transfer.Options{Keyring: w.ring, FromBlobs: w.blobs, ToBlobs: elsewhere}
-	var key string
+	var key, other string
 	for info, err := range w.blobs.List(t.Context(), "") {
 		must(t, err)
 		if info.Key != formsvc.MarkerKey {
-			key = info.Key
+			key, other = info.Key, key
 		}
 	}
 	must(t, w.blobs.Delete(t.Context(), key))
@@ -286,6 +286,9 @@ func TestCopyFiles(t *testing.T) {
 	if report, err := transfer.Copy(t.Context(), from, to, opts); !errors.Is(err, formsvc.ErrCorrupt) || len(report.Damaged) != 1 {
 		t.Errorf("with a damaged file: %v, %v", report.Damaged, err)
 	}
+	_ = elsewhere.Delete(t.Context(), other)
+	_, err = elsewhere.Put(t.Context(), other, strings.NewReader("a stray blob"))
+	must(t, err)
 	opts.SkipDamaged = true
 	report, err := transfer.Copy(t.Context(), from, to, opts) // the one that failed left nothing there
 	if err != nil || report.Files != 4 || len(report.Damaged) != 1 {
