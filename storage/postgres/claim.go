@@ -75,11 +75,10 @@ const (
 func (*backend) Claim(
 	ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64,
 ) ([]bunstore.Leased, error) {
-	endpoints, counts, late := texts(len(shares)), make([]int32, len(shares)), make([]bool, len(shares))
-	for i, s := range shares {
-		endpoints[i], counts[i], late[i] = s.Endpoint, int32(min(s.N, 1<<20)), s.LateFirst //nolint:gosec // limited on this line
-	}
-	return bunstore.List(ctx, c, bunstore.ScanLeased, claimDue, endpoints, counts, late, now, until)
+	return bunstore.List(ctx, c, bunstore.ScanLeased, claimDue,
+		column(shares, func(s delivery.Share) string { return s.Endpoint }),
+		column(shares, func(s delivery.Share) int { return min(s.N, 1<<20) }),
+		column(shares, func(s delivery.Share) bool { return s.LateFirst }), now, until)
 }
 
 const selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM formsvc_events WHERE id = ANY ($1::text[]::uuid[])"
@@ -88,5 +87,3 @@ const selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM forms
 func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []bunstore.ID) (map[string]delivery.Payload, error) {
 	return bunstore.Payloads(ctx, c, selectPayloads, column(ids, func(id bunstore.ID) string { return string(id) }))
 }
-
-func texts(n int) []string { return make([]string, n) }

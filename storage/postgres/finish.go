@@ -67,25 +67,18 @@ func (*backend) Finish(ctx context.Context, c bun.IConn, done []bunstore.Done) (
 
 // doneArgs returns the columns of outcomes.
 func doneArgs(done []bunstore.Done) []any {
-	n := len(done)
-	var (
-		endpoints, ids, classes = texts(n), texts(n), texts(n)
-		leases, dues            = make([]int64, n), make([]int64, n)
-		states, counted         = make([]int32, n), make([]int32, n)
-		ended, started          = make([]int64, n), make([]int64, n)
-		durations, status       = make([]int64, n), make([]int32, n)
-		answers                 = make([][]byte, n)
-	)
-	for i := range done {
-		d := &done[i]
-		endpoints[i], ids[i], leases[i] = d.Endpoint, d.ID, d.Lease
-		states[i], counted[i] = int32(d.State), int32(d.Counted) //nolint:gosec // 0 to 2
-		dues[i], ended[i] = d.DueAt, d.EndedAt
-		started[i], durations[i] = d.Attempt.StartedAt.UnixMicro(), d.Attempt.Duration.Microseconds()
-		status[i], classes[i] = int32(d.Attempt.Status), d.Error //nolint:gosec // an HTTP status
-		answers[i] = append([]byte{}, d.Attempt.Answer...)
-	}
 	return []any{
-		endpoints, ids, leases, states, counted, dues, ended, started, durations, status, classes, answers,
+		column(done, func(d bunstore.Done) string { return d.Endpoint }),
+		column(done, func(d bunstore.Done) string { return d.ID }),
+		column(done, func(d bunstore.Done) int64 { return d.Lease }),
+		column(done, func(d bunstore.Done) int { return d.State }),
+		column(done, func(d bunstore.Done) int { return d.Counted }),
+		column(done, func(d bunstore.Done) int64 { return d.DueAt }),
+		column(done, func(d bunstore.Done) int64 { return d.EndedAt }),
+		column(done, func(d bunstore.Done) int64 { return d.Attempt.StartedAt.UnixMicro() }),
+		column(done, func(d bunstore.Done) int64 { return d.Attempt.Duration.Microseconds() }),
+		column(done, func(d bunstore.Done) int { return d.Attempt.Status }),
+		column(done, func(d bunstore.Done) string { return d.Error }),
+		column(done, func(d bunstore.Done) []byte { return notNull(d.Attempt.Answer) }),
 	}
 }
