@@ -253,13 +253,11 @@ func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.T
 
 // changedOne returns formsvc.ErrNotFound when a statement changed no row.
 func changedOne(result sql.Result, err error) error {
-	if err != nil {
-		return err
+	n, err := Affected(result, err)
+	if err == nil && n == 0 {
+		err = formsvc.ErrNotFound
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(formsvc.ErrNotFound, err)
-	}
-	return nil
+	return err
 }
 
 // A keyUse is when a key was last used. The types are those of the columns it is compared to.

@@ -116,9 +116,8 @@ func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, c
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
 		// The count is also the check that the account exists.
-		result, err := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
-			Set("campaigns = campaigns + 1").Where("id = ?", row.AccountID).Exec(ctx)
-		if err := changedOne(result, err); err != nil {
+		if err := changedOne(s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
+			Set("campaigns = campaigns + 1").Where("id = ?", row.AccountID).Exec(ctx)); err != nil {
 			return err
 		}
 		if change.Limit > 0 {
@@ -131,7 +130,7 @@ func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, c
 				return formsvc.ErrLimit
 			}
 		}
-		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
 }

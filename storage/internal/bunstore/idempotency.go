@@ -57,13 +57,11 @@ func (n *Creation) Returned() formsvc.ID {
 
 // remember adds a record in the transaction of c.
 func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
-	result, err := c.ExecContext(ctx, InsertRecord, RecordArgs(r, "", s.dialect.arg)...)
-	if err := changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) {
-		return formsvc.ErrRepeated
-	} else if err != nil {
-		return err
+	n, err := Affected(c.ExecContext(ctx, InsertRecord, RecordArgs(r, "", s.dialect.arg)...))
+	if err == nil && n == 0 {
+		err = formsvc.ErrRepeated
 	}
-	return nil
+	return err
 }
 
 // keepResult keeps a response that is about to change for the first time, if it is the

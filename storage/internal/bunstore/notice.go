@@ -2,7 +2,6 @@ package bunstore
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
@@ -143,18 +142,15 @@ func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time
 	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		// Failures since the claim are left to the next digest.
-		result, err := s.build.NewUpdate().Conn(c).Table("formsvc_failing").
+		n, err := Affected(s.build.NewUpdate().Conn(c).Table("formsvc_failing").
 			Set("failures = CASE WHEN failures > ? THEN failures - ? ELSE 0 END", d.Failures, d.Failures).
 			Set("first_at = since, since = ?, told_at = ?, until = ?, lease = lease + 1", Never, micros(at), Never).
 			Where("account_id = ? AND webhook_id = ? AND lease = ?", ID(d.AccountID), ID(d.WebhookID), d.Lease).
-			Exec(ctx)
-		if err != nil {
-			return err
+			Exec(ctx))
+		if err == nil && n == 0 {
+			err = formsvc.ErrStale
 		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(formsvc.ErrStale, err)
-		}
-		return nil
+		return err
 	})
 }
 

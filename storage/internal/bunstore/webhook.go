@@ -222,12 +222,11 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, chang
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
-		result, err := s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
-			Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)).Exec(ctx)
-		if err := changedOne(result, err); err != nil {
+		if err := changedOne(s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
+			Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)).Exec(ctx)); err != nil {
 			return err
 		}
-		_, err = s.build.NewDelete().Conn(c).TableExpr("formsvc_failing").Where("webhook_id = ?", ID(key.ID)).Exec(ctx)
+		_, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_failing").Where("webhook_id = ?", ID(key.ID)).Exec(ctx)
 		return err
 	})
 }
