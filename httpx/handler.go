@@ -45,7 +45,8 @@ type Options struct {
 	// An account gets a slot only while it holds fewer than are free, and of the accounts that wait, the one with the
 	// fewest is next. Look-ups of keys and quotas have as many slots of their own, in which a key that this node doesn't
 	// know counts for its address. Lists have two for each processor and at least four. All requests of accounts that had
-	// a body of 256 KiB or more in the last minute have one for each processor and at least two.
+	// a body of 256 KiB or more in the last minute have one for each processor and at least two, and so have exports while they read.
+	// While others work, an account may write bodies of 1 MiB or more for a tenth of the time.
 	//
 	// Twice as many file transfers, in both directions together, may run at once, each of which takes up to 0.6 MiB of memory, besides
 	// what the blob store uses. An export counts as a 32nd of them. Defaults to [DefaultMaxRequests].
