@@ -202,9 +202,6 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("%s: %v, want %v", method, errs[method], c.want)
 				}
 			}
-			if unsupported := errors.Is(errs["Put"], errors.ErrUnsupported); unsupported != (c.status == 501) {
-				t.Errorf("Put: %v, unsupported: %t", errs["Put"], unsupported)
-			}
 			if errors.Is(errs["Open"], fs.ErrNotExist) {
 				t.Errorf("Open: %v, as if the blob were missing", errs["Open"])
 			}
