@@ -98,7 +98,7 @@ func refuseEncoding(header http.Header) error {
 
 func isJSON(contentType string, patch bool) bool {
 	mediaType, parameters, err := mime.ParseMediaType(contentType)
-	if err != nil || mediaType != "application/json" && !(patch && mediaType == mergePatch) {
+	if err != nil || mediaType != "application/json" && (!patch || mediaType != mergePatch) {
 		return false
 	}
 	for name, value := range parameters {
