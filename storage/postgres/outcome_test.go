@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -148,15 +147,4 @@ func (c *cutter) pass(client net.Conn) {
 			return
 		}
 	}
-}
-
-// Open refuses a server that replies before its log is on disk.
-func TestOpenRefusesServers(t *testing.T) {
-	t.Parallel()
-	dsn := postgrestest.DSN(t)
-	_, err := postgres.Open(t.Context(), dsn+"&synchronous_commit=off", nil)
-	if err == nil || !strings.Contains(err.Error(), "synchronous_commit") {
-		t.Errorf("synchronous_commit=off: %v, want an error that names it", err)
-	}
-	open(t, dsn+"&synchronous_commit=local", nil)
 }

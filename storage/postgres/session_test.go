@@ -27,8 +27,12 @@ func TestSettingsOfTheDatabase(t *testing.T) {
 		t.Errorf("got %+v, %v", who, err)
 	}
 	q.add(t)
-	if _, err := Open(t.Context(), dsn+"&default_query_exec_mode=exec", nil); err == nil || !strings.Contains(err.Error(), "bytea_output is escape") {
-		t.Errorf("without a session of its own: %v", err)
+	for options, want := range map[string]string{
+		"&default_query_exec_mode=exec": "bytea_output is escape", "&synchronous_commit=off": "synchronous_commit is off",
+	} {
+		if _, err := Open(t.Context(), dsn+options, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", options, err)
+		}
 	}
 }
 
