@@ -195,7 +195,6 @@ func (m *model) tick() time.Time {
 // errDecided is what a decide function returns that decides against a change.
 var errDecided = errors.New("decided against")
 
-// kindOf returns which of the errors that a call may return this one is.
 func kindOf(err error) error {
 	for _, kind := range []error{
 		errDecided, formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrLimit, formsvc.ErrInvalid, formsvc.ErrRepeated,

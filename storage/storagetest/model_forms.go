@@ -199,7 +199,9 @@ func (m *model) updateResponse() {
 		}
 	})
 	m.do("UpdateResponse", func(s Store, _ int) (any, error) { return s.UpdateResponse(m.ctx, key, edit) })
-	m.do("Response", func(s Store, _ int) (any, error) { return s.Response(m.ctx, key) })
+	changed := formsvc.ResponseQuery{AccountID: key.AccountID, CampaignID: key.CampaignID}
+	changed.Filter.UpdatedAfter = at.Add(-time.Microsecond)
+	m.do("Responses", func(s Store, _ int) (any, error) { return s.Responses(m.ctx, changed) })
 }
 
 func (m *model) listResponses() {
