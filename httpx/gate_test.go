@@ -383,7 +383,9 @@ func TestStorageLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	w.use(w.store, nil, func(o *formsvc.Options) { o.MaxStored = 10 })
 	one := w.response(w.campaign(plainCampaign))
-	send := func() *answer { return w.do("POST", one+"/files", "123456", header("Content-Disposition", "attachment; filename=a")) }
+	send := func() *answer {
+		return w.do("POST", one+"/files", "123456", header("Content-Disposition", "attachment; filename=a"))
+	}
 	send().is(201, "")
 	if a := send().is(409, "storage_limit"); !strings.Contains(a.problem().Detail, "10 bytes") {
 		a.errorf("the limit isn't named")
