@@ -1,10 +1,7 @@
 package memory
 
 import (
-	"bytes"
 	"context"
-	"slices"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -67,89 +64,4 @@ func decided[T any](of T, decide func(T) (formsvc.Change, error)) (formsvc.Chang
 		return formsvc.Change{}, nil
 	}
 	return decide(of)
-}
-
-// A recordKey names an idempotency record.
-type recordKey struct {
-	account formsvc.ID
-	key     string
-}
-
-func (s *Store) remember(r *formsvc.IdempotencyRecord) {
-	s.records[recordKey{r.AccountID, r.Key}] = new(copyRecord(r))
-}
-
-// Recall implements [formsvc.Store].
-func (s *Store) Recall(ctx context.Context, account formsvc.ID, key string, since time.Time) (formsvc.IdempotencyRecord, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.IdempotencyRecord{}, err
-	}
-	defer s.mu.Unlock()
-	r := s.records[recordKey{account, key}]
-	if r != nil && r.CreatedAt.Before(since) {
-		delete(s.records, recordKey{account, key})
-		r = nil
-	}
-	if r == nil {
-		return formsvc.IdempotencyRecord{}, formsvc.ErrNotFound
-	}
-	return copyRecord(r), nil
-}
-
-func checkRecord(r *formsvc.IdempotencyRecord) error {
-	return formsvc.CheckText(string(r.AccountID), r.Key, string(r.ResponseID))
-}
-
-func copyRecord(record *formsvc.IdempotencyRecord) formsvc.IdempotencyRecord {
-	r := *record
-	r.Result, r.CreatedAt = bytes.Clone(r.Result), kept(r.CreatedAt)
-	if r.Response != nil {
-		r.Response = new(copyResponse(r.Response))
-	}
-	return r
-}
-
-// A quotaWindow identifies the window of a subject that begins at start, in microseconds.
-type quotaWindow struct {
-	subject formsvc.ID
-	start   int64
-}
-
-// AddQuota implements [formsvc.Store].
-func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
-	for _, c := range list {
-		if !c.Subject.Valid() {
-			return nil, formsvc.ErrNotFound
-		}
-	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if s.quota == nil {
-		s.quota = make(map[quotaWindow]int)
-	}
-	used := make([]int, len(list))
-	for i, c := range list {
-		w := quotaWindow{c.Subject, c.Start.UnixMicro()}
-		s.quota[w] += c.N
-		used[i] = s.quota[w]
-	}
-	return used, nil
-}
-
-// QuotaUse implements [formsvc.Store].
-func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var list []formsvc.QuotaUse
-	for w, used := range s.quota {
-		if w.subject == subject && w.start >= since.UnixMicro() && used > 0 {
-			list = append(list, formsvc.QuotaUse{Start: time.UnixMicro(w.start).UTC(), Used: used})
-		}
-	}
-	slices.SortFunc(list, func(a, b formsvc.QuotaUse) int { return a.Start.Compare(b.Start) })
-	return list, nil
 }

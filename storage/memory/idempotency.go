@@ -1,0 +1,49 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A recordKey names an idempotency record.
+type recordKey struct {
+	account formsvc.ID
+	key     string
+}
+
+func (s *Store) remember(r *formsvc.IdempotencyRecord) {
+	s.records[recordKey{r.AccountID, r.Key}] = new(copyRecord(r))
+}
+
+// Recall implements [formsvc.Store].
+func (s *Store) Recall(ctx context.Context, account formsvc.ID, key string, since time.Time) (formsvc.IdempotencyRecord, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.IdempotencyRecord{}, err
+	}
+	defer s.mu.Unlock()
+	r := s.records[recordKey{account, key}]
+	if r != nil && r.CreatedAt.Before(since) {
+		delete(s.records, recordKey{account, key})
+		r = nil
+	}
+	if r == nil {
+		return formsvc.IdempotencyRecord{}, formsvc.ErrNotFound
+	}
+	return copyRecord(r), nil
+}
+
+func checkRecord(r *formsvc.IdempotencyRecord) error {
+	return formsvc.CheckText(string(r.AccountID), r.Key, string(r.ResponseID))
+}
+
+func copyRecord(record *formsvc.IdempotencyRecord) formsvc.IdempotencyRecord {
+	r := *record
+	r.Result, r.CreatedAt = bytes.Clone(r.Result), kept(r.CreatedAt)
+	if r.Response != nil {
+		r.Response = new(copyResponse(r.Response))
+	}
+	return r
+}

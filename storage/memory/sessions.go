@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// CreateLink implements [formsvc.Store].
+func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
+	if err := formsvc.CheckText(string(link.ID), string(link.AccountID)); err != nil {
+		return err
+	}
+	return s.write(ctx, func() (formsvc.Change, error) {
+		_, err := s.account(link.AccountID)
+		if _, taken := s.link(link.Hash); err == nil && taken == nil {
+			err = formsvc.ErrConflict
+		}
+		return change, err
+	}, func() error {
+		link.CreatedAt, link.ExpiresAt = kept(link.CreatedAt), kept(link.ExpiresAt)
+		return s.links.add(link.ID, &link)
+	})
+}
+
+// RedeemLink implements [formsvc.Store].
+func (s *Store) RedeemLink(
+	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
+) (session formsvc.Session, err error) {
+	var link *formsvc.Link
+	err = s.write(ctx, func() (change formsvc.Change, err error) {
+		if link, err = s.link(hash); err != nil {
+			return change, err
+		}
+		if session, change, err = decide(new(*link)); err == nil {
+			err = formsvc.CheckText(string(session.ID))
+		}
+		if _, taken := s.session(session.Hash); err == nil && taken == nil {
+			err = formsvc.ErrConflict
+		}
+		return change, err
+	}, func() error {
+		session.AccountID = link.AccountID
+		session.CreatedAt, session.ExpiresAt = kept(session.CreatedAt), kept(session.ExpiresAt)
+		if err := s.sessions.add(session.ID, new(session)); err != nil {
+			return err
+		}
+		s.links.remove(link.ID)
+		return nil
+	})
+	if err != nil {
+		return formsvc.Session{}, err
+	}
+	return session, nil
+}
+
+// SessionByHash implements [formsvc.Store].
+func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
+	return read(ctx, s, s.session, hash, func(x *formsvc.Session) formsvc.Session { return *x })
+}
+
+// EndSession implements [formsvc.Store].
+func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256.Size]byte, change formsvc.Change) error {
+	var session *formsvc.Session
+	return s.write(ctx, func() (_ formsvc.Change, err error) {
+		if session, err = s.session(hash); err == nil && session.AccountID != account {
+			err = formsvc.ErrNotFound
+		}
+		return change, err
+	}, func() error {
+		s.sessions.remove(session.ID)
+		return nil
+	})
+}
+
+// EndAllSessions implements [formsvc.Store].
+func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
+	return s.write(ctx, func() (formsvc.Change, error) {
+		_, err := s.account(account)
+		return change, err
+	}, func() error {
+		pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return l.AccountID == account })
+		pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool { return x.AccountID == account })
+		return nil
+	})
+}
+
+// link returns the link with that hash. The caller holds s.mu.
+func (s *Store) link(hash [sha256.Size]byte) (*formsvc.Link, error) {
+	return s.links.first(func(link *formsvc.Link) bool { return link.Hash == hash })
+}
+
+// session returns the session with that hash. The caller holds s.mu.
+func (s *Store) session(hash [sha256.Size]byte) (*formsvc.Session, error) {
+	return s.sessions.first(func(session *formsvc.Session) bool { return session.Hash == hash })
+}
