@@ -21,7 +21,8 @@ const discardTimeout = 10 * time.Second
 // created in one atomic write. A failed upload leaves no file; its blob is removed at once or by [Files.Sweep].
 //
 // It fails with a *[ValidationError] for an invalid Module, a *[FileSizeError], [ErrDigest], [ErrNotFound] for an
-// unknown response, with a *[LimitError] beyond [Options].MaxStored, with [ErrOtherBlobs], and with [ErrNoSpace] or [ErrUnavailable] if the blob can't be stored.
+// unknown response, a *[LimitError] beyond [Options].MaxStored, [ErrOtherBlobs], and with [ErrNoSpace] or
+// [ErrUnavailable] if the blob can't be stored.
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
 	defer wrap(&err, "upload file")
 	content, err := s.intake(&in)

@@ -73,7 +73,7 @@ type Webhooks struct{ s *core }
 
 // Create creates a webhook. If the account already has one with the same URL, events and campaign,
 // it returns that one with created false, so subscribing twice is harmless. With a Secret or Headers,
-// Create then fails with a *[WebhookExistsError], also if they are the same: nobody can guess them so.
+// Create then fails with a *[WebhookExistsError], also if they are the same, so that they can't be guessed.
 // It fails with a *[ValidationError], also if the account has no such campaign, and with a *[LimitError]
 // at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {

@@ -279,7 +279,7 @@ func (p *put) settle(ctx context.Context, err error) error {
 	case err == nil && p.upload == "":
 		return nil
 	case answer(err).StatusCode == http.StatusNotImplemented:
-		return fmt.Errorf("%w: the server can't make a write depend on that nothing is there (If-None-Match: *); use one with conditional writes: %w",
+		return fmt.Errorf("%w: the server doesn't support conditional writes (If-None-Match: *); use one that does: %w",
 			errors.ErrUnsupported, err)
 	case err != nil && !taken && answer(err).Code != minio.NoSuchUpload:
 		return err

@@ -14,8 +14,8 @@ import (
 const sameEverywhere = "SELECT set_config('bytea_output', 'hex', false), set_config('array_nulls', 'on', false), " +
 	"set_config('transform_null_equals', 'off', false), set_config('default_transaction_isolation', 'read committed', false)"
 
-// endSessions returns an error handler that also closes the connection after an error that its session keeps giving: it stays
-// read-only when the server has become a standby, or was read-only when the session began. Others of that time are closed, too.
+// endSessions returns an error handler that also closes the connection after an error that its session would repeat, for example
+// because the server was read-only when the session began. Idle connections are as old, so they are closed, too.
 func (s *Store) endSessions(next pgconn.PgErrorHandler) pgconn.PgErrorHandler {
 	return func(c *pgconn.PgConn, e *pgconn.PgError) bool {
 		switch e.Code {
