@@ -41,13 +41,20 @@ func (id ID) Valid() bool {
 }
 
 // FloorID returns the smallest version 7 ID that can be created at t or later. An ID that was
-// created earlier may sort after it: shortly before t, or after the clock was set back to before t.
+// created earlier may sort after it, but before [CeilingID].
 func FloorID(t time.Time) ID {
 	var b [16]byte
 	putTime(&b, t.UnixMilli(), 0)
 	b[8] = 0x80
 	return encodeID(b)
 }
+
+// maxLead is how far the time in an ID may be ahead of the time when it was created, which happens
+// after the clock was set back.
+const maxLead = time.Hour
+
+// CeilingID returns an ID that sorts after all that were created before t.
+func CeilingID(t time.Time) ID { return FloorID(t.Add(2 * maxLead)) }
 
 // DeliveryID returns the identifier of the delivery of event to webhook. It is a version 7 UUID with the event's time
 // whose last ten bytes are those of SHA-256(event bytes ‖ webhook bytes), with the version and variant bits set. So
@@ -68,7 +75,7 @@ func DeliveryID(event, webhook ID) ID {
 // of the same millisecond have no particular order.
 func NewID(t time.Time) ID { return new(idGenerator).next(t) }
 
-// idGenerator generates version 7 UUIDs that never decrease, even if the clock is set back. They
+// idGenerator generates version 7 UUIDs that never decrease unless the clock is set back by more than maxLead. They
 // have 48 bits of milliseconds, a 12-bit counter that starts at a random value each millisecond
 // (RFC 9562 §6.2, method 1), and 62 random bits.
 type idGenerator struct {
@@ -82,7 +89,7 @@ func (g *idGenerator) next(now time.Time) ID {
 	_, _ = rand.Read(b[6:]) // crypto/rand.Read never fails since Go 1.24
 	millis := max(now.UnixMilli(), 0)
 	g.mu.Lock()
-	if millis > g.millis {
+	if millis > g.millis || millis < g.millis-maxLead.Milliseconds() {
 		g.millis = millis
 		g.counter = binary.BigEndian.Uint16(b[6:8]) & 0x7ff
 	} else if g.counter++; g.counter > 0xfff {

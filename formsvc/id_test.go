@@ -55,27 +55,33 @@ func TestParseIDIsStrict(t *testing.T) {
 	}
 }
 
-// IDs of a generator always increase, whatever its clock does.
-func TestIDsIncreaseWhenTheClockJumps(t *testing.T) {
+// IDs of a generator increase unless its clock is set back by more than an hour, and sort between FloorID and CeilingID.
+func TestIDsWhenTheClockJumps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		next := formsvc.NewIDGenerator()
 		now := moments().Draw(t, "start")
-		last := formsvc.ID("")
+		last, latest := formsvc.ID(""), now
 		for range rapid.IntRange(1, 200).Draw(t, "n") {
 			id := next(now)
-			if id <= last {
+			if id <= last && now.After(latest.Add(-time.Hour+time.Millisecond)) {
 				t.Fatalf("%s follows %s", id, last)
 			}
 			if !version7.MatchString(string(id)) {
 				t.Fatalf("%s is not version 7", id)
 			}
-			if floor := formsvc.FloorID(now); id < floor {
-				t.Fatalf("%s was made at %v, but sorts before %s", id, now, floor)
+			if floor, ceiling := formsvc.FloorID(now), formsvc.CeilingID(now.Add(1)); id < floor || id >= ceiling {
+				t.Fatalf("%s was made at %v, but isn't between %s and %s", id, now, floor, ceiling)
+			}
+			if now.After(latest) || now.Before(latest.Add(-time.Hour)) {
+				latest = now
 			}
 			last = id
 			now = now.Add(time.Duration(rapid.OneOf(
 				rapid.Just(int64(0)), rapid.Int64Range(-3e6, 3e6), rapid.Int64Range(-1e15, 1e15),
 			).Draw(t, "step")))
+			if now.Before(time.Unix(0, 0)) {
+				now = time.Unix(0, 0)
+			}
 		}
 	})
 }

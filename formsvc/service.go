@@ -54,7 +54,8 @@ type Options struct {
 	// Now is the clock. Times are truncated to milliseconds. Defaults to time.Now.
 	Now func() time.Time
 	// NewID returns an identifier for a record that is created at that time. It must return canonical UUIDs of version
-	// 7, since lists are ordered by them. Defaults to a generator whose identifiers never decrease within the Service.
+	// 7 whose time is at most an hour ahead, since lists are ordered by them. Defaults to a generator whose identifiers
+	// decrease only if the clock is set back by more than an hour.
 	NewID func(time.Time) ID
 	// NewReference returns a reference for a response; if the reference is taken, it is called again. It must return 1
 	// to 64 characters of UTF-8 without NUL. Defaults to ten characters that aren't confused when read aloud.

@@ -146,7 +146,8 @@ func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 	}
 	if !f.CreatedBefore.IsZero() {
 		// Round up: the column has microseconds, so a fraction of one can't be compared.
-		sel = sel.Where("r.created_at < ?", micros(f.CreatedBefore.Add(time.Microsecond-time.Nanosecond)))
+		sel = sel.Where("r.created_at < ? AND r.id < ?",
+			micros(f.CreatedBefore.Add(time.Microsecond-time.Nanosecond)), ID(formsvc.CeilingID(f.CreatedBefore)))
 	}
 	if !f.UpdatedAfter.IsZero() {
 		sel = sel.Where("r.updated_at > ?", micros(f.UpdatedAfter))
