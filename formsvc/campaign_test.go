@@ -27,7 +27,7 @@ func TestCampaignInput(t *testing.T) {
 		in   input
 		want []string
 	}{
-		{input{Title: " \n"}, []string{"/title required"}},
+		{input{Title: " \n\u200b"}, []string{"/title required"}},
 		{input{
 			Title: strings.Repeat("é", 500), Description: strings.Repeat("🌍", 10_000), Status: formsvc.CampaignClosed,
 			Metadata: map[string]string{long: strings.Repeat("ñ", 2_000)},

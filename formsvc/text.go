@@ -40,7 +40,7 @@ func (e *ValidationError) checkLine(pointer, s string, maxRunes int) {
 
 // checkTitle is checkLine for a text that must not be blank.
 func (e *ValidationError) checkTitle(pointer, s string, maxRunes int) {
-	if strings.TrimSpace(s) == "" {
+	if !visible(s) {
 		e.add(pointer, "required", "must not be empty")
 	}
 	e.checkLine(pointer, s, maxRunes)

@@ -20,11 +20,11 @@ const (
 const maxStatus = 64
 
 // statusRule describes the texts that can be a status.
-const statusRule = "must have 1 to 64 characters, none of them a control character, and no space at its ends"
+const statusRule = "must have 1 to 64 characters, at least one visible, no control characters, and no space at its ends"
 
 // isStatus reports whether a text follows statusRule.
 func isStatus(s string) bool {
-	return s != "" && CheckText(s) == nil && utf8.RuneCountInString(s) <= maxStatus &&
+	return visible(s) && CheckText(s) == nil && utf8.RuneCountInString(s) <= maxStatus &&
 		!strings.ContainsFunc(s, unicode.IsControl) && strings.TrimSpace(s) == s
 }
 

@@ -22,7 +22,7 @@ func TestStatusNames(t *testing.T) {
 		}
 	}
 	for _, status := range []string{
-		"", " ", "a\n", "a\tb", "\x00", "a\x7fb", "a\u0085b", "a\xff", "validated ", " validated", "\u00a0a", "a\u3000", "a" + strings.Repeat("z", 64),
+		"", " ", "\u200b", "a\n", "a\tb", "\x00", "a\x7fb", "a\u0085b", "a\xff", "validated ", " validated", "\u00a0a", "a\u3000", "a" + strings.Repeat("z", 64),
 		strings.Repeat("待", 65),
 	} {
 		_, err := w.update(&r, formsvc.ResponsePatch{Status: &status})
