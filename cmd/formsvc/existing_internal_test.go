@@ -141,10 +141,11 @@ func commandName(node *kong.Node) string {
 	return commandName(node.Parent) + " " + node.Name
 }
 
-// A command waits for another process that writes, and then names the database.
+// A command that writes waits for another process that writes, and then names the database. Others don't wait.
 func TestLockedDatabase(t *testing.T) {
 	g := &global{Data: t.TempDir(), patience: time.Millisecond}
 	list := func(svc *formsvc.Service) error { _, err := svc.Accounts.List(t.Context()); return err }
+	write := func(svc *formsvc.Service) error { _, err := svc.Accounts.Create(t.Context(), "a"); return err }
 	if err := g.with(t.Context(), need{create: true}, list); err != nil {
 		t.Fatal(err)
 	}
@@ -157,13 +158,16 @@ func TestLockedDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.explainBusy(g.with(t.Context(), need{}, list)); err == nil || !strings.Contains(err.Error(), "formsvc.db is locked: another process is writing") {
+	if err := g.with(t.Context(), need{}, list); err != nil {
+		t.Error(err)
+	}
+	if err := g.explainBusy(g.with(t.Context(), need{}, write)); err == nil || !strings.Contains(err.Error(), "formsvc.db is locked: another process is writing") {
 		t.Errorf("got %v", err)
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.with(t.Context(), need{}, list); err != nil {
+	if err := g.with(t.Context(), need{}, write); err != nil {
 		t.Error(err)
 	}
 }

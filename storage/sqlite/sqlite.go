@@ -232,6 +232,14 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	current := false
+	err = alone(ctx, s.writer, func(c bun.IConn) error { // without the write lock, which another process may hold for long
+		current = bunstore.Current(ctx, list, c, schemaExists)
+		return nil
+	})
+	if err != nil || current {
+		return err
+	}
 	return s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error { return bunstore.Migrate(ctx, list, c, schemaExists) })
 }
 
@@ -241,7 +249,7 @@ func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err e
 	if err != nil {
 		return nil, err
 	}
-	err = s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
+	err = alone(ctx, s.writer, func(c bun.IConn) (err error) {
 		list, err = bunstore.Status(ctx, steps, c, schemaExists)
 		return err
 	})

@@ -152,6 +152,16 @@ func Migrate(ctx context.Context, list []Migration, c bun.IConn, exists string) 
 	return makeIdentity(ctx, c)
 }
 
+// Current reports whether Migrate has nothing to do.
+func Current(ctx context.Context, list []Migration, c bun.IConn, exists string) bool {
+	times, err := applied(ctx, c, exists)
+	if err == nil && len(times) == len(list) {
+		_, err = ReadState(ctx, c)
+		return err == nil
+	}
+	return false
+}
+
 func (m *Migration) apply(ctx context.Context, c bun.IConn) error {
 	if _, err := c.ExecContext(ctx, m.sql); err != nil {
 		return fmt.Errorf("version %d (%s): %w", m.Version, m.Name, err)
