@@ -8,7 +8,6 @@ import (
 // The limits of STYLE.md. They only fall.
 const (
 	maxWords   = 16_500 // all documents together, but for those that are not counted
-	maxGrade   = 9.0    // Flesch–Kincaid
 	maxMedian  = 16     // words in a sentence
 	maxLongest = 30     // words in any sentence
 )
@@ -37,29 +36,22 @@ var wordLimits = map[string]int{
 	"README.md": 700,
 }
 
-type limits struct {
-	grade           float64
-	median, longest int
-}
-
-// exceptions are documents that don't keep to the limits above yet.
-var exceptions = map[string]limits{}
-
 // A phrase is what a text should not say.
 type phrase struct {
-	key         string // what a text in lower case has to contain, one of several between bars; it saves time
-	pattern     string
-	instead     string
-	allowed     int  // how many there may still be; it only falls
-	unlessAsked bool // a question may begin like that
-	keys        []string
-	re          *regexp.Regexp
+	key     string // what a text in lower case has to contain, one of several between bars; it saves time
+	pattern string
+	instead string
+	keys    []string
+	re      *regexp.Regexp
 }
+
+// noQuestion is the rest of a sentence that is no question.
+const noQuestion = `[^.!?]*(?:[^.!?]$|[.!])`
 
 var phrases = compile([]phrase{
 	{key: "whoever", pattern: `\b[Ww]hoever\b`, instead: `say "anyone who", "callers" or "you"`},
-	{key: "who", pattern: `(?:^\s*|[.!?]\s+)Who\s+\w+`, unlessAsked: true, instead: "name the subject"},
-	{key: "what", pattern: `(?:^\s*|[.!?]\s+)What\s+(?:is|was|are|has|can't|isn't|doesn't)\s+\w+`, unlessAsked: true, instead: "name the subject"},
+	{key: "who", pattern: `(?:^\s*|[.!?]\s+)Who\s+\w+` + noQuestion, instead: "name the subject"},
+	{key: "what", pattern: `(?:^\s*|[.!?]\s+)What\s+(?:is|was|are|has|can't|isn't|doesn't)\s+\w+` + noQuestion, instead: "name the subject"},
 	{key: "nothing", pattern: `\b[Ll]inks? nothing of\b`, instead: `say "isn't linked in"`},
 	{key: "way", pattern: `\bno way back\b`, instead: `say "can't be undone"`},
 	{key: "anew", pattern: `\banew\b`, instead: `say "again" or "resets"`},
@@ -92,9 +84,7 @@ var phrases = compile([]phrase{
 func compile(list []phrase) []phrase {
 	for i := range list {
 		list[i].keys = strings.Split(list[i].key, "|")
-		list[i].re = regexp.MustCompile(spaces.ReplaceAllString(list[i].pattern, `\s+`))
+		list[i].re = regexp.MustCompile(strings.ReplaceAll(list[i].pattern, " ", `\s+`))
 	}
 	return list
 }
-
-var spaces = regexp.MustCompile(` `)

@@ -18,8 +18,6 @@ var (
 	listItem   = regexp.MustCompile(`^\s*(?:[-*+]|\d+\.)\s+`)
 	abbrev     = regexp.MustCompile(`\b(e\.g|i\.e|etc|vs|approx|No)\.`)
 	sentences  = regexp.MustCompile(`[.!?]["')\]]*\s+`)
-	vowels     = regexp.MustCompile(`[aeiouy]+`)
-	hiatus     = regexp.MustCompile(`[^tscg]i[ao]|creat|eo`) // two vowels that are spoken apart
 	fenceStart = regexp.MustCompile("^\\s*(?:>\\s*)?(```+|~~~+)")
 )
 
@@ -113,53 +111,15 @@ func wordsOf(sentence string) []string {
 	return slices.DeleteFunc(strings.Fields(sentence), func(w string) bool { return !strings.ContainsFunc(w, isAlnum) })
 }
 
-// readability returns the Flesch–Kincaid grade of sentences, their median length in words and the longest one's.
-func readability(list []string) (grade float64, median, longest int) {
+// lengths returns the median length of sentences in words, and the longest one's.
+func lengths(list []string) (median, longest int) {
 	if len(list) == 0 {
-		return 0, 0, 0
+		return 0, 0
 	}
-	var lengths []int
-	words, syllables := 0, 0
-	for _, s := range list {
-		ws := wordsOf(s)
-		lengths = append(lengths, len(ws))
-		words += len(ws)
-		for _, w := range ws {
-			syllables += syllablesOf(w)
-		}
+	words := make([]int, len(list))
+	for i, s := range list {
+		words[i] = len(wordsOf(s))
 	}
-	slices.Sort(lengths)
-	grade = 0.39*float64(words)/float64(len(list)) + 11.8*float64(syllables)/float64(words) - 15.59
-	return grade, lengths[len(lengths)/2], lengths[len(lengths)-1]
-}
-
-// syllablesOf counts groups of vowels, less a silent e. A number or a name in capitals counts as one.
-func syllablesOf(word string) int {
-	n := 0
-	for _, part := range strings.FieldsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		lower := strings.ToLower(part)
-		if part == strings.ToUpper(part) {
-			n++
-			continue
-		}
-		k := len(vowels.FindAllString(lower, -1)) + len(hiatus.FindAllString(lower, -1))
-		switch {
-		case strings.HasSuffix(lower, "le") && len(lower) > 2 && !strings.ContainsRune("aeiouy", rune(lower[len(lower)-3])):
-		case strings.HasSuffix(lower, "e"), strings.HasSuffix(lower, "es") && !hissing(lower[:len(lower)-2]),
-			strings.HasSuffix(lower, "ed") && !strings.HasSuffix(lower, "ted") && !strings.HasSuffix(lower, "ded"):
-			k--
-		}
-		n += max(k, 1)
-	}
-	return max(n, 1)
-}
-
-// hissing reports whether -es is spoken after a stem.
-func hissing(stem string) bool {
-	for _, end := range []string{"s", "x", "z", "ch", "sh", "c", "g"} {
-		if strings.HasSuffix(stem, end) {
-			return true
-		}
-	}
-	return false
+	slices.Sort(words)
+	return words[len(words)/2], words[len(words)-1]
 }
