@@ -25,16 +25,6 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// The error for a port must reveal nothing about the address.
-func TestPortBeforeAddress(t *testing.T) {
-	t.Parallel()
-	p := newPolicy(t, nil)
-	public, private := p.CheckAddr(at("8.8.8.8", 22)), p.CheckAddr(at("10.0.0.1", 22))
-	if public == nil || private == nil || public.Error() != private.Error() {
-		t.Errorf("%v, %v", public, private)
-	}
-}
-
 func TestControl(t *testing.T) {
 	t.Parallel()
 	p := newPolicy(t, nil)
