@@ -2,8 +2,28 @@ package httpx
 
 import (
 	"mime"
+	"regexp"
 	"strings"
 )
+
+// extendedName is the parameter with an escaped name, in which encodeURIComponent of JavaScript leaves parentheses unescaped.
+var extendedName = regexp.MustCompile(`(?i)filename\*\s*=[^;]*`)
+
+// parseDisposition returns the parameters of a Content-Disposition (RFC 6266) of that kind. wrong describes the error, or is "".
+func parseDisposition(header, kind string) (parameters map[string]string, wrong string) {
+	header = extendedName.ReplaceAllStringFunc(header, strings.NewReplacer("(", "%28", ")", "%29").Replace)
+	got, parameters, err := mime.ParseMediaType(header)
+	_, named := parameters["filename"]
+	switch {
+	case got != kind && got != "":
+		return nil, "must be " + kind
+	case err != nil:
+		return nil, `can't be read; write a name as filename="…", or as filename*=UTF-8'' with the name escaped as %XX`
+	case !named && extendedName.MatchString(header):
+		return nil, "has a filename* that is not UTF-8'' and a name escaped as %XX"
+	}
+	return parameters, ""
+}
 
 // disposition returns the Content-Disposition of a download (RFC 6266). It has the name twice: in ASCII for old
 // clients, and unchanged.

@@ -111,7 +111,7 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 	}
 	src.want = want.without(digestSHA256) // the service computes SHA-256 anyway
 	return formsvc.FileInput{
-		Name: said.filename, ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src, SHA256: want.sha256(),
+		Name: said["filename"], ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src, SHA256: want.sha256(),
 	}, nil
 }
 

@@ -143,9 +143,9 @@ func (f *fileForm) next() error {
 	if err := checkTransferEncoding(part); err != nil {
 		return err
 	}
-	switch said.name {
+	switch said["name"] {
 	case "file":
-		return f.setFile(part, said.filename)
+		return f.setFile(part, said["filename"])
 	case "module":
 		return f.setModule(part)
 	}
