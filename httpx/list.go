@@ -4,11 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -83,13 +84,8 @@ const (
 func appendCursor(b []byte, last formsvc.ID, sum scope) []byte {
 	var raw [cursorBytes]byte
 	raw[0] = cursorVersion
-	digits := [...]string{string(last[0:8]), string(last[9:13]), string(last[14:18]), string(last[19:23]), string(last[24:36])}
-	var text [32]byte
-	n := 0
-	for _, s := range digits {
-		n += copy(text[n:], s)
-	}
-	_, _ = hex.Decode(raw[1:17], text[:]) // an ID is always canonical
+	id, _ := uuid.Parse(string(last)) // an ID is always canonical
+	copy(raw[1:17], id[:])
 	copy(raw[17:], sum[:])
 	return base64.RawURLEncoding.AppendEncode(b, raw[:])
 }
@@ -103,14 +99,7 @@ func parseCursor(s string, sum scope) (formsvc.ID, bool) {
 	if err != nil || n != cursorBytes || raw[0] != cursorVersion || scope(raw[17:25]) != sum {
 		return "", false
 	}
-	var text [36]byte
-	hex.Encode(text[0:8], raw[1:5])
-	hex.Encode(text[9:13], raw[5:7])
-	hex.Encode(text[14:18], raw[7:9])
-	hex.Encode(text[19:23], raw[9:11])
-	hex.Encode(text[24:36], raw[11:17])
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
-	return formsvc.ID(text[:]), true
+	return formsvc.ID(uuid.UUID(raw[1:17]).String()), true
 }
 
 // beginList begins the reply; append each item after beginItem.
