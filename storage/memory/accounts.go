@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
-	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -11,23 +10,24 @@ import (
 
 // CreateAccount implements [formsvc.Store].
 func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
-	if err := checkAccount(&a); err != nil {
+	a, err := stored(&a)
+	if err != nil {
 		return err
 	}
+	row := &account{Account: a, references: make(map[string]bool)}
 	for i := range keys {
-		if err := checkKey(&keys[i]); err != nil {
+		key, err := stored(&keys[i])
+		if err == nil {
+			err = row.keys.add(key.ID, &key)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	a.CreatedAt = kept(a.CreatedAt)
-	row := &account{Account: a, references: make(map[string]bool)}
 	return s.write(ctx, func() (formsvc.Change, error) {
 		for i := range keys {
 			if s.keys[keys[i].Hash] != nil {
 				return change, formsvc.ErrConflict
-			}
-			if err := row.keys.add(keys[i].ID, new(copyKey(&keys[i]))); err != nil {
-				return change, err
 			}
 		}
 		if s.names[a.Name] != nil {
@@ -62,7 +62,7 @@ func (s *Store) UpdateAccount(
 	if err := decide(&a); err != nil {
 		return formsvc.Account{}, err
 	}
-	if err := checkAccount(&a); err != nil {
+	if a, err = stored(&a); err != nil {
 		return formsvc.Account{}, err
 	}
 	if other := s.names[a.Name]; other != nil && other != row {
@@ -113,7 +113,8 @@ func (a *account) usableKeys(at time.Time) (n int) {
 
 // CreateKey implements [formsvc.Store].
 func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
-	if err := checkKey(&key); err != nil {
+	row, err := stored(&key)
+	if err != nil {
 		return err
 	}
 	var a *account
@@ -128,11 +129,10 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 		}
 		return change, err
 	}, func() error {
-		row := new(copyKey(&key))
-		if err := a.keys.add(key.ID, row); err != nil {
+		if err := a.keys.add(key.ID, &row); err != nil {
 			return err
 		}
-		s.keys[key.Hash] = row
+		s.keys[key.Hash] = &row
 		return nil
 	})
 }
@@ -144,12 +144,12 @@ func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.
 			return key, nil
 		}
 		return nil, formsvc.ErrNotFound
-	}, hash, copyKey)
+	}, hash, copyOf)
 }
 
 // Keys implements [formsvc.Store].
 func (s *Store) Keys(ctx context.Context, id formsvc.ID) ([]formsvc.Key, error) {
-	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Key { return list(&a.keys, copyKey) })
+	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Key { return list(&a.keys, copyOf) })
 }
 
 // RevokeKey implements [formsvc.Store].
@@ -202,23 +202,3 @@ func (s *Store) accountOrNone(id formsvc.ID) (*account, error) {
 }
 
 func copyAccount(a *account) formsvc.Account { return a.Account }
-
-func checkAccount(a *formsvc.Account) error {
-	return formsvc.CheckText(string(a.ID), a.Name, a.Contact)
-}
-
-func checkKey(key *formsvc.Key) error {
-	texts := []string{string(key.ID), string(key.AccountID), key.Name, key.Prefix}
-	for _, p := range key.Permissions {
-		texts = append(texts, string(p))
-	}
-	return formsvc.CheckText(texts...)
-}
-
-func copyKey(key *formsvc.Key) formsvc.Key {
-	k := *key
-	k.Permissions = slices.Clone(k.Permissions)
-	k.CreatedAt, k.ExpiresAt, k.RevokedAt = kept(k.CreatedAt), kept(k.ExpiresAt), kept(k.RevokedAt)
-	k.LastUsedAt = kept(k.LastUsedAt)
-	return k
-}

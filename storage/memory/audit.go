@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -11,7 +10,7 @@ import (
 func (s *Store) append(a *formsvc.AuditEntry) {
 	s.audited[a.ID] = true
 	if row, err := s.account(a.AccountID); err == nil { // the account may be created in the same change
-		_ = row.audit.add(a.ID, new(copyAudit(a))) // admit has checked that the ID is new
+		_ = row.audit.add(a.ID, new(copyOf(a))) // admit has checked that the ID is new
 	}
 }
 
@@ -37,20 +36,6 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 			!e.CreatedAt.Before(q.Since)
 	}
 	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.AuditEntry] {
-		return page(&a.audit, q.Page, false, match, copyAudit)
+		return page(&a.audit, q.Page, false, match, copyOf)
 	})
-}
-
-func checkAudit(a *formsvc.AuditEntry) error {
-	texts := []string{string(a.ID), string(a.AccountID), a.Actor, string(a.Action), string(a.Target)}
-	for name, value := range a.Details {
-		texts = append(texts, name, value)
-	}
-	return formsvc.CheckText(texts...)
-}
-
-func copyAudit(entry *formsvc.AuditEntry) formsvc.AuditEntry {
-	a := *entry
-	a.Details, a.CreatedAt = maps.Clone(a.Details), kept(a.CreatedAt)
-	return a
 }

@@ -10,7 +10,7 @@ import (
 // That an idempotency key is taken comes before every other error. The caller holds s.mu.
 func (s *Store) admit(change *formsvc.Change) error {
 	if r := change.Idempotency; r != nil {
-		if err := checkRecord(r); err != nil {
+		if _, err := stored(r); err != nil {
 			return err
 		}
 		if s.records[recordKey{r.AccountID, r.Key}] != nil {
@@ -18,7 +18,7 @@ func (s *Store) admit(change *formsvc.Change) error {
 		}
 	}
 	if a := change.Audit; a != nil {
-		if err := checkAudit(a); err != nil {
+		if _, err := stored(a); err != nil {
 			return err
 		}
 		if s.audited[a.ID] {

@@ -8,8 +8,8 @@ import (
 
 // CreateComment implements [formsvc.Store].
 func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {
-	if err := formsvc.CheckText(
-		string(c.ID), string(c.AccountID), string(c.CampaignID), string(c.ResponseID), c.Body, c.Author); err != nil {
+	c, err := stored(&c)
+	if err != nil {
 		return err
 	}
 	var row *response
@@ -17,11 +17,10 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 		row, err = s.response(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.CampaignID, ID: c.ResponseID})
 		return change, err
 	}, func() error {
-		comment := new(copyComment(&c))
-		if err := s.comments.add(c.ID, comment); err != nil {
+		if err := s.comments.add(c.ID, &c); err != nil {
 			return err
 		}
-		return row.comments.add(c.ID, comment)
+		return row.comments.add(c.ID, &c)
 	})
 }
 
@@ -30,12 +29,6 @@ func (s *Store) Comments(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Comment], error) {
 	return read(ctx, s, s.response, key, func(r *response) formsvc.Page[formsvc.Comment] {
-		return cutAt(page(&r.comments, q, false, nil, copyComment), q, (*formsvc.Comment).Size)
+		return cutAt(page(&r.comments, q, false, nil, copyOf), q, (*formsvc.Comment).Size)
 	})
-}
-
-func copyComment(comment *formsvc.Comment) formsvc.Comment {
-	c := *comment
-	c.CreatedAt = kept(c.CreatedAt)
-	return c
 }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -213,11 +212,4 @@ func byDue(a, b *queued) int {
 	return cmp.Or(a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID))
 }
 
-func copyDelivery(row *queued) formsvc.Delivery {
-	d := row.Delivery
-	d.Log = slices.Clone(d.Log)
-	for i := range d.Log {
-		d.Log[i].Answer = bytes.Clone(d.Log[i].Answer)
-	}
-	return d
-}
+func copyDelivery(row *queued) formsvc.Delivery { return copyOf(&row.Delivery) }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -18,9 +17,7 @@ func (s *Store) checkEvents(events []formsvc.Event) error {
 	seen := make(map[formsvc.ID]bool, len(events))
 	for i := range events {
 		e := &events[i]
-		err := formsvc.CheckText(
-			string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID), string(e.Type), e.TraceParent)
-		if err != nil {
+		if _, err := stored(e); err != nil {
 			return err
 		}
 		if _, err := s.account(e.AccountID); err != nil {
@@ -51,7 +48,7 @@ func (s *Store) raise(events []formsvc.Event) {
 // keep stores an event with its account.
 func (s *Store) keep(in *formsvc.Event) *event {
 	s.commits++
-	e := &event{Event: copyEvent(in), position: s.commits}
+	e := &event{Event: copyOf(in), position: s.commits}
 	s.events[e.ID] = e
 	a := s.accounts.rows[e.AccountID]
 	a.events = append(a.events, e)
@@ -125,7 +122,7 @@ func pageOf(events []*event, q formsvc.EventQuery) formsvc.EventPage {
 				page.More = true
 				break
 			}
-			page.Items = append(page.Items, copyEvent(&e.Event))
+			page.Items = append(page.Items, copyOf(&e.Event))
 		}
 		page.Next = cursor(e.position)
 	}
@@ -145,7 +142,7 @@ func (s *Store) Event(ctx context.Context, accountID, id formsvc.ID) (formsvc.Ev
 			return &e.Event, nil
 		}
 		return nil, formsvc.ErrNotFound
-	}, id, copyEvent)
+	}, id, copyOf)
 }
 
 // RecentEvents implements [formsvc.Store].
@@ -187,7 +184,7 @@ func (b *bounded) add(e *formsvc.Event) bool {
 	if len(b.events) >= b.limit || len(b.events) > 0 && b.bytes > formsvc.DefaultEventBytes {
 		return false
 	}
-	b.events = append(b.events, copyEvent(e))
+	b.events = append(b.events, copyOf(e))
 	return true
 }
 
@@ -213,11 +210,4 @@ func (s *Store) forget(a *account, e *event) int {
 		}
 	}
 	return rows
-}
-
-func copyEvent(event *formsvc.Event) formsvc.Event {
-	e := *event
-	e.Payload = bytes.Clone(e.Payload)
-	e.CreatedAt = kept(e.CreatedAt)
-	return e
 }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -11,7 +10,8 @@ import (
 func (s *Store) CreateFile(
 	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
 ) error {
-	if err := checkFile(&f); err != nil {
+	f, err := stored(&f)
+	if err != nil {
 		return err
 	}
 	var row *response
@@ -32,12 +32,11 @@ func (s *Store) CreateFile(
 		if s.barred[f.ID] {
 			return formsvc.ErrConflict
 		}
-		file := new(copyFile(&f))
-		if err := s.files.add(f.ID, file); err != nil {
+		if err := s.files.add(f.ID, &f); err != nil {
 			return err
 		}
 		a.fileBytes += f.Size
-		return row.files.add(f.ID, file)
+		return row.files.add(f.ID, &f)
 	})
 }
 
@@ -49,7 +48,7 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 			err = formsvc.ErrNotFound
 		}
 		return f, err
-	}, key, copyFile)
+	}, key, copyOf)
 }
 
 // Files implements [formsvc.Store].
@@ -71,7 +70,7 @@ func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page
 		return formsvc.Page[formsvc.File]{}, err
 	}
 	defer s.mu.Unlock()
-	return page(&s.files, q, true, nil, copyFile), nil
+	return page(&s.files, q, true, nil, copyOf), nil
 }
 
 // UnknownFiles implements [formsvc.Store].
@@ -105,16 +104,4 @@ func (s *Store) unknown(ids []formsvc.ID) []formsvc.ID {
 		}
 	}
 	return unknown
-}
-
-func checkFile(f *formsvc.File) error {
-	return formsvc.CheckText(
-		string(f.ID), string(f.AccountID), string(f.CampaignID), string(f.ResponseID), f.Name, f.ContentType, f.Module)
-}
-
-func copyFile(file *formsvc.File) formsvc.File {
-	f := *file
-	f.Blocks = bytes.Clone(f.Blocks)
-	f.CreatedAt = kept(f.CreatedAt)
-	return f
 }

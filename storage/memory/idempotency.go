@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"time"
 
@@ -15,7 +14,7 @@ type recordKey struct {
 }
 
 func (s *Store) remember(r *formsvc.IdempotencyRecord) {
-	s.records[recordKey{r.AccountID, r.Key}] = new(copyRecord(r))
+	s.records[recordKey{r.AccountID, r.Key}] = new(copyOf(r))
 }
 
 // Recall implements [formsvc.Store].
@@ -32,18 +31,5 @@ func (s *Store) Recall(ctx context.Context, account formsvc.ID, key string, sinc
 	if r == nil {
 		return formsvc.IdempotencyRecord{}, formsvc.ErrNotFound
 	}
-	return copyRecord(r), nil
-}
-
-func checkRecord(r *formsvc.IdempotencyRecord) error {
-	return formsvc.CheckText(string(r.AccountID), r.Key, string(r.ResponseID))
-}
-
-func copyRecord(record *formsvc.IdempotencyRecord) formsvc.IdempotencyRecord {
-	r := *record
-	r.Result, r.CreatedAt = bytes.Clone(r.Result), kept(r.CreatedAt)
-	if r.Response != nil {
-		r.Response = new(copyResponse(r.Response))
-	}
-	return r
+	return copyOf(r), nil
 }

@@ -6,6 +6,8 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"reflect"
 	"sync"
 	"time"
 
@@ -184,6 +186,61 @@ func read[K, R, T any](ctx context.Context, s *Store, find func(K) (R, error), k
 		return none, err
 	}
 	return out(row), nil
+}
+
+// stored returns a record as it is kept: it shares no memory with the caller's, and its times are in UTC. It fails if a text can't be
+// kept by every store.
+func stored[T any](record *T) (T, error) {
+	c := *record
+	return c, own(reflect.ValueOf(&c).Elem())
+}
+
+// copyOf returns a copy of a record that shares no memory with it.
+func copyOf[T any](record *T) T {
+	c, _ := stored(record)
+	return c
+}
+
+// own gives a value its own memory, and checks its texts.
+func own(v reflect.Value) (err error) {
+	switch x := v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(kept(x)))
+		return nil
+	case formsvc.Answers:
+		return formsvc.CheckText(x.JSON())
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return formsvc.CheckText(v.String())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			err = errors.Join(err, own(v.Field(i)))
+		}
+	case reflect.Slice:
+		v.Set(reflect.AppendSlice(reflect.Zero(v.Type()), v))
+		for i := 0; i < v.Len() && v.Type().Elem().Kind() != reflect.Uint8; i++ {
+			err = errors.Join(err, own(v.Index(i)))
+		}
+	case reflect.Map:
+		fresh := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for key, value := range v.Seq2() {
+			err = errors.Join(err, formsvc.CheckText(key.String(), value.String()))
+			fresh.SetMapIndex(key, value)
+		}
+		if !v.IsNil() {
+			v.Set(fresh)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fresh := reflect.New(v.Type().Elem())
+			fresh.Elem().Set(v.Elem())
+			v.Set(fresh)
+			err = own(fresh.Elem())
+		}
+	default: // a number, a bool or an array of bytes
+	}
+	return err
 }
 
 // kept returns t as stored: in UTC, truncated to microseconds.

@@ -10,7 +10,8 @@ import (
 func (s *Store) CreateResponse(
 	ctx context.Context, r formsvc.Response, campaignVersion int64, change formsvc.Change,
 ) error {
-	if err := checkResponse(&r); err != nil {
+	r, err := stored(&r)
+	if err != nil {
 		return err
 	}
 	if k := change.Idempotency; k != nil && k.Result == nil && k.ResponseID == r.ID {
@@ -29,7 +30,7 @@ func (s *Store) CreateResponse(
 		}
 		return change, err
 	}, func() error {
-		if err := c.responses.add(r.ID, &response{Response: copyResponse(&r)}); err != nil {
+		if err := c.responses.add(r.ID, &response{Response: r}); err != nil {
 			return err
 		}
 		s.accounts.rows[r.AccountID].references[r.Reference] = true
@@ -52,10 +53,11 @@ func (s *Store) UpdateResponse(
 		if change, err = decide(&r); err != nil || r.Version == row.Version {
 			return formsvc.Change{}, err
 		}
-		return change, checkResponse(&r)
+		r, err = stored(&r)
+		return change, err
 	}, func() error {
 		if r.Version != row.Version {
-			row.Response = copyResponse(&r)
+			row.Response = r
 		}
 		r = row.Response
 		return nil
@@ -139,17 +141,4 @@ func (s *Store) response(key formsvc.ResponseKey) (*response, error) {
 	return c.responses.get(key.ID)
 }
 
-func (r *response) copy() formsvc.Response { return copyResponse(&r.Response) }
-
-func checkResponse(r *formsvc.Response) error {
-	return formsvc.CheckText(
-		string(r.ID), string(r.AccountID), string(r.CampaignID), r.Reference, r.Status,
-		r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(),
-	)
-}
-
-func copyResponse(of *formsvc.Response) formsvc.Response {
-	r := *of
-	r.CreatedAt, r.UpdatedAt, r.CompletedAt = kept(r.CreatedAt), kept(r.UpdatedAt), kept(r.CompletedAt)
-	return r
-}
+func (r *response) copy() formsvc.Response { return r.Response }

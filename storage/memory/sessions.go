@@ -9,7 +9,8 @@ import (
 
 // CreateLink implements [formsvc.Store].
 func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
-	if err := formsvc.CheckText(string(link.ID), string(link.AccountID)); err != nil {
+	link, err := stored(&link)
+	if err != nil {
 		return err
 	}
 	return s.write(ctx, func() (formsvc.Change, error) {
@@ -19,7 +20,6 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 		}
 		return change, err
 	}, func() error {
-		link.CreatedAt, link.ExpiresAt = kept(link.CreatedAt), kept(link.ExpiresAt)
 		return s.links.add(link.ID, &link)
 	})
 }
@@ -34,7 +34,7 @@ func (s *Store) RedeemLink(
 			return change, err
 		}
 		if session, change, err = decide(new(*link)); err == nil {
-			err = formsvc.CheckText(string(session.ID))
+			session, err = stored(&session)
 		}
 		if _, taken := s.session(session.Hash); err == nil && taken == nil {
 			err = formsvc.ErrConflict
@@ -42,7 +42,6 @@ func (s *Store) RedeemLink(
 		return change, err
 	}, func() error {
 		session.AccountID = link.AccountID
-		session.CreatedAt, session.ExpiresAt = kept(session.CreatedAt), kept(session.ExpiresAt)
 		if err := s.sessions.add(session.ID, new(session)); err != nil {
 			return err
 		}

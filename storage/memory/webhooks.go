@@ -11,25 +11,26 @@ import (
 func (s *Store) CreateWebhook(
 	ctx context.Context, w formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
 ) (formsvc.Webhook, bool, error) {
-	if err := checkWebhook(&w); err != nil {
+	w, err := stored(&w)
+	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
 	var row *endpoint
-	var stored formsvc.Webhook
+	var found formsvc.Webhook
 	created := false
-	err := s.write(ctx, func() (change formsvc.Change, err error) {
+	err = s.write(ctx, func() (change formsvc.Change, err error) {
 		a, err := s.account(w.AccountID)
 		if err != nil {
 			return change, err
 		}
 		row, err = a.webhooks.first(func(e *endpoint) bool { return sameSubscription(&e.Webhook, &w) })
 		if created = err != nil; created {
-			row = &endpoint{Webhook: copyWebhook(&w)}
+			row = &endpoint{Webhook: w}
 		}
 		if created && len(a.webhooks.ids) >= limit {
 			return change, formsvc.ErrLimit
 		}
-		stored = row.copy()
+		found = row.copy()
 		if decide == nil {
 			return change, nil
 		}
@@ -46,7 +47,7 @@ func (s *Store) CreateWebhook(
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	return stored, created, nil
+	return found, created, nil
 }
 
 // sameSubscription reports whether two webhooks of an account have the same address and
@@ -71,7 +72,7 @@ func (s *Store) UpdateWebhook(
 	w := e.copy()
 	change, err := decide(&w)
 	if err == nil {
-		err = checkWebhook(&w)
+		w, err = stored(&w)
 	}
 	if err == nil {
 		err = s.admit(&change)
@@ -81,7 +82,7 @@ func (s *Store) UpdateWebhook(
 	}
 	s.apply(&change) // its events go by the webhook as it was
 	if w.Version != e.Version {
-		e.Webhook = copyWebhook(&w)
+		e.Webhook = w
 	}
 	return e.copy(), nil
 }
@@ -117,23 +118,4 @@ func (s *Store) endpoint(key formsvc.WebhookKey) (*endpoint, error) {
 	return a.webhooks.get(key.ID)
 }
 
-func (e *endpoint) copy() formsvc.Webhook { return copyWebhook(&e.Webhook) }
-
-func checkWebhook(w *formsvc.Webhook) error {
-	texts := []string{string(w.ID), string(w.AccountID), string(w.CampaignID), w.URL, w.Secret, w.Previous}
-	for _, t := range w.Events {
-		texts = append(texts, string(t))
-	}
-	for _, h := range w.Headers {
-		texts = append(texts, h.Name, h.Value)
-	}
-	return formsvc.CheckText(texts...)
-}
-
-func copyWebhook(webhook *formsvc.Webhook) formsvc.Webhook {
-	w := *webhook
-	w.Events = slices.Clone(w.Events)
-	w.Headers = slices.Clone(w.Headers)
-	w.PreviousUntil, w.CreatedAt, w.UpdatedAt = kept(w.PreviousUntil), kept(w.CreatedAt), kept(w.UpdatedAt)
-	return w
-}
+func (e *endpoint) copy() formsvc.Webhook { return copyOf(&e.Webhook) }
