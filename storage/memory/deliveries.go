@@ -54,10 +54,7 @@ func (s *Store) Redeliver(
 		after = copyDelivery(d)
 		return nil
 	})
-	if err != nil {
-		return formsvc.Delivery{}, err
-	}
-	return after, nil
+	return after, err
 }
 
 // redeliver makes a delivery due at that time. A finished one becomes a replay.

@@ -62,10 +62,7 @@ func (s *Store) UpdateResponse(
 		r = row.Response
 		return nil
 	})
-	if err != nil {
-		return formsvc.Response{}, err
-	}
-	return r, nil
+	return r, err
 }
 
 // Response implements [formsvc.Store].

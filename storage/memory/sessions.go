@@ -48,10 +48,7 @@ func (s *Store) RedeemLink(
 		s.links.remove(link.ID)
 		return nil
 	})
-	if err != nil {
-		return formsvc.Session{}, err
-	}
-	return session, nil
+	return session, err
 }
 
 // SessionByHash implements [formsvc.Store].

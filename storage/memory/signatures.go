@@ -34,10 +34,7 @@ func (s *Store) CreateSignature(
 		}
 		return row.signatures.add(sig.ID, &sig)
 	})
-	if err != nil {
-		return formsvc.Signature{}, err
-	}
-	return sig, nil
+	return sig, err
 }
 
 // Signatures implements [formsvc.Store].

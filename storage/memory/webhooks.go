@@ -44,10 +44,7 @@ func (s *Store) CreateWebhook(
 		}
 		return s.accounts.rows[w.AccountID].webhooks.add(w.ID, row)
 	})
-	if err != nil {
-		return formsvc.Webhook{}, false, err
-	}
-	return found, created, nil
+	return found, created, err
 }
 
 // sameSubscription reports whether two webhooks of an account have the same address and

@@ -153,10 +153,7 @@ func (s *Store) UpdateAccount(
 		_, err = s.build.NewUpdate().Conn(c).Model(changed).Column("name", "contact").WherePK().Exec(ctx)
 		return err
 	})
-	if err != nil {
-		return formsvc.Account{}, err
-	}
-	return account, nil
+	return account, err
 }
 
 // Account implements formsvc.AccountStore.

@@ -208,10 +208,7 @@ func (s *Store) Redeliver(
 		_, err = decided(ctx, s, c, &d, decide)
 		return true, err
 	})
-	if err != nil {
-		return formsvc.Delivery{}, err
-	}
-	return d, nil
+	return d, err
 }
 
 // redeliverFailed makes failed deliveries due one after another.

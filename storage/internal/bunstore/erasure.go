@@ -22,10 +22,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 		out = r.out
 		return err
 	})
-	if err != nil {
-		return formsvc.Erased{}, err
-	}
-	return out, nil
+	return out, err
 }
 
 // An erasure is a transaction that removes rows.

@@ -116,10 +116,7 @@ func (s *Store) ClaimDigests(
 			Where("webhook_id IN (?)", bun.List(ids)).Exec(ctx)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return digests, nil
+	return digests, err
 }
 
 // digest returns the digest that the row describes.

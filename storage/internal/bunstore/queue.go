@@ -224,10 +224,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return accepted, nil
+	return accepted, err
 }
 
 // doneOf returns the outcomes that can belong to claims, each once, in the order of their

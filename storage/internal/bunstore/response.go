@@ -182,10 +182,7 @@ func (s *Store) DeleteResponse(
 		}
 		return wake, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return files, nil
+	return files, err
 }
 
 // noneWhenNotFound is for lists that are empty if their parent doesn't exist.

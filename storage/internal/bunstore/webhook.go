@@ -126,10 +126,7 @@ func (s *Store) CreateWebhook(
 		}
 		return also(ctx, c)
 	})
-	if err != nil {
-		return formsvc.Webhook{}, false, err
-	}
-	return stored, created, nil
+	return stored, created, err
 }
 
 // UpdateWebhook implements formsvc.WebhookStore.
@@ -161,10 +158,7 @@ func (s *Store) UpdateWebhook(
 			"previous_secret", "previous_until", "headers", "disabled", "version", "updated_at").WherePK().Exec(ctx)
 		return err
 	})
-	if err != nil {
-		return formsvc.Webhook{}, err
-	}
-	return hook, nil
+	return hook, err
 }
 
 // decideWebhook returns the row after decide has changed the webhook. It keeps sealed
