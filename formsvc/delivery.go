@@ -2,6 +2,7 @@ package formsvc
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -54,6 +55,47 @@ type Attempt struct {
 	Status    int           // of the HTTP response; 0 if there was none
 	Error     string        // the class of the failure, see package delivery; "" if delivered
 	Answer    []byte        // the first 4 KiB of the HTTP response's body, unchanged
+}
+
+// AppendJSON appends the delivery as the JSON object that clients get.
+func (d *Delivery) AppendJSON(b []byte) []byte {
+	b = appendText(b, `{"uuid":`, string(d.ID))
+	b = appendText(b, `,"webhookUuid":`, string(d.WebhookID))
+	b = appendText(b, `,"eventUuid":`, string(d.EventID))
+	b = appendText(b, `,"event":`, string(d.Event))
+	if d.Test {
+		b = append(b, `,"test":true`...)
+	}
+	b = appendText(b, `,"state":`, string(d.State))
+	b = fmt.Appendf(b, `,"attemptCount":%d`, d.Attempts)
+	b = appendTime(b, `,"sendingSince":`, d.SendingSince)
+	var next time.Time
+	if d.State == DeliveryPending && d.SendingSince.IsZero() {
+		next = d.DueAt
+	}
+	b = appendTime(b, `,"nextAttemptAt":`, next)
+	b = appendTime(b, `,"createdAt":`, d.CreatedAt)
+	b = appendTime(b, `,"updatedAt":`, d.UpdatedAt)
+	b = append(b, `,"attempts":[`...)
+	for i := range d.Log {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = d.Log[i].appendJSON(b)
+	}
+	return append(b, ']', '}')
+}
+
+func (a *Attempt) appendJSON(b []byte) []byte {
+	b = appendTime(fmt.Appendf(b, `{"number":%d`, a.Number), `,"startedAt":`, a.StartedAt)
+	b = strconv.AppendFloat(append(b, `,"durationMs":`...), float64(a.Duration.Microseconds())/1e3, 'f', -1, 64)
+	if a.Status == 0 {
+		b = append(b, `,"status":null`...)
+	} else {
+		b = fmt.Appendf(b, `,"status":%d`, a.Status)
+	}
+	b = appendOptional(b, `,"error":`, a.Error)
+	return append(appendText(b, `,"answer":`, string(a.Answer)), '}')
 }
 
 // DeliveryKey names one delivery of one account.

@@ -387,3 +387,23 @@ func (w Webhooks) Delete(ctx context.Context, key WebhookKey) (err error) {
 	defer wrap(&err, "delete webhook")
 	return w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)})
 }
+
+// AppendJSON appends the webhook as the JSON object that clients get. It has every field that clients can set, so that they can change a
+// webhook that they read and send it back. It has no secret, and the values of headers are null, which keeps them when sent back.
+func (w *Webhook) AppendJSON(b []byte) []byte {
+	b = appendText(b, `{"uuid":`, string(w.ID))
+	b = appendText(b, `,"url":`, w.URL)
+	b = append(b, `,"events":`...)
+	b = appendStrings(b, w.Events)
+	b = appendOptional(b, `,"campaignUuid":`, string(w.CampaignID))
+	b = fmt.Appendf(b, `,"disabled":%t,"headers":{`, w.Disabled)
+	for i, header := range w.Headers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, header.Name), `:null`...)
+	}
+	b = appendTime(b, `},"previousSecretExpiresAt":`, w.PreviousUntil)
+	b = appendTime(b, `,"createdAt":`, w.CreatedAt)
+	return append(appendTime(b, `,"updatedAt":`, w.UpdatedAt), '}')
+}

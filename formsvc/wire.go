@@ -66,13 +66,13 @@ func appendString(b []byte, s string) []byte {
 	return b
 }
 
-func appendStrings(b []byte, list []string) []byte {
+func appendStrings[S ~string](b []byte, list []S) []byte {
 	b = append(b, '[')
 	for i, s := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, s)
+		b = appendString(b, string(s))
 	}
 	return append(b, ']')
 }

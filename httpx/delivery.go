@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -11,6 +12,9 @@ import (
 func (c *call) deliveryKey() formsvc.DeliveryKey {
 	return formsvc.DeliveryKey{AccountID: c.who.AccountID, ID: c.ids[0]}
 }
+
+// shortAnswer is how many bytes of a receiver's reply a list shows; a single delivery shows all that is stored.
+const shortAnswer = 256
 
 func (h *Handler) listDeliveries(c *call) error {
 	q, sum, err := c.listQuery(pageParams | paramState)
@@ -24,7 +28,10 @@ func (h *Handler) listDeliveries(c *call) error {
 		return err
 	}
 	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Delivery) ([]byte, formsvc.ID) {
-		return appendDelivery(b, x, shortAnswer), x.ID
+		for i := range x.Log {
+			x.Log[i].Answer = cut(x.Log[i].Answer, shortAnswer)
+		}
+		return x.AppendJSON(b), x.ID
 	})
 }
 
@@ -44,7 +51,7 @@ func (h *Handler) getDelivery(c *call) error {
 
 // putDelivery makes a delivery the body of the reply, and returns its ETag.
 func (c *call) putDelivery(d *formsvc.Delivery) (tag string) {
-	c.out = appendDelivery(c.out, d, wholeAnswer)
+	c.out = d.AppendJSON(c.out)
 	tag = contentTag(c.out)
 	c.setHeader("Etag", tag)
 	return tag
@@ -81,4 +88,17 @@ func (h *Handler) redeliverFailed(c *call) error {
 	}
 	c.out = append(strconv.AppendInt(append(c.out, `{"redelivered":`...), int64(n), 10), '}')
 	return c.sendDone(http.StatusOK)
+}
+
+// cut returns at most limit bytes of the text, without splitting a character.
+func cut(text []byte, limit int) []byte {
+	if len(text) <= limit {
+		return text
+	}
+	for at := limit; at > limit-utf8.UTFMax; at-- {
+		if utf8.RuneStart(text[at]) {
+			return text[:at]
+		}
+	}
+	return text[:limit] // not UTF-8
 }

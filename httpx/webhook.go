@@ -23,7 +23,7 @@ func (h *Handler) listWebhooks(c *call) error {
 	}
 	page := pageOfWebhooks(all, q.page)
 	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Webhook) ([]byte, formsvc.ID) {
-		return appendWebhook(b, x), x.ID
+		return x.AppendJSON(b), x.ID
 	})
 }
 
@@ -72,7 +72,7 @@ func (h *Handler) createWebhook(c *call) error {
 // sendSecret sends a webhook with its secret, which is "" in the reply to a repeated request. given is the secret in the request.
 func (c *call) sendSecret(status int, hook *formsvc.Webhook, given, secret string) error {
 	c.setHeader("Etag", webhookTag(hook))
-	c.out = appendWarnings(appendWebhook(c.out, hook), given)
+	c.out = appendWarnings(hook.AppendJSON(c.out), given)
 	if secret != "" {
 		c.out = append(c.out[:len(c.out)-1], `,"secret":`...)
 		c.out = append(appendString(c.out, secret), '}')
@@ -163,6 +163,16 @@ func (c *call) sendWebhook(status int, cache []string, hook *formsvc.Webhook, se
 	if c.route.Method == http.MethodGet && c.hasTag(tag) {
 		return c.sendNotModified()
 	}
-	c.out = appendWarnings(appendWebhook(c.out, hook), secret)
+	c.out = appendWarnings(hook.AppendJSON(c.out), secret)
 	return c.send(status, cache)
+}
+
+// appendWarnings adds warnings about the secret of the request to a webhook. Without a secret there are none.
+func appendWarnings(b []byte, secret string) []byte {
+	warning := formsvc.SecretWarning(secret)
+	if warning == "" {
+		return b
+	}
+	b = append(b[:len(b)-1], `,"warnings":[`...)
+	return append(appendString(b, warning), ']', '}')
 }

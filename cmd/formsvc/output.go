@@ -35,12 +35,16 @@ func (t table[R]) print(o output, std streams, err error, list ...R) error {
 	return w.Flush()
 }
 
-// printJSON prints each record as JSON, unless there is an error, which it passes on.
+// printJSON prints each record as JSON, in the API's form if it has one, unless there is an error, which it passes on.
 func (output) printJSON(std streams, err error, list ...any) error {
 	enc := json.NewEncoder(std.out)
 	enc.SetEscapeHTML(false)
 	for i := 0; i < len(list) && err == nil; i++ {
-		err = enc.Encode(list[i])
+		record := list[i]
+		if r, ok := record.(interface{ AppendJSON(b []byte) []byte }); ok {
+			record = json.RawMessage(r.AppendJSON(nil))
+		}
+		err = enc.Encode(record)
 	}
 	return err
 }
@@ -102,7 +106,7 @@ func mapped[T, R any](list []T, f func(T) R) []R {
 	return out
 }
 
-func anys[T any](list []T) []any { return mapped(list, func(v T) any { return v }) }
+func anys[T any](list []T) []any { return mapped(list, func(v T) any { return &v }) }
 
 // inBytes formats a number of bytes for people.
 func inBytes(n int64) string { return humanize.Bytes(uint64(max(0, n))) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,43 +26,25 @@ type webhooksCmd struct {
 	Redeliver  webhookRedeliverCmd  `cmd:"" help:"Send a delivery again, or all failed ones of a webhook."`
 }
 
-// webhookRecord is a webhook in the API's form, without its secrets.
-type webhookRecord struct {
-	UUID                    formsvc.ID          `json:"uuid"`
-	URL                     string              `json:"url"`
-	Events                  []formsvc.EventType `json:"events"`
-	CampaignUUID            *formsvc.ID         `json:"campaignUuid"`
-	Disabled                bool                `json:"disabled"`
-	Headers                 map[string]*string  `json:"headers"` // values are not shown
-	PreviousSecretExpiresAt stamp               `json:"previousSecretExpiresAt"`
-	CreatedAt               stamp               `json:"createdAt"`
-	UpdatedAt               stamp               `json:"updatedAt"`
-	Secret                  string              `json:"secret,omitempty"`
-}
+// A shownWebhook is a webhook whose JSON has its secret.
+type shownWebhook formsvc.Webhook
 
-func newWebhookRecord(w formsvc.Webhook) webhookRecord {
-	r := webhookRecord{
-		UUID: w.ID, URL: w.URL, Events: w.Events, CampaignUUID: orNull(w.CampaignID), Disabled: w.Disabled,
-		Headers: make(map[string]*string, len(w.Headers)), CreatedAt: stamp{w.CreatedAt}, UpdatedAt: stamp{w.UpdatedAt},
-	}
-	for _, h := range w.Headers {
-		r.Headers[h.Name] = nil
-	}
-	if w.Previous != "" && w.PreviousUntil.After(time.Now()) {
-		r.PreviousSecretExpiresAt = stamp{w.PreviousUntil}
-	}
-	return r
+// AppendJSON appends the webhook in the API's form.
+func (w *shownWebhook) AppendJSON(b []byte) []byte {
+	b = (*formsvc.Webhook)(w).AppendJSON(b)
+	secret, _ := json.Marshal(w.Secret) // can't fail
+	return append(append(append(b[:len(b)-1], `,"secret":`...), secret...), '}')
 }
 
 // printWebhooks prints webhooks, or passes on an error.
 func (o output) printWebhooks(std streams, err error, list ...formsvc.Webhook) error {
-	return table[webhookRecord]{"UUID\tURL\tEVENTS\tCAMPAIGN\tSTATE\tCREATED", func(w webhookRecord) string {
+	return table[formsvc.Webhook]{"UUID\tURL\tEVENTS\tCAMPAIGN\tSTATE\tCREATED", func(w formsvc.Webhook) string {
 		state := "enabled"
 		if w.Disabled {
 			state = "disabled"
 		}
-		return cells(w.UUID, w.URL, w.Events, w.CampaignUUID, state, w.CreatedAt)
-	}}.print(o, std, err, mapped(list, newWebhookRecord)...)
+		return cells(w.ID, w.URL, w.Events, w.CampaignID, state, stamp{w.CreatedAt})
+	}}.print(o, std, err, list...)
 }
 
 type webhookCreateCmd struct {
@@ -128,9 +111,9 @@ func (c *webhookCreateCmd) explain(err error) error {
 }
 
 func (c *webhookCreateCmd) print(std streams, hook *formsvc.Webhook, created bool) error {
-	record := newWebhookRecord(*hook)
+	record := any(hook)
 	if created {
-		record.Secret = hook.Secret
+		record = (*shownWebhook)(hook)
 	} else {
 		std.note("Webhook %s already has this URL, these events and this campaign; nothing was created.", hook.ID)
 	}
@@ -234,9 +217,7 @@ func (c *webhookRotateCmd) Run(ctx context.Context, g *global, std streams) erro
 		}
 		warn(std, c.Secret)
 		if c.JSON {
-			record := newWebhookRecord(hook)
-			record.Secret = hook.Secret
-			return c.printJSON(std, nil, record)
+			return c.printJSON(std, nil, (*shownWebhook)(&hook))
 		}
 		if hook.Previous != "" {
 			std.note("Until %s, %s is signed with the old secret, and %s with both.",

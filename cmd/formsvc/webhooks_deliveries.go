@@ -6,75 +6,28 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// deliveryRecord is a delivery in the API's form.
-type deliveryRecord struct {
-	UUID         formsvc.ID            `json:"uuid"`
-	WebhookUUID  formsvc.ID            `json:"webhookUuid"`
-	EventUUID    formsvc.ID            `json:"eventUuid"`
-	Event        formsvc.EventType     `json:"event"`
-	Test         bool                  `json:"test,omitempty"`
-	State        formsvc.DeliveryState `json:"state"`
-	AttemptCount int                   `json:"attemptCount"`
-	SendingSince stamp                 `json:"sendingSince"`
-	NextAttempt  stamp                 `json:"nextAttemptAt"`
-	CreatedAt    stamp                 `json:"createdAt"`
-	UpdatedAt    stamp                 `json:"updatedAt"`
-	Attempts     []attemptRecord       `json:"attempts"`
-}
-
-type attemptRecord struct {
-	Number     int     `json:"number"`
-	StartedAt  stamp   `json:"startedAt"`
-	DurationMS float64 `json:"durationMs"`
-	Status     *int    `json:"status"`
-	Error      *string `json:"error"`
-	Answer     string  `json:"answer"`
-}
-
-func newDeliveryRecord(d formsvc.Delivery) deliveryRecord {
-	r := deliveryRecord{
-		UUID: d.ID, WebhookUUID: d.WebhookID, EventUUID: d.EventID, Event: d.Event, Test: d.Test, State: d.State,
-		AttemptCount: d.Attempts, SendingSince: stamp{d.SendingSince}, CreatedAt: stamp{d.CreatedAt}, UpdatedAt: stamp{d.UpdatedAt},
-		Attempts: mapped(d.Log, newAttemptRecord),
-	}
-	if d.State == formsvc.DeliveryPending && d.SendingSince.IsZero() {
-		r.NextAttempt = stamp{d.DueAt}
-	}
-	return r
-}
-
-func newAttemptRecord(a formsvc.Attempt) attemptRecord {
-	return attemptRecord{
-		Number: a.Number, StartedAt: stamp{a.StartedAt}, DurationMS: float64(a.Duration.Microseconds()) / 1000,
-		Status: orNull(a.Status), Error: orNull(a.Error), Answer: strings.ToValidUTF8(string(a.Answer), string(utf8.RuneError)),
-	}
-}
-
 // printDeliveries prints deliveries with one row for each attempt, or passes on an error.
 func (o output) printDeliveries(std streams, err error, list ...formsvc.Delivery) error {
-	return table[deliveryRecord]{"DELIVERY\tEVENT\tSTATE\tATTEMPT\tSTARTED\tDURATION\tSTATUS\tERROR", deliveryRows}.
-		print(o, std, err, mapped(list, newDeliveryRecord)...)
+	return table[formsvc.Delivery]{"DELIVERY\tEVENT\tSTATE\tATTEMPT\tSTARTED\tDURATION\tSTATUS\tERROR", deliveryRows}.print(o, std, err, list...)
 }
 
-func deliveryRows(d deliveryRecord) string {
+func deliveryRows(d formsvc.Delivery) string {
 	event, state := string(d.Event), string(d.State)
 	if d.Test {
 		event += " (test)"
 	}
 	if !d.SendingSince.IsZero() {
-		state = "sending since " + d.SendingSince.String()
+		state = "sending since " + stamp{d.SendingSince}.String()
 	}
-	rows := mapped(d.Attempts, func(a attemptRecord) string {
-		took := time.Duration(a.DurationMS * float64(time.Millisecond)).Round(time.Millisecond / 10)
-		return cells(d.UUID, event, state, a.Number, a.StartedAt, took, a.Status, a.Error)
+	rows := mapped(d.Log, func(a formsvc.Attempt) string {
+		return cells(d.ID, event, state, a.Number, stamp{a.StartedAt}, a.Duration.Round(time.Millisecond/10), orNull(a.Status), a.Error)
 	})
 	if len(rows) == 0 {
-		return cells(d.UUID, event, state, "", "", "", "", "")
+		return cells(d.ID, event, state, "", "", "", "", "")
 	}
 	return strings.Join(rows, "\n")
 }
