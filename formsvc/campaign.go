@@ -2,6 +2,7 @@ package formsvc
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ type Campaign struct {
 	ID        ID
 	AccountID ID
 	CampaignInput
+	// FormToken is the random part of the form's address. It is made when the form is first enabled, kept while it is
+	// disabled, and "" before. It lets anybody submit, and nothing else.
+	FormToken     string
 	ResponseCount int64
 	Version       int64 // 1 for a new campaign, one more with every change
 	CreatedAt     time.Time
@@ -31,7 +35,7 @@ type Campaign struct {
 
 // Size returns about how many bytes of memory the campaign takes.
 func (c *Campaign) Size() int {
-	const fixed, module, text = 400, 64, 16 // the struct with its identifiers, a module without its texts, a text
+	const fixed, module, text = 600, 80, 16 // the struct with its identifiers, a module without its texts, a text
 	size := fixed + len(c.Modules)*module
 	for _, s := range c.Texts() {
 		size += text + len(s)
@@ -41,9 +45,13 @@ func (c *Campaign) Size() int {
 
 // Texts returns every text that the owner of the campaign sets, for stores that check them ([CheckText]).
 func (in *CampaignInput) Texts() []string {
-	list := []string{in.Title, in.Description, string(in.Status)}
+	list := []string{in.Title, in.Description, string(in.Status), in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL}
+	list = append(list, in.Form.AllowedOrigins...)
 	for _, m := range in.Modules {
-		list = append(append(list, m.Name, m.Label, string(m.Type)), m.Options...)
+		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type)), m.Options...)
+		if m.ShowIf != nil {
+			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)
+		}
 	}
 	for name, value := range in.Metadata {
 		list = append(list, name, value)
@@ -62,6 +70,7 @@ type CampaignInput struct {
 	EmailOptional bool
 	Modules       []Module          // none: any module name is accepted
 	Metadata      map[string]string // at most 100 entries
+	Form          Form
 	// IfVersion makes Replace fail with ErrStale unless the campaign has this version; 0 means any
 	// version. A Campaign has 0.
 	IfVersion int64
@@ -117,6 +126,7 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 		campaign := Campaign{
 			ID: c.s.NewID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
+		campaign.publish()
 		change := Change{Idempotency: record(c.s, account, "", &campaign), Limit: c.s.MaxCampaigns}
 		err = c.s.store.CreateCampaign(ctx, campaign, change)
 		return campaign, limited(err, "campaigns", c.s.MaxCampaigns)
@@ -132,17 +142,35 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 	if err != nil {
 		return Campaign{}, err
 	}
-	campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) error {
+	return c.update(ctx, key, func(campaign *Campaign) error {
 		if ifVersion != 0 && campaign.Version != ifVersion {
 			return ErrStale
 		}
 		campaign.CampaignInput = in
+		campaign.publish()
+		return nil
+	})
+}
+
+// update changes a campaign and counts its version.
+func (c Campaigns) update(ctx context.Context, key CampaignKey, change func(*Campaign) error) (Campaign, error) {
+	campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) error {
+		if err := change(campaign); err != nil {
+			return err
+		}
 		campaign.Version++
 		campaign.UpdatedAt = c.s.now()
 		return nil
 	})
 	c.s.campaigns.drop(key) // not put: the caller may change the returned campaign
 	return campaign, err
+}
+
+// publish gives the form an address when it is first enabled.
+func (c *Campaign) publish() {
+	if c.Form.Enabled && c.FormToken == "" {
+		c.FormToken = rand.Text() // 26 letters and digits, 130 bits
+	}
 }
 
 // Delete removes a campaign that has no responses; otherwise it fails with [ErrCampaignNotEmpty]. It adds an entry to the
@@ -190,6 +218,7 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	}
 	in.Modules = v.checkModules(in.Modules)
 	v.checkMetadata(in.Metadata)
+	in.Form = v.checkForm(in.Form)
 	in.IfVersion = 0
 	return in, v.err()
 }

@@ -16,24 +16,38 @@ type ModuleType string
 
 // The module types.
 const (
-	TextModule    ModuleType = "text"    // any text, at most MaxLength characters; the default
-	EmailModule   ModuleType = "email"   // an e-mail address
-	URLModule     ModuleType = "url"     // an absolute http or https URL
-	NumberModule  ModuleType = "number"  // a decimal number in JSON's notation
-	DateModule    ModuleType = "date"    // a day, YYYY-MM-DD
-	BooleanModule ModuleType = "boolean" // "true" or "false"
-	ChoiceModule  ModuleType = "choice"  // one of Options
+	TextModule     ModuleType = "text"     // any text, at most MaxLength characters; the default
+	LongTextModule ModuleType = "longtext" // the same, which a form asks for in several lines
+	EmailModule    ModuleType = "email"    // an e-mail address
+	URLModule      ModuleType = "url"      // an absolute http or https URL
+	NumberModule   ModuleType = "number"   // a decimal number in JSON's notation
+	DateModule     ModuleType = "date"     // a day, YYYY-MM-DD
+	BooleanModule  ModuleType = "boolean"  // "true" or "false"
+	ChoiceModule   ModuleType = "choice"   // one of Options
+	// FileModule has no answer: files are uploaded with the module's name. Only a public form heeds
+	// Required and Multiple, since over the API files follow the response.
+	FileModule ModuleType = "file"
 )
 
 // A Module is one question of a campaign.
 type Module struct {
-	Name      string     // unique in its campaign, 1 to 200 characters
-	Label     string     // at most 1,000 characters
-	Type      ModuleType // "" means TextModule
-	Required  bool       // an answer must have a value that can be seen
-	Options   []string   // for ChoiceModule: 1 to 1,000 distinct values
-	MaxLength int        // characters a value may have, for text, email and url; 0 means no limit
-	Multiple  bool       // more than one value is allowed
+	Name        string     // unique in its campaign, 1 to 200 characters
+	Label       string     // at most 1,000 characters
+	Help        string     // shown below the label, at most 2,000 characters
+	Placeholder string     // shown in an empty field of text, longtext, email, url and number; at most 200 characters
+	Type        ModuleType // "" means TextModule
+	Required    bool       // an answer must have a value that can be seen, unless the module is hidden
+	Options     []string   // for ChoiceModule: 1 to 1,000 distinct values
+	MaxLength   int        // characters a value may have, for text, longtext, email and url; 0 means no limit
+	Multiple    bool       // more than one value, or file, is allowed
+	ShowIf      *Condition // nil: always shown
+}
+
+// A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
+// and takes no value.
+type Condition struct {
+	Module string   // the name of an earlier module that isn't a file
+	Equals []string // one of these values is needed, compared exactly: 1 to 100, of at most 500 characters each
 }
 
 // Limits of a campaign, which keep it small enough to be read for every response that is checked against it.
@@ -43,6 +57,9 @@ const (
 	maxModules     = 500
 	maxModuleName  = 200 // contract
 	maxLabel       = 1_000
+	maxHelp        = 2_000
+	maxPlaceholder = 200
+	maxEquals      = 100
 	maxOptions     = 1_000
 	maxOption      = 500
 	maxMetadata    = 100
@@ -67,7 +84,12 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 		seen[m.Name] = true
 		e.checkLine(pointer+"/name", m.Name, maxModuleName)
 		e.checkLine(pointer+"/label", m.Label, maxLabel)
+		e.checkLine(pointer+"/help", m.Help, maxHelp)
+		e.checkLine(pointer+"/placeholder", m.Placeholder, maxPlaceholder)
 		e.checkModuleType(pointer, m)
+		if m.ShowIf != nil {
+			e.checkCondition(pointer+"/showIf", m.ShowIf, modules[:i])
+		}
 	}
 	return modules
 }
@@ -76,15 +98,19 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 	switch m.Type {
 	case "":
 		m.Type = TextModule
-	case TextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule:
+	case TextModule, LongTextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule, FileModule:
 	default:
-		e.add(pointer+"/type", "invalid_value", "must be one of text, email, url, number, date, boolean, choice")
+		e.add(pointer+"/type", "invalid_value", "must be one of text, longtext, email, url, number, date, boolean, choice, file")
 		return
+	}
+	typed := m.Type == TextModule || m.Type == LongTextModule || m.Type == EmailModule || m.Type == URLModule
+	if m.Placeholder != "" && !typed && m.Type != NumberModule {
+		e.add(pointer+"/placeholder", "not_applicable", "applies to text, longtext, email, url and number only")
 	}
 	if m.MaxLength < 0 || m.MaxLength > 1_000_000 {
 		e.add(pointer+"/maxLength", "out_of_range", "must be between 0 and 1000000")
-	} else if m.MaxLength > 0 && m.Type != TextModule && m.Type != EmailModule && m.Type != URLModule {
-		e.add(pointer+"/maxLength", "not_applicable", "applies to text, email and url only")
+	} else if m.MaxLength > 0 && !typed {
+		e.add(pointer+"/maxLength", "not_applicable", "applies to text, longtext, email and url only")
 	}
 	if m.Type != ChoiceModule {
 		if len(m.Options) > 0 {
@@ -106,12 +132,56 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 	}
 }
 
+// checkCondition notes what is wrong with a condition. As it names an earlier module, conditions have no cycles.
+func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier []Module) {
+	if !slices.ContainsFunc(earlier, func(m Module) bool { return m.Name == c.Module && m.Type != FileModule }) {
+		e.add(pointer+"/module", "unknown_module", "must be the name of an earlier module that isn't a file")
+	}
+	if len(c.Equals) == 0 || len(c.Equals) > maxEquals {
+		e.add(pointer+"/equals", "out_of_range", "must have between 1 and %d values", maxEquals)
+		return
+	}
+	for i, value := range c.Equals {
+		e.checkLine(fmt.Sprintf("%s/equals/%d", pointer, i), value, maxOption)
+	}
+}
+
+// Hidden returns the names of the modules that the answers hide ([Module].ShowIf).
+func (in *CampaignInput) Hidden(answers []Answer) map[string]bool {
+	given := make(map[string]map[string]bool) // the values of each module that a condition names
+	for i := range in.Modules {
+		if c := in.Modules[i].ShowIf; c != nil {
+			given[c.Module] = make(map[string]bool)
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	for _, a := range answers {
+		if values, named := given[a.Name]; named {
+			for _, value := range a.Value {
+				values[value] = true
+			}
+		}
+	}
+	hidden := make(map[string]bool)
+	for i := range in.Modules {
+		c := in.Modules[i].ShowIf
+		if c != nil && (hidden[c.Module] || !slices.ContainsFunc(c.Equals, func(v string) bool { return given[c.Module][v] })) {
+			hidden[in.Modules[i].Name] = true
+		}
+	}
+	return hidden
+}
+
 // checkAnswers notes every answer that the campaign's modules don't allow. A campaign without
 // modules allows all answers.
-func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
+func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
+	modules := in.Modules
 	if len(modules) == 0 {
 		return
 	}
+	hidden := in.Hidden(answers)
 	index := make(map[string]int, len(modules))
 	for i := range modules {
 		index[modules[i].Name] = i
@@ -127,6 +197,14 @@ func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 			continue
 		}
 		m := &modules[i]
+		switch {
+		case m.Type == FileModule:
+			e.add(pointer, "not_applicable", "is for files, which are uploaded with the module's name")
+			continue
+		case hidden[m.Name] && len(a.Value) > 0:
+			e.add(pointer, "hidden", "must have no value: other answers hide the question")
+			continue
+		}
 		answered[i] = slices.ContainsFunc(a.Value, visible)
 		if len(a.Value) > 1 && !m.Multiple {
 			e.add(pointer+"/value", "too_many", "takes one value only")
@@ -138,8 +216,8 @@ func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 		}
 	}
 	for i := range modules {
-		if modules[i].Required && !answered[i] {
-			e.add("/responses/"+pointerEscape(modules[i].Name), "required", "is required")
+		if m := &modules[i]; m.Required && !answered[i] && !hidden[m.Name] && m.Type != FileModule {
+			e.require("/responses/" + pointerEscape(m.Name))
 		}
 	}
 }

@@ -19,6 +19,7 @@ type Response struct {
 	CampaignID  ID
 	Reference   string // human-readable, unique in the account
 	Status      string // see [Workflow]
+	Held        bool   // see [ResponseInput].Held; false once the status has changed
 	User        User
 	Answers     Answers
 	Version     int64 // 1 for a new response, one more with every change
@@ -38,6 +39,10 @@ type User struct {
 type ResponseInput struct {
 	User    User
 	Answers []Answer
+	// Held keeps the response back: its status is "spam", whatever the workflow, and neither it nor its files and
+	// signatures raise events. When its status changes, that raises "response.created", and "response.completed" if the
+	// new status is final. Defaults to a response that raises events at once.
+	Held bool
 }
 
 // A ResponsePatch says what to change in a response. Nil fields stay unchanged.
@@ -120,7 +125,8 @@ const maxName = 200
 // retries is how often a write is retried because the campaign changed meanwhile or the reference was taken.
 const retries = 8
 
-// Create adds a response with the status "pending" to an open campaign whose modules allow the answers. The event
+// Create adds a response with the status "pending" to an open campaign whose modules allow the answers, or with "spam" if
+// it is to be held. The event
 // "response.created" and its deliveries are in the same atomic write. Create fails with a *[ValidationError], with
 // [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken or the campaign has
 // changed meanwhile, it retries a few times.
@@ -130,11 +136,7 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 }
 
 func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
-	v := s.s.faults()
-	v.checkUser("/user", &in.User)
-	v.checkNames(in.Answers)
-	answers := NewAnswers(in.Answers...)
-	v.checkSize(answers)
+	v, answers := s.checkInput(&in)
 	trace := s.s.traceParent(ctx)
 	var elsewhere time.Duration
 	var last error
@@ -148,10 +150,11 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 			ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
-		change := Change{
-			Events:      []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{trace: trace})},
-			Idempotency: s.s.made(&r),
+		if in.Held {
+			r.Status, r.Held = StatusSpam, true
 		}
+		change := Change{Idempotency: s.s.made(&r)}
+		change.unlessHeld(&r, s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{trace: trace}))
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
 		case last == nil:
@@ -168,26 +171,44 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 	return Response{}, fmt.Errorf("after %d attempts: %v: %w", retries, last, ErrUnavailable) //nolint:errorlint // it is no conflict of the caller's
 }
 
+// checkInput notes the faults that an input has whatever the campaign.
+func (s Responses) checkInput(in *ResponseInput) (ValidationError, Answers) {
+	v, answers := s.s.faults(), NewAnswers(in.Answers...)
+	v.checkUser("/user", &in.User)
+	v.checkNames(in.Answers)
+	v.checkSize(answers)
+	return v, answers
+}
+
+// Check fails with a *[ValidationError] or [ErrCampaignClosed] if Create would for this campaign. It stores nothing.
+func (s Responses) Check(c *Campaign, in ResponseInput) (err error) {
+	defer wrap(&err, "check response")
+	v, _ := s.checkInput(&in)
+	return s.accepts(c, v, &in)
+}
+
+// accepts adds the faults of the input that depend on the campaign to v, and fails if there are any or it is closed.
+func (s Responses) accepts(c *Campaign, v ValidationError, in *ResponseInput) error {
+	v.Fields = slices.Clip(v.Fields)
+	if in.User.Email == "" && !c.EmailOptional {
+		v.require("/user/email")
+	}
+	v.checkAnswers(&c.CampaignInput, in.Answers)
+	if err := v.err(); err != nil {
+		return err
+	}
+	if !c.accepts(s.s.now()) {
+		return ErrCampaignClosed
+	}
+	return nil
+}
+
 // campaignFor returns the campaign if it accepts the input now. It checks the cached campaign first. If that accepts,
 // the version check of the write confirms it; if not, the stored campaign is checked.
 func (s Responses) campaignFor(
 	ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput,
 ) (*Campaign, error) {
-	decide := func(c *Campaign) error {
-		v := ValidationError{Fields: slices.Clip(v.Fields)}
-		if in.User.Email == "" && !c.EmailOptional {
-			v.require("/user/email")
-		}
-		v.checkAnswers(c.Modules, in.Answers)
-		if err := v.err(); err != nil {
-			return err
-		}
-		if !c.accepts(s.s.now()) {
-			return ErrCampaignClosed
-		}
-		return nil
-	}
-	if c, ok := s.s.campaigns.get(key); ok && decide(c) == nil {
+	if c, ok := s.s.campaigns.get(key); ok && s.accepts(c, v, in) == nil {
 		return c, nil
 	}
 	c, err := s.s.store.Campaign(ctx, key)
@@ -198,7 +219,7 @@ func (s Responses) campaignFor(
 	if size := c.Size(); size <= largestRemembered {
 		s.s.campaigns.put(key, &c, size)
 	}
-	return &c, decide(&c)
+	return &c, s.accepts(&c, v, in)
 }
 
 // require notes that a field has no value.
@@ -288,15 +309,24 @@ func (c *core) applyPatch(
 		r.CompletedAt = time.Time{}
 	}
 	var change Change
-	if len(changes) > 0 {
-		change.add(c.newEvent(webhook.ResponseUpdated, campaign, r, now, eventExtra{changes: changes, trace: trace}))
+	raise := func(t EventType, extra eventExtra) {
+		extra.trace = trace
+		change.add(c.newEvent(t, campaign, r, now, extra))
 	}
-	if moved {
-		extra := eventExtra{previousStatus: previous, trace: trace}
-		change.add(c.newEvent(webhook.ResponseStatusChanged, campaign, r, now, extra))
-		if finished {
-			change.add(c.newEvent(webhook.ResponseCompleted, campaign, r, now, extra))
+	switch {
+	case !r.Held:
+		if len(changes) > 0 {
+			raise(webhook.ResponseUpdated, eventExtra{changes: changes})
 		}
+		if moved {
+			raise(webhook.ResponseStatusChanged, eventExtra{previousStatus: previous})
+		}
+	case moved:
+		r.Held = false
+		raise(webhook.ResponseCreated, eventExtra{})
+	}
+	if finished {
+		raise(webhook.ResponseCompleted, eventExtra{previousStatus: previous})
 	}
 	return change, nil
 }
@@ -321,7 +351,7 @@ type DeleteOptions struct {
 }
 
 // Delete removes a response with its files, comments and signatures. It can't be undone. It raises
-// "response.deleted", which only webhooks that name it get, and adds an entry to the audit trail.
+// "response.deleted", which only webhooks that name it get, unless the response is held, and adds an entry to the audit trail.
 // Earlier events about the response stay, and those that are waiting are still delivered;
 // [Accounts.ErasePerson] removes them too. It fails with [ErrNotFound] and [ErrStale].
 //
@@ -334,9 +364,10 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey, opts *DeleteOpti
 		if opts != nil && opts.IfVersion != 0 && opts.IfVersion != r.Version {
 			return Change{}, ErrStale
 		}
-		event := s.s.newEvent(webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{trace: trace})
 		details := map[string]string{"campaign": string(r.CampaignID)}
-		return Change{Events: []Event{event}, Audit: s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, details)}, nil
+		change := Change{Audit: s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, details)}
+		change.unlessHeld(r, s.s.newEvent(webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{trace: trace}))
+		return change, nil
 	})
 	if err != nil {
 		return err
@@ -381,7 +412,7 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	answers, changed := mergeAnswers(answers, patch.Answers)
 	v.checkNames(answers)
 	if len(changed) > 0 {
-		v.checkAnswers(campaign.Modules, answers)
+		v.checkAnswers(&campaign.CampaignInput, answers)
 	}
 	before := len(r.Answers.text)
 	r.Answers = NewAnswers(answers...)

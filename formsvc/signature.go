@@ -50,7 +50,7 @@ const (
 type Signatures struct{ s *core }
 
 // Create records a signature of a response, whatever the status of the response or its campaign,
-// and raises the event "signature.completed" in the same atomic write. The response isn't changed.
+// and raises the event "signature.completed" in the same atomic write, unless the response is held. The response isn't changed.
 // DocumentSHA256 is the hash of the file, or of the answers at the time of that write.
 //
 // It fails with a *[ValidationError], with the code unknown_file if the file doesn't belong to this
@@ -88,10 +88,9 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in SignatureInp
 			sig.DocumentSHA256 = sha256.Sum256(text)
 		}
 		extra := eventExtra{member: "signature", json: sig.AppendJSON(nil), trace: trace}
-		return Change{
-			Events:      []Event{s.s.newEvent(webhook.SignatureCompleted, &c, r, s.s.now(), extra)},
-			Idempotency: record(s.s, key.AccountID, key.ID, sig),
-		}, nil
+		change := Change{Idempotency: record(s.s, key.AccountID, key.ID, sig)}
+		change.unlessHeld(r, s.s.newEvent(webhook.SignatureCompleted, &c, r, s.s.now(), extra))
+		return change, nil
 	})
 	if err == nil {
 		s.s.raised(key.AccountID)

@@ -97,7 +97,7 @@ type SessionStore interface {
 
 // A CampaignStore keeps campaigns.
 type CampaignStore interface {
-	// CreateCampaign adds a campaign. It fails with ErrLimit if the account already has change.Limit campaigns.
+	// CreateCampaign adds a campaign, whose FormToken is unique unless it is "". It fails with ErrLimit if the account already has change.Limit campaigns.
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
 	// UpdateCampaign changes a campaign.
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
@@ -106,6 +106,8 @@ type CampaignStore interface {
 	DeleteCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) (Change, error)) error
 	// Campaign returns a campaign.
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
+	// CampaignByForm returns the campaign of any account that has this FormToken, which isn't "".
+	CampaignByForm(ctx context.Context, token string) (Campaign, error)
 	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds].
 	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
 }
@@ -295,3 +297,10 @@ type Change struct {
 }
 
 func (c *Change) add(e Event) { c.Events = append(c.Events, e) }
+
+// unlessHeld adds an event about a response that isn't held.
+func (c *Change) unlessHeld(r *Response, e Event) {
+	if !r.Held {
+		c.add(e)
+	}
+}

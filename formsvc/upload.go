@@ -18,7 +18,7 @@ import (
 const discardTimeout = 10 * time.Second
 
 // Upload adds a file to a response. First the bytes are made durable; then the file and the event "file.uploaded" are
-// created in one atomic write. A failed upload leaves no file; its blob is removed at once or by [Files.Sweep].
+// created in one atomic write, without the event if the response is held. A failed upload leaves no file; its blob is removed at once or by [Files.Sweep].
 //
 // It fails with a *[ValidationError] for an invalid Module, a *[FileSizeError], [ErrDigest], [ErrNotFound] for an
 // unknown response, a *[LimitError] beyond [Options].MaxStored, [ErrOtherBlobs], and with [ErrNoSpace] or
@@ -73,10 +73,9 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	trace := s.s.traceParent(ctx)
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
 		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
-		return Change{
-			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
-			Idempotency: record(s.s, key.AccountID, key.ID, &f), Limit: s.s.MaxStored,
-		}, nil
+		change := Change{Idempotency: record(s.s, key.AccountID, key.ID, &f), Limit: s.s.MaxStored}
+		change.unlessHeld(r, s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra))
+		return change, nil
 	})
 	if err != nil {
 		s.s.discard(ctx, id)

@@ -14,6 +14,7 @@ const (
 	StatusPending   = "pending"   // status of a new response (specification)
 	StatusValidated = "validated" // the specification's other status
 	StatusCompleted = "completed" // the final status by default
+	StatusSpam      = "spam"      // status of a response that is held ([Response].Held)
 )
 
 // maxStatus is the largest length of a status, in characters.
@@ -69,9 +70,19 @@ func (w *Workflow) final(status string) bool {
 	return slices.Contains(w.Final, status)
 }
 
+// anyFollows reports whether every known status may follow: also after "spam" if the workflow doesn't have it, since it is
+// then the status of held responses alone.
+func (w *Workflow) anyFollows(from string) bool {
+	if w.Transitions == nil || from != StatusSpam {
+		return w.Transitions == nil
+	}
+	all := slices.Concat(w.Statuses, slices.Collect(maps.Keys(w.Transitions)), slices.Concat(slices.Collect(maps.Values(w.Transitions))...))
+	return !slices.Contains(all, from)
+}
+
 // allow returns a *TransitionError if to must not follow from.
 func (w *Workflow) allow(from, to string) error {
-	if from == to || w.Transitions == nil {
+	if from == to || w.anyFollows(from) {
 		return nil
 	}
 	allowed := w.Transitions[from]
@@ -84,7 +95,7 @@ func (w *Workflow) allow(from, to string) error {
 // next returns the statuses that may follow, sorted, and whether any other may follow, too.
 func (w *Workflow) next(from string) (statuses []string, others bool) {
 	known := w.Statuses
-	if w.Transitions != nil {
+	if !w.anyFollows(from) {
 		return slices.Sorted(slices.Values(w.Transitions[from])), false
 	}
 	if len(known) == 0 {

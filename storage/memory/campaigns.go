@@ -18,6 +18,9 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 		if a, err = s.account(c.AccountID); err == nil && change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
 			err = formsvc.ErrLimit
 		}
+		if err == nil && s.byForm(c.FormToken) != nil {
+			err = formsvc.ErrConflict
+		}
 		return change, err
 	}, func() error {
 		return a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)})
@@ -45,6 +48,9 @@ func (s *Store) UpdateCampaign(
 	}
 	if err := checkCampaign(&c); err != nil {
 		return formsvc.Campaign{}, err
+	}
+	if c.FormToken != row.FormToken && s.byForm(c.FormToken) != nil {
+		return formsvc.Campaign{}, formsvc.ErrConflict
 	}
 	row.Campaign = copyCampaign(&c)
 	return copyCampaign(&row.Campaign), nil
@@ -74,6 +80,31 @@ func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.
 	return read(ctx, s, s.campaign, key, (*campaign).copy)
 }
 
+// CampaignByForm implements [formsvc.Store].
+func (s *Store) CampaignByForm(ctx context.Context, token string) (formsvc.Campaign, error) {
+	if err := formsvc.CheckText(token); err != nil {
+		return formsvc.Campaign{}, err
+	}
+	return read(ctx, s, func(token string) (*campaign, error) {
+		if c := s.byForm(token); c != nil {
+			return c, nil
+		}
+		return nil, formsvc.ErrNotFound
+	}, token, (*campaign).copy)
+}
+
+// byForm returns the campaign with a token, or nil. The caller holds s.mu.
+func (s *Store) byForm(token string) *campaign {
+	for _, a := range s.accounts.rows {
+		for _, c := range a.campaigns.rows {
+			if token != "" && c.FormToken == token {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
 // Campaigns implements [formsvc.Store].
 func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
 	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.Campaign] {
@@ -97,15 +128,20 @@ func (s *Store) campaign(key formsvc.CampaignKey) (*campaign, error) {
 func (c *campaign) copy() formsvc.Campaign { return copyCampaign(&c.Campaign) }
 
 func checkCampaign(c *formsvc.Campaign) error {
-	return formsvc.CheckText(append(c.Texts(), string(c.ID), string(c.AccountID))...)
+	return formsvc.CheckText(append(c.Texts(), string(c.ID), string(c.AccountID), c.FormToken)...)
 }
 
 func copyCampaign(campaign *formsvc.Campaign) formsvc.Campaign {
 	c := *campaign
 	c.Modules = slices.Clone(c.Modules)
 	for i := range c.Modules {
-		c.Modules[i].Options = slices.Clone(c.Modules[i].Options)
+		m := &c.Modules[i]
+		m.Options = slices.Clone(m.Options)
+		if m.ShowIf != nil {
+			m.ShowIf = &formsvc.Condition{Module: m.ShowIf.Module, Equals: slices.Clone(m.ShowIf.Equals)}
+		}
 	}
+	c.Form.AllowedOrigins = slices.Clone(c.Form.AllowedOrigins)
 	c.Metadata = maps.Clone(c.Metadata)
 	c.OpensAt, c.ClosesAt = kept(c.OpensAt), kept(c.ClosesAt)
 	c.CreatedAt, c.UpdatedAt = kept(c.CreatedAt), kept(c.UpdatedAt)

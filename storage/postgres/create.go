@@ -107,22 +107,22 @@ const (
 	input = `input AS (
   SELECT * FROM unnest($10::text[]::uuid[], $11::text[]::uuid[], $12::text[]::uuid[], $13::bigint[], $14::text[], $15::text[],
     $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bytea[],
-    $25::bigint[])
+    $25::bigint[], $26::boolean[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name, answers, version,
-    created_at, updated_at, completed_at, events, person)
+    created_at, updated_at, completed_at, events, person, held)
 )`
 	// A subquery for each row, which a join would not be: it would read the whole table.
 	records = `, record AS MATERIALIZED (
   SELECT r.*, (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = r.id) AS taken
-  FROM unnest($26::text[]::uuid[], $27::bytea[], $28::text[]::uuid[], $29::bytea[], $30::boolean[], $31::text[]::uuid[],
-      $32::text[]::uuid[], $33::bigint[], $34::bytea[])
+  FROM unnest($27::text[]::uuid[], $28::bytea[], $29::text[]::uuid[], $30::bytea[], $31::boolean[], $32::text[]::uuid[],
+      $33::text[]::uuid[], $34::bigint[], $35::bytea[])
     AS r(made, id, account_id, request, refused, response_id, campaign_id, created_at, result)
 )`
 	insertResponses = `, inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
-    version, created_at, updated_at, completed_at, events, person)
+    version, created_at, updated_at, completed_at, events, person, held)
   SELECT i.id, i.account_id, i.campaign_id, i.reference, i.status, i.email, i.first_name, i.last_name, i.answers,
-    i.version, i.created_at, i.updated_at, i.completed_at, i.events, i.person
+    i.version, i.created_at, i.updated_at, i.completed_at, i.events, i.person, i.held
   FROM input AS i JOIN formsvc_campaigns AS c
     ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version`
 	notTaken = `
@@ -164,6 +164,7 @@ func responseArgs(list []*bunstore.Creation) []any {
 		column(list, func(n *bunstore.Creation) int64 { return n.Response.CompletedAt.UnixMicro() }),
 		column(list, func(n *bunstore.Creation) []byte { return bunstore.EventIDs(&n.Change) }),
 		column(list, func(n *bunstore.Creation) *int64 { return bunstore.Person(&n.Response) }),
+		column(list, func(n *bunstore.Creation) bool { return n.Response.Held }),
 	}
 }
 

@@ -77,7 +77,7 @@ type listener struct {
 
 const (
 	insertResponse = "INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, " +
-		"last_name, answers, version, created_at, updated_at, completed_at, events, person) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+		"last_name, answers, version, created_at, updated_at, completed_at, events, person, held) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 	addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses) VALUES (?, ?, 1) " +
 		"ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1"
@@ -99,8 +99,8 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 	}
 	_, err = g.c.ExecContext(ctx, insertResponse, raw(r.ID), raw(r.AccountID), raw(r.CampaignID), r.Reference, r.Status,
 		r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version, r.CreatedAt.UnixMicro(),
-		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change), bunstore.Person(r))
-	if err == nil && r.Status != formsvc.StatusPending { // imported
+		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change), bunstore.Person(r), r.Held)
+	if err == nil && r.Status != formsvc.StatusPending { // held or imported
 		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}
 	for i := range n.Change.Events {

@@ -26,6 +26,8 @@ type campaignRow struct {
 	Metadata    string // JSON
 
 	EmailOptional bool
+	Form          string // JSON
+	FormToken     string `bun:",nullzero"`
 
 	Version   int64
 	CreatedAt int64
@@ -35,24 +37,33 @@ type campaignRow struct {
 
 // moduleJSON is the stored form of a module.
 type moduleJSON struct {
-	Name      string   `json:"name"`
-	Label     string   `json:"label,omitempty"`
-	Type      string   `json:"type"`
-	Required  bool     `json:"required,omitempty"`
-	Options   []string `json:"options,omitempty"`
-	MaxLength int      `json:"maxLength,omitempty"`
-	Multiple  bool     `json:"multiple,omitempty"`
+	Name        string             `json:"name"`
+	Label       string             `json:"label,omitempty"`
+	Help        string             `json:"help,omitempty"`
+	Placeholder string             `json:"placeholder,omitempty"`
+	Type        formsvc.ModuleType `json:"type"`
+	Required    bool               `json:"required,omitempty"`
+	Options     []string           `json:"options,omitempty"`
+	MaxLength   int                `json:"maxLength,omitempty"`
+	Multiple    bool               `json:"multiple,omitempty"`
+	ShowIf      *formsvc.Condition `json:"showIf,omitempty"`
+}
+
+// formJSON is the stored form of a form.
+type formJSON struct {
+	Enabled        bool     `json:"enabled,omitempty"`
+	Description    string   `json:"description,omitempty"`
+	SuccessMessage string   `json:"successMessage,omitempty"`
+	RedirectURL    string   `json:"redirectUrl,omitempty"`
+	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 }
 
 func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 	modules := make([]moduleJSON, len(c.Modules))
 	for i, m := range c.Modules {
-		modules[i] = moduleJSON{
-			Name: m.Name, Label: m.Label, Type: string(m.Type), Required: m.Required, Options: m.Options,
-			MaxLength: m.MaxLength, Multiple: m.Multiple,
-		}
+		modules[i] = moduleJSON(m)
 	}
-	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.Texts()...)); err != nil {
+	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.FormToken), formsvc.CheckText(c.Texts()...)); err != nil {
 		return nil, err
 	}
 	modulesText, err := json.Marshal(modules)
@@ -65,7 +76,12 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 			return nil, fmt.Errorf("bunstore: metadata: %w", err)
 		}
 	}
+	form, err := json.Marshal(formJSON(c.Form))
+	if err != nil {
+		return nil, fmt.Errorf("bunstore: form: %w", err)
+	}
 	return &campaignRow{
+		Form: string(form), FormToken: c.FormToken,
 		ID: ID(c.ID), AccountID: ID(c.AccountID), Title: c.Title, Description: c.Description,
 		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
 		Modules: string(modulesText), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
@@ -75,7 +91,7 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 
 func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 	c := formsvc.Campaign{
-		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), ResponseCount: r.Responses, Version: r.Version,
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), FormToken: r.FormToken, ResponseCount: r.Responses, Version: r.Version,
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 		CampaignInput: formsvc.CampaignInput{
 			Title: r.Title, Description: r.Description, Status: formsvc.CampaignStatus(r.Status),
@@ -87,10 +103,10 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 		return formsvc.Campaign{}, fmt.Errorf("bunstore: modules of campaign %s: %w", r.ID, err)
 	}
 	for _, m := range modules {
-		c.Modules = append(c.Modules, formsvc.Module{
-			Name: m.Name, Label: m.Label, Type: formsvc.ModuleType(m.Type), Required: m.Required, Options: m.Options,
-			MaxLength: m.MaxLength, Multiple: m.Multiple,
-		})
+		c.Modules = append(c.Modules, formsvc.Module(m))
+	}
+	if err := json.Unmarshal([]byte(r.Form), (*formJSON)(&c.Form)); err != nil {
+		return formsvc.Campaign{}, fmt.Errorf("bunstore: form of campaign %s: %w", r.ID, err)
 	}
 	if r.Metadata != "{}" {
 		if err := json.Unmarshal([]byte(r.Metadata), &c.Metadata); err != nil {
@@ -165,7 +181,8 @@ func (s *Store) UpdateCampaign(
 			return err
 		}
 		if _, err = s.build.NewUpdate().Conn(c).Model(changed).
-			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "email_optional", "version", "updated_at").
+			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "email_optional",
+				"form", "form_token", "version", "updated_at").
 			WherePK().Exec(ctx); err != nil {
 			return err
 		}
@@ -232,6 +249,18 @@ func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.
 	err := s.selectCampaigns(s.read, &row).
 		Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID)).Scan(ctx)
 	if err != nil {
+		return formsvc.Campaign{}, s.notFound(err)
+	}
+	return row.campaign()
+}
+
+// CampaignByForm implements formsvc.CampaignStore.
+func (s *Store) CampaignByForm(ctx context.Context, token string) (formsvc.Campaign, error) {
+	if err := cmp.Or(s.ready(ctx), formsvc.CheckText(token)); err != nil {
+		return formsvc.Campaign{}, err
+	}
+	var row campaignRow
+	if err := s.selectCampaigns(s.read, &row).Where("c.form_token = ?", token).Scan(ctx); err != nil {
 		return formsvc.Campaign{}, s.notFound(err)
 	}
 	return row.campaign()

@@ -15,7 +15,7 @@ import (
 // responseColumns are the columns of a response except the identifiers that the query
 // selects by, in the order of scanResponse.
 const responseColumns = "id, reference, status, email, first_name, last_name, answers, version, " +
-	"created_at, updated_at, completed_at"
+	"created_at, updated_at, completed_at, held"
 
 type scanner interface{ Scan(dest ...any) error }
 
@@ -26,7 +26,7 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 		created, updated, completed int64
 	)
 	if err := row.Scan(append([]any{(*ID)(&r.ID), &r.Reference, &r.Status, &r.User.Email, &r.User.FirstName,
-		&r.User.LastName, &answers, &r.Version, &created, &updated, &completed}, more...)...); err != nil {
+		&r.User.LastName, &answers, &r.Version, &created, &updated, &completed, &r.Held}, more...)...); err != nil {
 		return err
 	}
 	r.Answers = formsvc.StoredAnswers(answers)
@@ -78,7 +78,7 @@ const (
 	selectResponse = "SELECT " + responseColumns + " FROM formsvc_responses AS r" +
 		" WHERE r.campaign_id = $1 AND r.id = $2 AND r.account_id = $3"
 	updateResponse = "UPDATE formsvc_responses SET status = $1, email = $2, first_name = $3, last_name = $4, " +
-		"answers = $5, version = $6, updated_at = $7, completed_at = $8, person = $9 WHERE campaign_id = $10 AND id = $11"
+		"answers = $5, version = $6, updated_at = $7, completed_at = $8, person = $9, held = $10 WHERE campaign_id = $11 AND id = $12"
 	touchResponse = "UPDATE formsvc_responses SET version = version" +
 		" WHERE campaign_id = $1 AND id = $2 AND account_id = $3 RETURNING " + responseColumns
 )
@@ -146,7 +146,7 @@ func (s *Store) UpdateResponse(
 		}
 		if _, err := c.ExecContext(ctx, updateResponse,
 			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			micros(r.UpdatedAt), micros(r.CompletedAt), Person(&r), s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
+			micros(r.UpdatedAt), micros(r.CompletedAt), Person(&r), r.Held, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
 			return false, err
 		}
 		return s.apply(ctx, c, &change)

@@ -36,9 +36,12 @@ CREATE TABLE formsvc_campaigns (
   version     bigint NOT NULL,
   created_at  bigint NOT NULL,
   updated_at  bigint NOT NULL,
-  email_optional boolean NOT NULL DEFAULT false
+  email_optional boolean NOT NULL DEFAULT false,
+  form        text NOT NULL,
+  form_token  text -- unless its form was never enabled
 );
 CREATE INDEX formsvc_campaigns_account ON formsvc_campaigns (account_id, id);
+CREATE UNIQUE INDEX formsvc_campaigns_form ON formsvc_campaigns (form_token) WHERE form_token IS NOT NULL;
 
 -- Responses per campaign, in several rows each so that nodes, and transactions
 -- of an embedding program, do not wait for each other to count. The foreign key
@@ -70,6 +73,7 @@ CREATE TABLE formsvc_responses (
   completed_at bigint NOT NULL,
   events       bytea NOT NULL,
   person       bigint,
+  held         boolean NOT NULL DEFAULT false,
   PRIMARY KEY (campaign_id, id)
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);

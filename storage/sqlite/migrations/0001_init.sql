@@ -36,9 +36,12 @@ CREATE TABLE formsvc_campaigns (
   version     INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL,
-  email_optional INTEGER NOT NULL DEFAULT 0
+  email_optional INTEGER NOT NULL DEFAULT 0,
+  form        TEXT NOT NULL,
+  form_token  TEXT -- unless its form was never enabled
 ) STRICT;
 CREATE INDEX formsvc_campaigns_account ON formsvc_campaigns (account_id, id);
+CREATE UNIQUE INDEX formsvc_campaigns_form ON formsvc_campaigns (form_token) WHERE form_token IS NOT NULL;
 
 -- Responses per campaign, apart from the campaign so that counting one does not
 -- rewrite the campaign's row.
@@ -52,7 +55,8 @@ CREATE TABLE formsvc_counters (
 -- The campaign is checked by the statement that inserts, so there is no foreign
 -- key here, nor on the tables below: they are written with every response. events
 -- has the identifiers of the events that were made with the response, one after another.
--- person is a hash of the campaign and the email address in lower case.
+-- person is a hash of the campaign and the email address in lower case. held is whether
+-- its events wait for another status.
 CREATE TABLE formsvc_responses (
   seq          INTEGER PRIMARY KEY,
   id           BLOB NOT NULL,
@@ -69,7 +73,8 @@ CREATE TABLE formsvc_responses (
   updated_at   INTEGER NOT NULL,
   completed_at INTEGER NOT NULL,
   events       BLOB NOT NULL,
-  person       INTEGER
+  person       INTEGER,
+  held         INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);

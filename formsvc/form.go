@@ -1,0 +1,74 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// A Form is how a campaign is published: as a page for everybody who has its address, made from the modules.
+type Form struct {
+	Enabled        bool
+	Description    string   // above the questions, at most 10,000 characters
+	SuccessMessage string   // on the thanks page, at most 2,000 characters
+	RedirectURL    string   // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
+	AllowedOrigins []string // of pages that embed the form or send JSON, such as https://example.com; at most 50
+}
+
+// Limits of a [Form].
+const (
+	maxSuccess = 2_000
+	maxURL     = 2_048
+	maxOrigins = 50
+)
+
+// ByForm returns the campaign whose form has that token, or [ErrNotFound] also if the form isn't enabled.
+func (c Campaigns) ByForm(ctx context.Context, token string) (_ Campaign, err error) {
+	defer wrap(&err, "form")
+	if token == "" {
+		return Campaign{}, ErrNotFound
+	}
+	campaign, err := c.s.store.CampaignByForm(ctx, token)
+	if err == nil && !campaign.Form.Enabled {
+		return Campaign{}, ErrNotFound
+	}
+	return campaign, err
+}
+
+// RotateForm gives the campaign's form another token: its old address stops working at once. It fails with [ErrNotFound].
+func (c Campaigns) RotateForm(ctx context.Context, key CampaignKey) (_ Campaign, err error) {
+	defer wrap(&err, "rotate form")
+	return c.update(ctx, key, func(campaign *Campaign) error {
+		campaign.FormToken = rand.Text()
+		return nil
+	})
+}
+
+// originForm is the Origin that a browser sends (RFC 6454 §6.2), with http or https. It is safe in a header.
+var originForm = regexp.MustCompile(`^https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+
+// checkForm notes the faults of a form, and returns it with origins as browsers send them.
+func (e *ValidationError) checkForm(f Form) Form {
+	e.checkLine("/form/description", f.Description, maxDescription)
+	e.checkLine("/form/successMessage", f.SuccessMessage, maxSuccess)
+	e.checkLine("/form/redirectUrl", f.RedirectURL, maxURL)
+	if f.RedirectURL != "" && httpURL(f.RedirectURL) == nil {
+		e.add("/form/redirectUrl", "invalid_url", "must be an absolute http or https URL")
+	}
+	if len(f.AllowedOrigins) > maxOrigins {
+		e.add("/form/allowedOrigins", "too_many", "must have at most %d origins", maxOrigins)
+		return f
+	}
+	origins := f.AllowedOrigins
+	f.AllowedOrigins = nil
+	for i, origin := range origins {
+		origin = strings.ToLower(origin)
+		if !originForm.MatchString(origin) {
+			e.add(fmt.Sprintf("/form/allowedOrigins/%d", i), "invalid_origin", "must be an origin such as https://example.com")
+		}
+		f.AllowedOrigins = append(f.AllowedOrigins, origin)
+	}
+	return f
+}
