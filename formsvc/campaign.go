@@ -35,7 +35,7 @@ type Campaign struct {
 
 // Size returns about how many bytes of memory the campaign takes.
 func (c *Campaign) Size() int {
-	const fixed, module, text = 600, 80, 16 // the struct with its identifiers, a module without its texts, a text
+	const fixed, module, text = 600, 64, 16 // the struct with its identifiers, a module without its texts, a text
 	size := fixed + len(c.Modules)*module
 	for _, s := range c.Texts() {
 		size += text + len(s)

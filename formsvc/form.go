@@ -27,9 +27,6 @@ const (
 // ByForm returns the campaign whose form has that token, or [ErrNotFound] also if the form isn't enabled.
 func (c Campaigns) ByForm(ctx context.Context, token string) (_ Campaign, err error) {
 	defer wrap(&err, "form")
-	if token == "" {
-		return Campaign{}, ErrNotFound
-	}
 	campaign, err := c.s.store.CampaignByForm(ctx, token)
 	if err == nil && !campaign.Form.Enabled {
 		return Campaign{}, ErrNotFound

@@ -62,6 +62,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 		"Campaigns.Get":        failure(w.svc.Campaigns.Get(w.ctx, c)),
 		"Campaigns.Replace":    failure(w.svc.Campaigns.Replace(w.ctx, c, formsvc.CampaignInput{Title: "mine"})),
 		"Campaigns.Create":     failure(w.svc.Campaigns.Create(w.ctx, someID, formsvc.CampaignInput{Title: "x"})),
+		"Campaigns.RotateForm": failure(w.svc.Campaigns.RotateForm(w.ctx, c)),
 		"Responses.Create":     failure(w.svc.Responses.Create(w.ctx, c, formsvc.ResponseInput{User: ada()})),
 		"Responses.List":       failure(w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: second, CampaignID: c.ID})),
 		"Responses.Export":     failure(w.svc.Responses.Export(w.ctx, formsvc.ResponseQuery{AccountID: second, CampaignID: c.ID})),

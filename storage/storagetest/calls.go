@@ -159,6 +159,7 @@ func accountCalls() []call {
 			return nil, c.s.UseKeys(c.ctx, []formsvc.KeyUse{{AccountID: c.of, ID: c.at[keyPart], At: nextDay()}})
 		}},
 		{"Campaign", ofCampaign, false, func(c *caller) (any, error) { return c.s.Campaign(c.ctx, c.at.campaign()) }},
+		{"CampaignByForm", nil, false, func(c *caller) (any, error) { return c.s.CampaignByForm(c.ctx, tokenOf(c.at[campaignPart])) }},
 		{"Campaigns", ofAccount, true, func(c *caller) (any, error) { return c.s.Campaigns(c.ctx, formsvc.CampaignQuery{AccountID: c.of}) }},
 		{"CreateLink", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.CreateLink(c.ctx, c.newLink(c.of), none) }},
 		{"RedeemLink", nil, false, func(c *caller) (any, error) {

@@ -104,7 +104,7 @@ func (m *model) input() formsvc.CampaignInput {
 	}
 	if m.chance("full", 3) {
 		full := m.newCampaign("")
-		in.OpensAt, in.ClosesAt, in.Metadata, in.Modules = full.CreatedAt, full.ClosesAt, full.Metadata, full.Modules
+		in.OpensAt, in.ClosesAt, in.Metadata, in.Modules, in.Form = full.CreatedAt, full.ClosesAt, full.Metadata, full.Modules, full.Form
 	}
 	return in
 }
@@ -116,18 +116,26 @@ func (m *model) addCampaign() {
 		taken := one(m, "campaign", m.campaigns)
 		c.ID, c.AccountID = taken.ID, taken.AccountID
 	}
+	if m.chance("other token", 3) {
+		c.FormToken = m.token()
+	}
 	change := m.change(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.nextID()})
 	change.Limit = oneOf(m, "limit", 0, 0, 2, 3)
 	m.campaigns = append(m.campaigns, c.Key())
 	m.do("CreateCampaign", func(s Store, _ int) (any, error) { return nil, s.CreateCampaign(m.ctx, c, change) })
 }
 
+// token returns a form token that may be taken, or none.
+func (m *model) token() string {
+	return oneOf(m, "token", "", tokenOf(one(m, "campaign", m.campaigns).ID))
+}
+
 func (m *model) updateCampaign() {
 	key := one(m, "campaign", m.campaigns)
 	key.AccountID = m.owner(key.AccountID)
-	in, at, by := m.input(), m.tick(), int64(oneOf(m, "version", 1, 0))
+	in, at, by, token := m.input(), m.tick(), int64(oneOf(m, "version", 1, 0)), m.token()
 	edit := decide(m, none, func(c *formsvc.Campaign) {
-		c.CampaignInput, c.UpdatedAt = in, at
+		c.CampaignInput, c.UpdatedAt, c.FormToken = in, at, token
 		c.Version += by
 	})
 	m.do("UpdateCampaign", func(s Store, _ int) (any, error) {
@@ -154,6 +162,8 @@ func (m *model) listCampaigns() {
 	}
 	q := formsvc.CampaignQuery{AccountID: m.owner(m.accounts[0]), Page: m.page(ids...)}
 	q.Search = oneOf(m, "search", "", "hall", "été", "%", "_", `\`, "É")
+	token := m.token()
+	m.do("CampaignByForm", func(s Store, _ int) (any, error) { return s.CampaignByForm(m.ctx, token) })
 	m.do("Campaigns", func(s Store, _ int) (any, error) { return s.Campaigns(m.ctx, q) })
 }
 
@@ -169,7 +179,7 @@ func (m *model) addResponse() {
 	c := m.oneCampaign()
 	c.AccountID = m.owner(c.AccountID)
 	r := m.newResponse(&formsvc.Campaign{ID: c.ID, AccountID: c.AccountID})
-	r.Status, r.User = oneOf(m, "status", "pending", "done"), m.user()
+	r.Status, r.Held, r.User = oneOf(m, "status", "pending", "done"), m.chance("held", 3), m.user()
 	r.Answers = formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{strings.Repeat("y", oneOf(m, "size", 1, 900))}})
 	if m.chance("taken", 12) {
 		r.Reference = one(m, "reference", m.references)
@@ -192,7 +202,7 @@ func (m *model) updateResponse() {
 	key := m.response()
 	user, status, at, by := m.user(), oneOf(m, "status", "done", "pending"), m.tick(), int64(oneOf(m, "version", 1, 1, 0))
 	edit := decide(m, m.change(key), func(r *formsvc.Response) {
-		r.User, r.Status, r.UpdatedAt, r.CompletedAt = user, status, at, time.Time{}
+		r.User, r.Status, r.Held, r.UpdatedAt, r.CompletedAt = user, status, by == 0 || r.Held && status == "done", at, time.Time{}
 		r.Version += by
 		if status == "done" {
 			r.CompletedAt, r.Answers = at, formsvc.NewAnswers()

@@ -292,17 +292,24 @@ func (m *maker) newKey(account formsvc.ID) formsvc.Key {
 func (m *maker) newCampaign(account formsvc.ID) formsvc.Campaign {
 	id, at := m.next()
 	return formsvc.Campaign{
-		ID: id, AccountID: account, Version: 1, CreatedAt: at, UpdatedAt: at, CampaignInput: formsvc.CampaignInput{
+		ID: id, AccountID: account, FormToken: tokenOf(id), Version: 1, CreatedAt: at, UpdatedAt: at, CampaignInput: formsvc.CampaignInput{
 			Title: "All members", Description: "first line\nsecond line", Status: formsvc.CampaignOpen, EmailOptional: true,
 			OpensAt: time.Unix(0, 1000), ClosesAt: time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
 			Modules: []formsvc.Module{
 				{Name: "zeta", Label: "Zeta?", Type: formsvc.TextModule, Required: true, MaxLength: 1_000_000},
 				{Name: "alpha", Type: formsvc.ChoiceModule, Options: []string{"b", "a", ""}, Multiple: true},
+				{Name: "beta", Type: formsvc.LongTextModule, Help: "Help", Placeholder: "e.g. b", ShowIf: &formsvc.Condition{Module: "alpha", Equals: []string{"b", ""}}},
+			},
+			Form: formsvc.Form{
+				Enabled: true, Description: "About", SuccessMessage: "Thanks", RedirectURL: "https://example.com/", AllowedOrigins: []string{"http://b", "http://a"},
 			},
 			Metadata: map[string]string{"b": "1", "a": "", "B": "2"},
 		},
 	}
 }
+
+// tokenOf returns the form token of a new campaign.
+func tokenOf(id formsvc.ID) string { return "form " + string(id) }
 
 func (m *maker) newResponse(c *formsvc.Campaign) formsvc.Response {
 	id, at := m.next()
