@@ -94,7 +94,7 @@ func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response,
 }
 
 // Columns returns the column names for a table of the answers: the campaign's modules in their
-// order, then all other answered names, sorted. It reads every response that matches the filter,
+// order, those for files apart, then all other answered names, sorted. It reads every response that matches the filter,
 // including those before Page.After, so that an export in parts has the same columns in each part.
 // ok is false if there are more than limit names, or if they exceed 1 MiB together.
 //
@@ -103,6 +103,9 @@ func (e *Export) Columns(ctx context.Context, limit int) (names []string, ok boo
 	known, others := make(map[string]bool), make(map[string]bool)
 	bytes := 0
 	for _, m := range e.modules {
+		if m.Type == FileModule {
+			continue
+		}
 		names = append(names, m.Name)
 		known[m.Name] = true
 		bytes += len(m.Name)

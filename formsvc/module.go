@@ -134,12 +134,15 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 
 // checkCondition notes what is wrong with a condition. As it names an earlier module, conditions have no cycles.
 func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier []Module) {
-	if !slices.ContainsFunc(earlier, func(m Module) bool { return m.Name == c.Module && m.Type != FileModule }) {
+	if c.Module == "" {
+		e.require(pointer + "/module")
+	} else if !slices.ContainsFunc(earlier, func(m Module) bool { return m.Name == c.Module && m.Type != FileModule }) {
 		e.add(pointer+"/module", "unknown_module", "must be the name of an earlier module that isn't a file")
 	}
-	if len(c.Equals) == 0 || len(c.Equals) > maxEquals {
-		e.add(pointer+"/equals", "out_of_range", "must have between 1 and %d values", maxEquals)
-		return
+	if len(c.Equals) == 0 {
+		e.require(pointer + "/equals")
+	} else if len(c.Equals) > maxEquals {
+		e.add(pointer+"/equals", "too_many", "must have at most %d values", maxEquals)
 	}
 	for i, value := range c.Equals {
 		e.checkLine(fmt.Sprintf("%s/equals/%d", pointer, i), value, maxOption)

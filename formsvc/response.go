@@ -364,9 +364,9 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey, opts *DeleteOpti
 		if opts != nil && opts.IfVersion != 0 && opts.IfVersion != r.Version {
 			return Change{}, ErrStale
 		}
-		details := map[string]string{"campaign": string(r.CampaignID)}
-		change := Change{Audit: s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, details)}
+		var change Change
 		change.unlessHeld(r, s.s.newEvent(webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{trace: trace}))
+		change.Audit = s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, map[string]string{"campaign": string(r.CampaignID)})
 		return change, nil
 	})
 	if err != nil {

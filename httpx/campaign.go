@@ -22,7 +22,7 @@ func (h *Handler) listCampaigns(c *call) error {
 		return err
 	}
 	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Campaign) ([]byte, formsvc.ID) {
-		return appendCampaign(b, x), x.ID
+		return h.appendCampaign(b, x), x.ID
 	})
 }
 
@@ -37,7 +37,7 @@ func (h *Handler) createCampaign(c *call) error {
 	}
 	c.setHeader("Etag", campaignTag(campaign.Version, campaign.ResponseCount))
 	c.setHeader("Location", h.location(c, campaign.ID))
-	c.out = appendCampaign(c.out, &campaign)
+	c.out = h.appendCampaign(c.out, &campaign)
 	return c.sendDone(http.StatusCreated)
 }
 
@@ -95,6 +95,6 @@ func (c *call) sendCampaign(status int, cache []string, campaign *formsvc.Campai
 	if c.route.Method == http.MethodGet && c.hasTag(tag) {
 		return c.sendNotModified()
 	}
-	c.out = appendCampaign(c.out, campaign)
+	c.out = c.h.appendCampaign(c.out, campaign)
 	return c.send(status, cache)
 }

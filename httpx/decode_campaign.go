@@ -13,9 +13,22 @@ type campaignBody struct {
 	Metadata     pairs              `json:"metadata"`
 }
 
+type campaignCreation struct {
+	campaignBody `json:",inline"`
+
+	Form formBody `json:"form"`
+}
+
 // A campaignReplacement may also have what the server sets, as in its reply.
 type campaignReplacement struct {
 	campaignBody `json:",inline"`
+
+	Form struct {
+		formBody `json:",inline"`
+
+		Token ignored `json:"token"`
+		URL   ignored `json:"url"`
+	} `json:"form"`
 
 	UUID          ignored `json:"uuid"`
 	ResponseCount ignored `json:"responseCount"`
@@ -23,14 +36,28 @@ type campaignReplacement struct {
 	UpdatedAt     ignored `json:"updatedAt"`
 }
 
+type formBody struct {
+	Enabled        bool         `json:"enabled"`
+	Description    optional     `json:"description"`
+	SuccessMessage optional     `json:"successMessage"`
+	RedirectURL    optional     `json:"redirectUrl"`
+	AllowedOrigins *array[text] `json:"allowedOrigins"`
+}
+
 type moduleBody struct {
-	Name      text         `json:"name"`
-	Label     optional     `json:"label"`
-	Type      word         `json:"type"`
-	Required  bool         `json:"required"`
-	Options   *array[text] `json:"options"`
-	MaxLength int32        `json:"maxLength"`
-	Multiple  bool         `json:"multiple"`
+	Name        text         `json:"name"`
+	Label       optional     `json:"label"`
+	Help        optional     `json:"help"`
+	Placeholder optional     `json:"placeholder"`
+	Type        word         `json:"type"`
+	Required    bool         `json:"required"`
+	Options     *array[text] `json:"options"`
+	MaxLength   int32        `json:"maxLength"`
+	Multiple    bool         `json:"multiple"`
+	ShowIf      *struct {
+		Module text        `json:"module"`
+		Equals array[text] `json:"equals"`
+	} `json:"showIf"`
 }
 
 // campaignInput decodes the body of a POST, or of a PUT when replace is true.
@@ -40,12 +67,17 @@ func (d *decoder) campaignInput(replace bool) (formsvc.CampaignInput, error) {
 	if replace {
 		err = d.decode(&body)
 	} else {
-		err = d.decode(&body.campaignBody)
+		var creation campaignCreation
+		err = d.decode(&creation)
+		body.campaignBody, body.Form.formBody = creation.campaignBody, creation.Form
 	}
 	in := formsvc.CampaignInput{
 		Title: string(body.Title), Description: string(body.Description), Status: formsvc.CampaignStatus(body.Status),
 		OpensAt: body.OpensAt.Time, ClosesAt: body.ClosesAt.Time, EmailOptional: body.RequireEmail != nil && !*body.RequireEmail,
-		Metadata: body.Metadata,
+		Metadata: body.Metadata, Form: formsvc.Form{
+			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
+			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
+		},
 	}
 	if body.Modules != nil {
 		for _, m := range *body.Modules {
@@ -57,13 +89,20 @@ func (d *decoder) campaignInput(replace bool) (formsvc.CampaignInput, error) {
 
 func (m *moduleBody) module() formsvc.Module {
 	out := formsvc.Module{
-		Name: string(m.Name), Label: string(m.Label), Type: formsvc.ModuleType(m.Type),
-		Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
+		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
+		Type: formsvc.ModuleType(m.Type), Required: m.Required, Options: textsOf(m.Options), MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 	}
-	if m.Options != nil {
-		for _, o := range *m.Options {
-			out.Options = append(out.Options, string(o))
-		}
+	if m.ShowIf != nil {
+		out.ShowIf = &formsvc.Condition{Module: string(m.ShowIf.Module), Equals: textsOf(&m.ShowIf.Equals)}
 	}
 	return out
+}
+
+func textsOf(texts *array[text]) (list []string) {
+	if texts != nil {
+		for _, s := range *texts {
+			list = append(list, string(s))
+		}
+	}
+	return list
 }

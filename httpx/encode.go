@@ -29,7 +29,7 @@ func appendStrings(b []byte, list []string) []byte {
 
 // appendCampaign appends the campaign as clients get it. All fields are always there, so that clients can change a
 // campaign that they read and send it back.
-func appendCampaign(b []byte, c *formsvc.Campaign) []byte {
+func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, c.ID...)
 	b = append(b, `","title":`...)
@@ -53,6 +53,7 @@ func appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	}
 	b = append(b, `],"metadata":`...)
 	b = appendMetadata(b, c.Metadata)
+	b = h.appendForm(append(b, `,"form":`...), &c.Form, c.FormToken)
 	b = append(b, `,"responseCount":`...)
 	b = strconv.AppendInt(b, c.ResponseCount, 10)
 	b = append(b, `,"createdAt":`...)
@@ -67,6 +68,10 @@ func appendModule(b []byte, m *formsvc.Module) []byte {
 	b = appendString(b, m.Name)
 	b = append(b, `,"label":`...)
 	b = appendString(b, m.Label)
+	b = append(b, `,"help":`...)
+	b = appendString(b, m.Help)
+	b = append(b, `,"placeholder":`...)
+	b = appendString(b, m.Placeholder)
 	b = append(b, `,"type":`...)
 	b = appendString(b, string(m.Type))
 	b = append(b, `,"required":`...)
@@ -77,7 +82,38 @@ func appendModule(b []byte, m *formsvc.Module) []byte {
 	b = strconv.AppendInt(b, int64(m.MaxLength), 10)
 	b = append(b, `,"multiple":`...)
 	b = strconv.AppendBool(b, m.Multiple)
-	return append(b, '}')
+	b = append(b, `,"showIf":`...)
+	if m.ShowIf == nil {
+		return append(b, "null}"...)
+	}
+	b = append(b, `{"module":`...)
+	b = appendString(b, m.ShowIf.Module)
+	b = append(b, `,"equals":`...)
+	b = appendStrings(b, m.ShowIf.Equals)
+	return append(b, '}', '}')
+}
+
+// appendForm appends a form; its address is null if it has none yet, or if the address of the service isn't known.
+func (h *Handler) appendForm(b []byte, f *formsvc.Form, token string) []byte {
+	b = append(b, `{"enabled":`...)
+	b = strconv.AppendBool(b, f.Enabled)
+	b = append(b, `,"description":`...)
+	b = appendString(b, f.Description)
+	b = append(b, `,"successMessage":`...)
+	b = appendString(b, f.SuccessMessage)
+	b = append(b, `,"redirectUrl":`...)
+	b = appendString(b, f.RedirectURL)
+	b = append(b, `,"allowedOrigins":`...)
+	b = appendStrings(b, f.AllowedOrigins)
+	b = append(b, `,"token":`...)
+	if token == "" {
+		return append(b, `null,"url":null}`...)
+	}
+	b = append(appendString(b, token), `,"url":`...)
+	if h.baseURL == "" {
+		return append(b, "null}"...)
+	}
+	return append(appendString(b, h.baseURL+"/f/"+token), '}')
 }
 
 // appendMetadata appends the metadata sorted by name, so that the same campaign always has the same bytes.

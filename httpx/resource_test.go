@@ -16,13 +16,15 @@ import (
 
 const fullCampaign = `{"title":"Survey","description":"All of it","status":"closed",` +
 	`"opensAt":"2026-11-01T00:00:00.000Z","closesAt":"2026-12-01T00:00:00.000Z","requireEmail":false,` +
-	`"modules":[{"name":"color","label":"Color?","type":"choice","required":true,"options":["red","blue"],"maxLength":0,"multiple":true},` +
-	`{"name":"note","label":"","type":"text","required":false,"options":[],"maxLength":200,"multiple":false}],` +
-	`"metadata":{"b":"2","a":"1"}}`
+	`"modules":[{"name":"color","label":"Color?","help":"","placeholder":"","type":"choice","required":true,"options":["red","blue"],` +
+	`"maxLength":0,"multiple":true,"showIf":null},{"name":"note","label":"","help":"Below","placeholder":"In it","type":"text","required":true,` +
+	`"options":[],"maxLength":200,"multiple":false,"showIf":{"module":"color","equals":["green","yellow"]}}],"metadata":{"b":"2","a":"1"},` +
+	`"form":{"enabled":true,"description":"About","successMessage":"Thanks","redirectUrl":"https://example.com/","allowedOrigins":["http://a:8080"]}}`
 
 func TestNullMeansAbsentInCampaigns(t *testing.T) {
 	const nulls = `{"title":"Survey","description":null,"status":null,"opensAt":null,"closesAt":null,"requireEmail":null,"metadata":null,` +
-		`"modules":[{"name":"a","label":null,"type":null,"required":null,"options":null,"maxLength":null,"multiple":null}]}`
+		`"modules":[{"name":"a","label":null,"help":null,"placeholder":null,"type":null,"required":null,"options":null,"maxLength":null,` +
+		`"multiple":null,"showIf":null}],"form":{"enabled":null,"description":null,"successMessage":null,"redirectUrl":null,"allowedOrigins":null}}`
 	w := newWorld(t, nil)
 	for _, a := range []*answer{
 		w.do("POST", "/v1/campaigns", nulls).is(201, ""),
@@ -30,7 +32,9 @@ func TestNullMeansAbsentInCampaigns(t *testing.T) {
 		w.do("PUT", w.campaign(fullCampaign), `{"title":"x","modules":[{"name":"a"}]}`).is(200, ""), // which replaces the whole campaign
 	} {
 		a.has(`""`, "description").has(`"open"`, "status").has(`null`, "opensAt").has(`null`, "closesAt").has(`{}`, "metadata").
-			has(`true`, "requireEmail").has(`[{"name":"a","label":"","type":"text","required":false,"options":[],"maxLength":0,"multiple":false}]`, "modules")
+			has(`true`, "requireEmail").has(`[{"name":"a","label":"","help":"","placeholder":"","type":"text","required":false,"options":[],`+
+			`"maxLength":0,"multiple":false,"showIf":null}]`, "modules").
+			has(`false`, "form", "enabled").has(`""`, "form", "successMessage").has(`[]`, "form", "allowedOrigins")
 	}
 	w.do("POST", "/v1/campaigns", `{"title":"x","modules":null}`).is(201, "").has(`[]`, "modules")
 }
