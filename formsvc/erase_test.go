@@ -30,7 +30,7 @@ func TestErasePerson(t *testing.T) {
 			t.Errorf("an entry of %q about %s, want tester and %s", e.Actor, e.Target, receipt.ID)
 		}
 	}
-	if d := entries[1].Details; d["responses"] != "3" || d["events"] != "11" || len(d) != 4 {
+	if d := entries[1].Details; d["responses"] != "3" || d["events"] != "8" || len(d) != 4 {
 		t.Errorf("the entry counts %v", d)
 	}
 	if again := g.erase(); !again.IsZero() {

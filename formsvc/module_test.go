@@ -23,6 +23,7 @@ func TestModuleDefinitions(t *testing.T) {
 		return err
 	}
 	type module = formsvc.Module
+	type condition = formsvc.Condition
 	long := strings.Repeat("ü", 200)
 	for _, c := range []struct {
 		m    module
@@ -39,6 +40,16 @@ func TestModuleDefinitions(t *testing.T) {
 		{module{Name: "a", Type: "number", MaxLength: 1}, []string{"/maxLength not_applicable"}},
 		{module{Name: "a", Type: "choice", Options: []string{"x"}, MaxLength: 1}, []string{"/maxLength not_applicable"}},
 		{module{Name: "a", Type: "boolean", Options: []string{"true"}}, []string{"/options not_applicable"}},
+		{module{Name: "a", Help: long + long, Placeholder: long, ShowIf: &condition{"first", numbers(100)}}, nil},
+		{module{Name: "a", Type: "longtext", MaxLength: 1, Help: strings.Repeat("x", 2_001), Placeholder: long + "x", ShowIf: &condition{}}, []string{
+			"/help too_long", "/placeholder too_long", "/showIf/module required", "/showIf/equals required",
+		}},
+		{module{Name: "a", Type: "date", Placeholder: "x", ShowIf: &condition{"a", numbers(101)}}, []string{
+			"/placeholder not_applicable", "/showIf/module unknown_module", "/showIf/equals too_many",
+		}},
+		{module{Name: "a", Type: "file", MaxLength: 1, ShowIf: &condition{"attached", []string{"", "\x00"}}}, []string{
+			"/maxLength not_applicable", "/showIf/module unknown_module", "/showIf/equals/1 nul_not_allowed",
+		}},
 		{module{Name: "a", Type: "choice"}, []string{"/options out_of_range"}},
 		{module{Name: "a", Type: "choice", Options: numbers(1_000)}, nil},
 		{module{Name: "a", Type: "choice", Options: numbers(1_001)}, []string{"/options out_of_range"}},
@@ -53,9 +64,9 @@ func TestModuleDefinitions(t *testing.T) {
 	} {
 		var want []string
 		for _, s := range c.want {
-			want = append(want, "/modules/1"+s)
+			want = append(want, "/modules/2"+s)
 		}
-		wantFaults(t, create(formsvc.Module{Name: "first"}, c.m), want...)
+		wantFaults(t, create(module{Name: "first"}, module{Name: "attached", Type: "file"}, c.m), want...)
 	}
 	many := make([]formsvc.Module, 501)
 	for i := range many {
@@ -79,7 +90,7 @@ var valueCases = []struct {
 		nil,
 	},
 	{
-		formsvc.Module{Type: formsvc.TextModule, MaxLength: 3}, "too_long",
+		formsvc.Module{Type: formsvc.LongTextModule, MaxLength: 3}, "too_long",
 		[]string{"", "abc", "🌍🌍🌍"},
 		[]string{"abcd", "🌍🌍🌍🌍", "e\u0301e\u0301"},
 	},

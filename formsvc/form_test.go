@@ -1,0 +1,154 @@
+package formsvc_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// The token is made when the form is first enabled, works while it is enabled, and stays until it is rotated.
+func TestFormToken(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	replace := func(enabled bool) string {
+		c = must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Enabled: enabled}}))
+		found, err := w.svc.Campaigns.ByForm(w.ctx, c.FormToken)
+		if enabled != (err == nil && reflect.DeepEqual(found, c)) || !enabled && !errors.Is(err, formsvc.ErrNotFound) {
+			t.Errorf("enabled %t: found %+v, %v", enabled, found, err)
+		}
+		return c.FormToken
+	}
+	first := c.FormToken + replace(false)
+	token := replace(true)
+	if first != "" || len(token) < 22 || replace(false) != token || replace(true) != token {
+		t.Errorf("the tokens are %q, then %q, then %q", first, token, c.FormToken)
+	}
+	rotated := must(w.svc.Campaigns.RotateForm(w.ctx, c.Key()))
+	if rotated.FormToken == token || len(rotated.FormToken) < 22 || rotated.Version != c.Version+1 || replace(true) != rotated.FormToken {
+		t.Errorf("%+v becomes %+v", c, rotated)
+	}
+	_, err := w.svc.Campaigns.ByForm(w.ctx, token)
+	wantError(t, err, formsvc.ErrNotFound)
+	made := must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Enabled: true}}))
+	if len(made.FormToken) < 22 || made.FormToken == rotated.FormToken {
+		t.Errorf("a new campaign has the token %q", made.FormToken)
+	}
+}
+
+func TestFormInput(t *testing.T) {
+	w := newWorld(t)
+	origins := strings.Fields("HTTPS://Example.com http://a:8080 http://[::1]:80")
+	for _, x := range []struct {
+		form formsvc.Form
+		want []string
+	}{
+		{formsvc.Form{
+			Description: strings.Repeat("é", 10_000), SuccessMessage: strings.Repeat("é", 2_000), RedirectURL: "http://a/?b#c", AllowedOrigins: origins,
+		}, nil},
+		{formsvc.Form{Description: strings.Repeat("é", 10_001), SuccessMessage: strings.Repeat("é", 2_001), RedirectURL: "javascript:alert(1)"}, []string{
+			"/form/description too_long", "/form/successMessage too_long", "/form/redirectUrl invalid_url",
+		}},
+		{formsvc.Form{RedirectURL: "http://a/" + strings.Repeat("x", 2_040), AllowedOrigins: make([]string, 51)}, []string{
+			"/form/redirectUrl too_long", "/form/allowedOrigins too_many",
+		}},
+	} {
+		c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: x.form})
+		wantFaults(t, err, x.want...)
+		if want := strings.Fields("https://example.com http://a:8080 http://[::1]:80"); err == nil && !slices.Equal(c.Form.AllowedOrigins, want) {
+			t.Errorf("the origins are %q", c.Form.AllowedOrigins)
+		}
+	}
+	for _, origin := range []string{
+		"", "*", "null", "https://*.a", "ftp://a", "a", "https://", "https://a/", "https://a?b", "https://u@a", "https://a;b", "http://a\x00", "http://a b",
+	} {
+		_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: formsvc.Form{AllowedOrigins: []string{"http://a", origin}}})
+		wantFaults(t, err, "/form/allowedOrigins/1 invalid_origin")
+	}
+}
+
+// A condition compares exact values. What it hides isn't required, takes no value, and hides what depends on it.
+func TestConditions(t *testing.T) {
+	w := newWorld(t)
+	module := func(name, of string, values ...string) formsvc.Module {
+		return formsvc.Module{Name: name, Required: true, Multiple: true, ShowIf: &formsvc.Condition{Module: of, Equals: values}}
+	}
+	c := w.campaign(formsvc.Module{Name: "a"}, module("b", "a", "yes", "Yes"), module("c", "b", "1"),
+		formsvc.Module{Name: "f", Type: formsvc.FileModule, Required: true})
+	for _, x := range []struct {
+		answers []formsvc.Answer
+		want    []string
+	}{
+		{nil, nil},
+		{[]formsvc.Answer{answer("a", "yes ")}, nil},
+		{[]formsvc.Answer{answer("a", "Yes")}, []string{"/responses/b required"}},
+		{[]formsvc.Answer{answer("b", "2", "1"), answer("a", "yes")}, []string{"/responses/c required"}},
+		{[]formsvc.Answer{answer("b"), answer("c", "x"), answer("f")}, []string{"/responses/c hidden", "/responses/f not_applicable"}},
+		{[]formsvc.Answer{answer("b", "1"), answer("c", "x")}, []string{"/responses/b hidden", "/responses/c hidden"}},
+		{[]formsvc.Answer{answer("a", "Yes"), answer("b", "1"), answer("c", "x")}, nil},
+	} {
+		before := w.store.count("CreateResponse")
+		wantFaults(t, w.svc.Responses.Check(&c, formsvc.ResponseInput{User: ada(), Answers: x.answers}), x.want...)
+		if n := w.store.count("CreateResponse"); n != before {
+			t.Errorf("Check stored %d responses", n-before)
+		}
+		_, err := w.submit(&c, x.answers...)
+		wantFaults(t, err, x.want...)
+	}
+	r := w.submitted(&c, answer("a", "Yes"), answer("b", "1"), answer("c", "x"))
+	_, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("a", "no"), remove("c")}})
+	wantFaults(t, err, "/responses/b hidden")
+	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("a", "no"), remove("b"), remove("c")}})
+	c.Status = formsvc.CampaignClosed
+	wantError(t, w.svc.Responses.Check(&c, formsvc.ResponseInput{User: ada()}), formsvc.ErrCampaignClosed)
+	wantFaults(t, w.svc.Responses.Check(&c, formsvc.ResponseInput{}), "/user/email required")
+}
+
+// A held response raises nothing until its status changes, which raises its creation. Its first status may be any that the
+// workflow knows, unless the workflow says otherwise.
+func TestHeldResponse(t *testing.T) {
+	w := newFileWorld(t, withWorkflow(review()))
+	hold := func() formsvc.Response {
+		key := formsvc.CampaignKey{AccountID: w.account, ID: w.response.CampaignID}
+		return must(w.svc.Responses.Create(w.ctx, key, formsvc.ResponseInput{User: ada(), Held: true}))
+	}
+	w.response = hold()
+	r := w.response
+	w.uploaded([]byte("x"))
+	must(w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}))
+	r = w.updated(&r, formsvc.ResponsePatch{FirstName: new("Augusta")})
+	if kept := must(w.svc.Responses.Get(w.ctx, r.Key())); kept != r || r.Status != "spam" || !r.Held || r.Version != 2 {
+		t.Errorf("it is held as %+v, %+v", r, kept)
+	}
+	if other := hold(); w.svc.Responses.Delete(w.ctx, other.Key(), nil) != nil || len(w.events()) != 1 { // that of newFileWorld
+		t.Errorf("the events are %q", eventTypes(w.events()))
+	}
+	_, err := w.update(&r, formsvc.ResponsePatch{Status: new("validated")})
+	wantFaults(t, err, "/status unknown_status")
+	if next, _ := w.svc.Responses.Statuses("spam"); !slices.Equal(next, strings.Fields("accepted archived pending refused review")) {
+		t.Errorf("spam may become %q", next)
+	}
+	r = w.updated(&r, formsvc.ResponsePatch{Status: new("accepted"), LastName: new("King")})
+	events := w.parsed()
+	if len(events) != 2 || events[0].Type != webhook.ResponseCreated || events[1].Type != webhook.ResponseCompleted || r.Held ||
+		events[0].Data.Response.User.LastName != "King" || events[0].Data.Response.Status != "accepted" || events[1].Data.PreviousStatus != "spam" {
+		t.Errorf("%+v raised %+v", r, events)
+	}
+	r = w.updated(&r, formsvc.ResponsePatch{FirstName: new("Ada")})
+	if types := eventTypes(w.store.take()); !slices.Equal(types, []formsvc.EventType{webhook.ResponseUpdated}) {
+		t.Errorf("then it raises %q", types)
+	}
+	for _, flow := range []*formsvc.Workflow{
+		{Transitions: map[string][]string{"spam": {"ham"}}}, {Transitions: map[string][]string{"ham": {"spam"}}},
+		{Statuses: []string{"spam", "ham"}, Transitions: map[string][]string{}},
+	} {
+		w.svc = w.neighbour(withWorkflow(flow))
+		r = hold()
+		_, err = w.update(&r, formsvc.ResponsePatch{Status: new("pending")})
+		wantError(t, err, formsvc.ErrTransition)
+	}
+}
