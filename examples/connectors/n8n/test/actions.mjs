@@ -15,6 +15,8 @@ const modules = [
   { name: 'age', label: 'Age', type: 'number' },
   { name: 'born', label: 'Born on', type: 'date' },
   { name: 'news', label: 'Newsletter', type: 'boolean' },
+  { name: 'why', label: 'Why?', type: 'longtext', required: true, showIf: { module: 'country', equals: ['GB'] } },
+  { name: 'scan', label: 'A scan', type: 'file' },
 ]
 
 for (const database of databases()) {
@@ -74,7 +76,7 @@ for (const database of databases()) {
       assert.deepEqual(fields.map(({ id, displayName, type, required }) => [id, displayName, type, required]), [
         ['name', 'Your name', 'string', true], ['country', 'Country', 'options', false],
         ['languages', 'Languages', 'array', false], ['age', 'Age', 'number', false],
-        ['born', 'Born on', 'dateTime', false], ['news', 'Newsletter', 'boolean', false],
+        ['born', 'Born on', 'dateTime', false], ['news', 'Newsletter', 'boolean', false], ['why', 'Why?', 'string', false],
       ])
       assert.deepEqual(fields[1].options.map(({ value }) => value), ['FR', 'GB'])
 

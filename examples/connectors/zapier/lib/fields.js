@@ -48,7 +48,7 @@ async function modulesOf(z, bundle) {
   if (!/^[0-9a-f-]{36}$/i.test(uuid)) return []
   try {
     const { data } = await call(z, bundle, 'GET', `/v1/campaigns/${uuid}`)
-    return data.modules ?? []
+    return (data.modules ?? []).filter(({ type }) => type !== 'file') // files have an action of their own
   } catch (error) {
     if (['not_found', 'permission_denied'].includes(error.problem?.code)) return []
     throw error
@@ -75,12 +75,12 @@ async function answerFields(z, bundle) {
   ]
 }
 
-function moduleField({ name, label, type, options, required, multiple }) {
+function moduleField({ name, label, type, options, required, multiple, showIf }) {
   return {
     key: PREFIX + Buffer.from(name).toString('hex'),
     label: label || name,
-    type: type === 'boolean' ? 'boolean' : 'string',
-    required,
+    type: { boolean: 'boolean', longtext: 'text' }[type] ?? 'string',
+    required: required && !showIf, // other answers may hide it; the service knows
     ...(multiple && { list: true }),
     ...(type === 'choice' && { choices: options.map(value => ({ value, label: value, sample: value })) }),
     ...(HELP[type] && { helpText: HELP[type] }),

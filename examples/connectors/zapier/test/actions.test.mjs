@@ -91,6 +91,8 @@ for (const database of databases()) {
           { name: 'adult', type: 'boolean' },
           { name: 'born', type: 'date' },
           { name: 'pounds', type: 'number' },
+          { name: 'why', type: 'longtext', required: true, showIf: { module: 'land', equals: ['FR'] } },
+          { name: 'scan', type: 'file' },
         ],
       })
       const inputData = { campaign: uuid, email: 'ada@example.com' }
@@ -104,6 +106,7 @@ for (const database of databases()) {
         ['adult', 'boolean', false, undefined, undefined],
         ['born', 'string', false, undefined, undefined],
         ['pounds', 'string', false, undefined, undefined],
+        ['why', 'text', false, undefined, undefined],
       ])
       const values = ['both', 'GB', ['English', 'French'], false, '1815-12-10', '1.50']
       fields.forEach(({ key }, number) => { inputData[key] = values[number] })

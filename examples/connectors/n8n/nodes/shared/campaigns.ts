@@ -17,6 +17,7 @@ export interface Module {
   required: boolean
   options: string[]
   multiple: boolean
+  showIf: object | null
 }
 
 interface Campaign {
@@ -87,7 +88,7 @@ export async function getModules(this: ILoadOptionsFunctions): Promise<ResourceM
   }
   const campaign = await json<Campaign>(this, 'GET', `/v1/campaigns/${chosen}`)
   return {
-    fields: campaign.modules.map(asField),
+    fields: campaign.modules.filter(({ type }) => type !== 'file').map(asField),
     emptyFieldsNotice: 'This campaign has no questions. Give the answers as names and values, or as JSON.',
   }
 }
@@ -96,7 +97,7 @@ function asField(module: Module): ResourceMapperField {
   return {
     id: module.name,
     displayName: module.label || module.name,
-    required: module.required,
+    required: module.required && !module.showIf, // other answers may hide it; the service knows
     defaultMatch: false,
     canBeUsedToMatch: false,
     display: true,
