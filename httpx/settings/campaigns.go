@@ -34,7 +34,11 @@ func (v *visit) campaigns() error {
 
 type campaignPage struct {
 	Campaign  formsvc.Campaign
-	Responses []formsvc.Response
+	Responses []row
+	Columns   []column // of the table
+	Choices   []column // all that the table can have
+	View      string   // the query of this page, to come back to it
+	Statuses  []string // to change selected responses to
 	Pager     pager
 	Further   string // where the search goes on, if it stopped before the end
 	Looked    int64  // how many responses were searched
@@ -74,7 +78,12 @@ func (v *visit) campaign() error {
 	if err != nil {
 		return err
 	}
-	p.Responses = list.Items
+	p.Columns, p.Choices = v.columns(&campaign)
+	if p.Responses, err = rows(list.Items, p.Columns); err != nil {
+		return err
+	}
+	p.View = v.view()
+	p.Statuses, _ = v.svc.Responses.Statuses("")
 	if n := len(list.Items); n > 0 {
 		p.Pager = v.pager(list.More, list.Items[n-1].ID)
 	}

@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"html/template"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ var sections = map[string]string{ //nolint:gochecknoglobals // immutable
 	"overview": "/", "keys": "/keys", "key-made": "/keys",
 	"webhooks": "/webhooks", "webhook": "/webhooks", "webhook-form": "/webhooks", "secret": "/webhooks", "delivery": "/webhooks",
 	"failures": "/failures", "campaigns": "/campaigns", "campaign": "/campaigns", "response": "/campaigns",
+	"campaign-form": "/campaigns", "share": "/campaigns",
 	"sign-in": "", "refused": "",
 }
 
@@ -100,6 +102,15 @@ var notes = map[string]string{ //nolint:gochecknoglobals // immutable
 	"status":      "Status changed.",
 	"commented":   "Comment added.",
 	"gone":        "Response deleted.",
+
+	"campaign-created": "Campaign created.",
+	"campaign-saved":   "Campaign saved.",
+	"campaign-copied":  "This is the copy. Change what is different, and save.",
+	"campaign-open":    "The campaign is open.",
+	"campaign-closed":  "The campaign is closed. It takes no more responses.",
+	"campaign-deleted": "Campaign deleted.",
+	"form-saved":       "Form saved.",
+	"form-rotated":     "The form has another address. The old one stopped working.",
 }
 
 // note returns the result of the last form. A forged address can only select another of the fixed messages.
@@ -112,7 +123,23 @@ func (v *visit) note() string {
 		}
 		return fmt.Sprintf("Resending %s failed deliveries, 50 a second.", thousands(int64(n)))
 	}
+	if name == "selected" {
+		text := "Done: " + count("n", v, "response") + "."
+		if v.query("refused") != "0" {
+			text += " Left as they were: " + count("refused", v, "response") + ", since the status can't follow theirs, or they are gone."
+		}
+		return text
+	}
 	return notes[name]
+}
+
+// count returns a number in the address with a noun.
+func count(name string, v *visit, noun string) string {
+	n, _ := strconv.ParseUint(v.query(name), 10, 32)
+	if n != 1 {
+		noun += "s"
+	}
+	return thousands(int64(n)) + " " + noun
 }
 
 // isoTime formats a time for scripts.
@@ -204,12 +231,20 @@ func (v *visit) page() formsvc.PageQuery {
 	return formsvc.PageQuery{Limit: pageSize, After: id, MaxBytes: maxPage}
 }
 
+// view returns the query of the page, without the result of a form.
+func (v *visit) view() string {
+	query := v.r.URL.Query()
+	for _, name := range []string{"note", "n", "refused"} {
+		query.Del(name)
+	}
+	return query.Encode()
+}
+
 // pager returns the links of a list, with the other parameters of the address kept.
 func (v *visit) pager(more bool, last formsvc.ID) pager {
 	p := pager{Newer: v.query("after") != ""}
 	if more {
-		query := v.r.URL.Query()
-		query.Del("note")
+		query, _ := url.ParseQuery(v.view())
 		query.Set("after", string(last))
 		p.Older = "?" + query.Encode()
 	}
