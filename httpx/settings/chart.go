@@ -7,6 +7,7 @@ type chart struct {
 	Label string // the text for screen readers
 	Bars  []bar
 	Top   string // the value at full height
+	Since string // the time of the first bar
 	Empty bool   // whether all bars are zero
 	Width int
 }
@@ -39,7 +40,7 @@ type value struct {
 
 // newChart draws bars. Any value above zero is visible.
 func newChart(label string, top float64, rows [][]value, texts []string) chart {
-	c := chart{Label: label, Empty: true, Width: len(rows) * (barWidth + barGap)}
+	c := chart{Label: label, Since: "24 hours ago", Empty: true, Width: len(rows) * (barWidth + barGap)}
 	for i, row := range rows {
 		b := bar{X: i * (barWidth + barGap), Width: barWidth, Text: texts[i]}
 		foot := chartHeight

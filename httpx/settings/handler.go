@@ -184,6 +184,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("GET /campaigns/{campaign}", (*visit).campaign)
 	page("GET /campaigns/{campaign}/edit", (*visit).editCampaign)
 	page("POST /campaigns/{campaign}/edit", (*visit).saveCampaign)
+	page("GET /campaigns/{campaign}/summary", (*visit).summary)
 	page("GET /campaigns/{campaign}/share", (*visit).share)
 	page("POST /campaigns/{campaign}/share", (*visit).saveShare)
 	page("POST /campaigns/{campaign}/rotate", (*visit).rotateForm)

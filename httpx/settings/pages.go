@@ -23,7 +23,7 @@ var sections = map[string]string{ //nolint:gochecknoglobals // immutable
 	"overview": "/", "keys": "/keys", "key-made": "/keys",
 	"webhooks": "/webhooks", "webhook": "/webhooks", "webhook-form": "/webhooks", "secret": "/webhooks", "delivery": "/webhooks",
 	"failures": "/failures", "campaigns": "/campaigns", "campaign": "/campaigns", "response": "/campaigns",
-	"campaign-form": "/campaigns", "share": "/campaigns",
+	"campaign-form": "/campaigns", "share": "/campaigns", "summary": "/campaigns",
 	"sign-in": "", "refused": "",
 }
 
