@@ -92,8 +92,12 @@ func TestWorkflowLimitsStatuses(t *testing.T) {
 	one := "/campaigns/" + string(campaign.ID) + "/responses/" + string(r.ID)
 	page := w.get(one).is(200).says("No files") // without a blob store
 	w.submit(page, one+"/status", url.Values{"status": {"done"}}).is(409).says("can't change from pending to done", "It can change to: review")
-	w.submit(page, one+"/status", nil).is(303)
-	w.submit(w.get(one), one+"/status", nil).is(303)
+	for _, next := range []string{"review", "done"} {
+		if !strings.Contains(w.get(one).body, `<button class="plain" name="status" value="`+next+`">`) {
+			t.Errorf("no button for %s", next)
+		}
+		w.submit(w.get(one), one+"/status", url.Values{"status": {next}}).is(303)
+	}
 	w.get(one).says("the status is final")
 	w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(409).says("It's final")
 }
@@ -121,7 +125,7 @@ func TestLongLists(t *testing.T) {
 				t.Errorf("%s: %d bytes", next, len(a.body))
 			}
 			for _, link := range a.links() {
-				if strings.HasPrefix(link, item) {
+				if strings.HasPrefix(link, item) && link != "/campaigns/new" {
 					seen[link] = true
 				}
 			}

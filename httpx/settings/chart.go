@@ -7,7 +7,7 @@ type chart struct {
 	Label string // the text for screen readers
 	Bars  []bar
 	Top   string // the value at full height
-	Since string // the time of the first bar
+	Since string // how long ago the first bar is
 	Empty bool   // whether all bars are zero
 	Width int
 }
@@ -40,7 +40,7 @@ type value struct {
 
 // newChart draws bars. Any value above zero is visible.
 func newChart(label string, top float64, rows [][]value, texts []string) chart {
-	c := chart{Label: label, Since: "24 hours ago", Empty: true, Width: len(rows) * (barWidth + barGap)}
+	c := chart{Label: label, Since: "24 hours", Empty: true, Width: len(rows) * (barWidth + barGap)}
 	for i, row := range rows {
 		b := bar{X: i * (barWidth + barGap), Width: barWidth, Text: texts[i]}
 		foot := chartHeight

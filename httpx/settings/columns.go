@@ -119,6 +119,9 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 
 // changeSelected changes the status of the selected responses, or deletes them.
 func (v *visit) changeSelected() error {
+	if _, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey()); err != nil {
+		return err
+	}
 	status, remove := v.field("status"), v.field("do") == "delete"
 	changed, refused := 0, 0
 	for _, text := range v.r.PostForm["response"][:min(len(v.r.PostForm["response"]), pageSize)] {

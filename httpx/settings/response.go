@@ -33,6 +33,7 @@ const (
 const (
 	answerMarkup = len("\n<dt> <code></code></dt>\n")
 	recordMarkup = 300
+	linkMarkup   = len(`<a href="mailto:" rel="noopener noreferrer" target="_blank"></a>`)
 )
 
 type responsePage struct {
@@ -45,9 +46,11 @@ type responsePage struct {
 	Signatures []formsvc.Signature
 	Older      older
 	History    []happening
-	Later      bool     // whether later events may be missing from the history
-	Statuses   []string // that may follow
-	AnyStatus  bool     // whether any other status may follow too
+	Later      bool       // whether later events may be missing from the history
+	Statuses   []string   // that may follow
+	AnyStatus  bool       // whether any other status may follow too
+	Newer      formsvc.ID // the neighbours in the list, "" for none
+	Before     formsvc.ID
 }
 
 // older counts the records that aren't shown.
@@ -56,6 +59,7 @@ type older struct{ Files, Comments, Signatures, History int64 }
 type shownAnswer struct {
 	Label  string
 	Name   string
+	Type   formsvc.ModuleType
 	Values []string
 }
 
@@ -94,26 +98,49 @@ func (v *visit) showResponse(status int) error {
 	if err = v.readHistory(&p); err != nil {
 		return err
 	}
+	if p.Newer, err = v.neighbour(key, true); err != nil {
+		return err
+	}
+	if p.Before, err = v.neighbour(key, false); err != nil {
+		return err
+	}
 	p.Statuses, p.AnyStatus = v.svc.Responses.Statuses(p.Response.Status)
 	return v.show(status, "response", "Response "+p.Response.Reference, p)
 }
 
+// neighbour returns the response after this one in a list of all, or "" if it is the last.
+func (v *visit) neighbour(key formsvc.ResponseKey, ascending bool) (formsvc.ID, error) {
+	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
+		AccountID: key.AccountID, CampaignID: key.CampaignID, NoTotal: true,
+		Page: formsvc.PageQuery{Limit: 1, After: key.ID, Ascending: ascending},
+	})
+	if err != nil || len(list.Items) == 0 {
+		return "", err
+	}
+	return list.Items[0].ID, nil
+}
+
 // readAnswers chooses the answers to show, in the order of the modules.
 func (p *responsePage) readAnswers(b *budget) error {
-	labels := map[string]string{}
+	modules := map[string]formsvc.Module{}
 	for _, m := range p.Campaign.Modules {
-		labels[m.Name] = m.Label
+		modules[m.Name] = m
 	}
 	return p.Response.Answers.Each(func(name string, values []string) error {
-		a := shownAnswer{Label: short(200, labels[name]), Name: short(120, name)}
+		a := shownAnswer{Label: short(200, modules[name].Label), Name: short(120, name), Type: modules[name].Type}
 		if len(p.Answers) == shownAnswers || !b.take(answerMarkup+escaped(a.Label, a.Name)) {
 			p.Cut = true
 			return nil
 		}
 		for _, value := range values {
 			shown := short(shownValue, value)
-			p.Cut = p.Cut || shown != value
-			if !b.take(len("<dd></dd>") + escaped(shown)) {
+			cost := len("<dd></dd>") + escaped(shown)
+			if shown != value {
+				p.Cut, a.Type = true, "" // a link would be wrong
+			} else if a.Type == formsvc.URLModule || a.Type == formsvc.EmailModule {
+				cost = linkMarkup + 4*cost // escaped once more in the link
+			}
+			if !b.take(cost) {
 				p.Cut = true
 				break
 			}

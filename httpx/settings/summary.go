@@ -20,9 +20,11 @@ const (
 	summedBytes     = 8 << 20
 	summedDays      = 30
 	latestTexts     = 5
-	shownText       = 200 // characters
-	mostGroups      = 12  // of numbers and dates
-	mostSummed      = 100 // questions
+	shownText       = 200    // characters
+	mostGroups      = 12     // of numbers and dates
+	mostSummed      = 100    // questions, and choices of one
+	summaryBytes    = 90_000 // of HTML for groups
+	groupMarkup     = 300
 )
 
 type summaryPage struct {
@@ -83,8 +85,9 @@ func (v *visit) summary() error {
 	if err != nil {
 		return err
 	}
+	b := &budget{left: summaryBytes}
 	for _, s := range p.Questions {
-		s.end()
+		s.end(b)
 	}
 	p.Days = dayChart(first, days)
 	return v.show(http.StatusOK, "summary", "Summary of "+campaign.Title, p)
@@ -138,12 +141,12 @@ func (s *summary) add(values []string) {
 	}
 }
 
-// end makes the groups of what was counted.
-func (s *summary) end() {
+// end makes the groups of what was counted, as far as they fit.
+func (s *summary) end(b *budget) {
 	var names []string
 	switch s.module.Type {
 	case formsvc.NumberModule:
-		s.ofNumbers()
+		s.ofNumbers(b)
 		return
 	case formsvc.BooleanModule:
 		names = []string{"true", "false"}
@@ -163,16 +166,18 @@ func (s *summary) end() {
 		if s.module.Type == formsvc.BooleanModule {
 			text = map[string]string{"true": "Yes", "false": "No"}[name]
 		}
-		s.group(short(shownText, text), s.counts[name])
+		s.group(b, short(shownText, text), s.counts[name])
 	}
 }
 
-func (s *summary) group(text string, n int) {
-	s.Groups = append(s.Groups, group{text, n, n * 100 / max(s.Answered, 1)})
+func (s *summary) group(b *budget, text string, n int) {
+	if b.take(groupMarkup + escaped(text)) {
+		s.Groups = append(s.Groups, group{text, n, n * 100 / max(s.Answered, 1)})
+	}
 }
 
 // ofNumbers makes a group of each number if there are few, otherwise ranges of the same width.
-func (s *summary) ofNumbers() {
+func (s *summary) ofNumbers(b *budget) {
 	if len(s.numbers) == 0 {
 		return
 	}
@@ -185,7 +190,7 @@ func (s *summary) ofNumbers() {
 	s.About = fmt.Sprintf("From %s to %s, on average %s.", decimal(least), decimal(most), decimal(sum/float64(len(s.numbers))))
 	if len(counts) <= mostGroups {
 		for _, n := range slices.Sorted(maps.Keys(counts)) {
-			s.group(decimal(n), counts[n])
+			s.group(b, decimal(n), counts[n])
 		}
 		return
 	}
@@ -199,7 +204,7 @@ func (s *summary) ofNumbers() {
 		buckets[min(int((n-least)/width), ranges-1)]++
 	}
 	for i, n := range buckets {
-		s.group(decimal(least+float64(i)*width)+" to "+decimal(least+float64(i+1)*width), n)
+		s.group(b, decimal(least+float64(i)*width)+" to "+decimal(least+float64(i+1)*width), n)
 	}
 }
 
@@ -217,6 +222,6 @@ func dayChart(first time.Time, days []int) chart {
 	}
 	most := max(slices.Max(days), 1)
 	c := newChart(fmt.Sprintf("Responses per day in the last %d days, %s in all", len(days), thousands(int64(sum))), float64(most), bars, texts)
-	c.Top, c.Since = thousands(int64(most)), fmt.Sprintf("%d days ago", len(days)-1)
+	c.Top, c.Since = thousands(int64(most)), fmt.Sprintf("%d days", len(days))
 	return c
 }
