@@ -26,5 +26,5 @@
 // [Options.MaxRequests] concurrent requests, files and exports. The server in front should limit its connections, since
 // each takes memory.
 //
-// Package [github.com/formsvc/toolkit/httpx/settings] has web pages to manage keys and webhooks.
+// Package [github.com/formsvc/toolkit/httpx/console] has web pages to manage keys and webhooks.
 package httpx

@@ -76,7 +76,7 @@ type Options struct {
 	// alone; the hourly limit is the quota of the service. Defaults to no limit.
 	Rate float64
 	// Links are shown by GET / after the documentation, in this order: pages that the program serves beside the
-	// Handler, such as those of package [github.com/formsvc/toolkit/httpx/settings]. Defaults to none.
+	// Handler, such as those of package [github.com/formsvc/toolkit/httpx/console]. Defaults to none.
 	Links []Link
 	// Logger gets failures that the client didn't cause: replies of 500 and above, and panics. Requests refused for
 	// overload are summed up at most every ten seconds. A record has the request's id, its method, the pattern of its

@@ -8,8 +8,8 @@ import (
 
 // A Link is an address that GET / lists. See [Options.Links].
 type Link struct {
-	Title string // for example "Account settings"
-	Path  string // relative to where the Handler is mounted, for example "/settings"
+	Title string // for example "Console"
+	Path  string // relative to where the Handler is mounted, for example "/console"
 }
 
 // rootTitle and rootAbout describe the service in the reply to GET /.

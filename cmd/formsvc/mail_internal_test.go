@@ -113,8 +113,8 @@ func TestServeMails(t *testing.T) {
 	s = sh.serve(t, "--base-url", s.url)
 	browser := new(http.Client)
 	browser.Jar, _ = cookiejar.New(nil)
-	posted(t, browser, s.url+"/settings/sign-in", s.url+"/settings/sign-in/mail", url.Values{"email": {"ops@example.com"}})
+	posted(t, browser, s.url+"/console/sign-in", s.url+"/console/sign-in/mail", url.Values{"email": {"ops@example.com"}})
 	until(t, "the link is mailed", func() bool { return len(mails.list()) == 2 })
-	contains(t, "the second mail", mails.list()[1], "/settings/sign-in/", "This link signs you in once")
+	contains(t, "the second mail", mails.list()[1], "/console/sign-in/", "This link signs you in once")
 	lacks(t, "the log and the mail", s.log.String()+line+text, "mail-password", "path-token", testSecret, "/sign-in/")
 }

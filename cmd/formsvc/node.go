@@ -104,7 +104,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	}
 	handler, err := httpx.New(n.svc, &httpx.Options{
 		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Ready: n.ready, ClientAddress: c.clientAddress(),
-		Links:       []httpx.Link{{Title: "Account settings", Path: settingsPath}},
+		Links:       []httpx.Link{{Title: "Console", Path: consolePath}},
 		MaxRequests: c.MaxRequests, Timeout: c.RequestTimeout,
 	})
 	if err != nil {
@@ -135,11 +135,11 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		}
 		n.digester = digest.New(n.svc.Notices, m, &digest.Options{Compose: failureMail, Logger: logger})
 	}
-	pages, err := c.settings(n, m)
+	pages, err := c.console(n, m)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
-	n.handler = n.partingFrom(withSettings(n.handler, pages))
+	n.handler = n.partingFrom(c.withConsole(n.handler, pages))
 	if source != nil {
 		n.redirects = source.Answering(certs.Redirect(c.BaseURL))
 	}

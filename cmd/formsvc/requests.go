@@ -37,7 +37,9 @@ type routeNames struct {
 
 func newRouteNames() routeNames {
 	m := routeNames{routes: http.NewServeMux(), methods: []string{http.MethodHead}}
-	m.routes.Handle(settingsPath+"/", http.NotFoundHandler()) // all pages count as one route
+	for _, path := range []string{consolePath, formerPath} { // all pages count as one route
+		m.routes.Handle(path+"/", http.NotFoundHandler())
+	}
 	known := map[string]bool{"/": true}                       // would match every path
 	for _, route := range httpx.Routes() {
 		m.methods = append(m.methods, route.Method)

@@ -198,15 +198,15 @@ The key is shown only once:
 
   %s
 
-Create a campaign with it:
+Make a form in the console, or create a campaign with the key:
 
   curl -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \
     -d '{"title":"My first campaign"}' %s/v1/campaigns
 
 API                 %s
 Documentation       %s/docs
-Account settings    %s
-                    (this link works once, for 15 minutes; "formsvc settings-link" prints another)
+Console             %s
+                    (this link signs you in once, within 15 minutes; "formsvc settings-link" prints another)
 
 `, defaultAccount, key.Value, key.Value, c.BaseURL, c.BaseURL, c.BaseURL, signInLink(c.BaseURL, token))
 	return err

@@ -336,7 +336,7 @@ func TestSettingsLinkCommand(t *testing.T) {
 	leads := func(base string, doubt bool, flags ...string) string {
 		t.Helper()
 		r := s.try(t, append([]string{"settings-link"}, flags...)...)
-		if r.status != 0 || !regexp.MustCompile(`^`+regexp.QuoteMeta(base)+`/settings/sign-in/[\w-]{43}\n$`).MatchString(r.out) || strings.Contains(r.err, "No server runs here") != doubt {
+		if r.status != 0 || !regexp.MustCompile(`^`+regexp.QuoteMeta(base)+`/console/sign-in/[\w-]{43}\n$`).MatchString(r.out) || strings.Contains(r.err, "No server runs here") != doubt {
 			t.Errorf("%v: %+v, want a link to %s", flags, r, base)
 		}
 		return strings.TrimSpace(r.out)
@@ -348,7 +348,7 @@ func TestSettingsLinkCommand(t *testing.T) {
 	if text := signedIn(t, browser, link); !strings.Contains(text, "Overview") {
 		t.Errorf("signed in, the page is %s", text)
 	}
-	contains(t, "a second key", posted(t, browser, s.url+"/settings/keys", s.url+"/settings/keys",
+	contains(t, "a second key", posted(t, browser, s.url+"/console/keys", s.url+"/console/keys",
 		url.Values{"name": {"second"}, "permissions": {"campaigns:read"}}), "maximum of 1 keys")
 	s.campaign(t)
 	s.call(t, http.StatusConflict, http.MethodPost, "/v1/campaigns", map[string]string{"title": "second"})

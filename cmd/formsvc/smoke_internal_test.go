@@ -46,7 +46,7 @@ func TestFirstStartPrintsAccountAndKeyOnce(t *testing.T) {
 		again.key = ""
 		again.call(t, http.StatusOK, http.MethodGet, "/docs", nil)
 		root := again.call(t, http.StatusOK, http.MethodGet, "/", nil)
-		for _, path := range []string{"/docs", "/openapi.json", "/settings"} {
+		for _, path := range []string{"/docs", "/openapi.json", "/console"} {
 			contains(t, "/", root, `"href":"`+again.url+path+`"`)
 		}
 		contains(t, "/openapi.json", again.call(t, http.StatusOK, http.MethodGet, "/openapi.json", nil), `"url": "`+again.url+`"`)
@@ -214,7 +214,7 @@ func TestRequestsAreLogged(t *testing.T) {
 		{"POST", "/v1/campaigns/{uuid}/responses", "127.0.0.1", "", 201},
 		{"GET", "/v1/me", "203.0.113.9", "find-me", 400},
 		{"GET", "other", "203.0.113.9", "find-me", 404},
-		{"GET", "/settings/", "203.0.113.9", "", 200},
+		{"GET", "/console/", "203.0.113.9", "", 200},
 		{"GET", "/v1/campaigns/{uuid}", "203.0.113.9", "find-me", 200},
 	}
 	for line := range strings.Lines(s.log.String()) {

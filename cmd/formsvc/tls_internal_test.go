@@ -58,7 +58,7 @@ func TestServeTLS(t *testing.T) {
 		t.Errorf("health: %+v", r)
 	}
 	link := strings.TrimSpace(s.do(t, "settings-link"))
-	contains(t, "settings-link", link, "https://"+addr+"/settings/")
+	contains(t, "settings-link", link, "https://"+addr+"/console/")
 	client.Jar, _ = cookiejar.New(nil)
 	signedIn(t, client, link)
 	if cookies := client.Jar.Cookies(resp.Request.URL); len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "__Host-") {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/httpx/settings"
+	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/storage/postgres"
 )
 
@@ -35,7 +35,7 @@ func main() {
 }
 
 // newServer returns the host application's server, with the forms API under /forms and
-// the settings pages under /forms/settings.
+// the console under /forms/console.
 func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	store, err := postgres.OpenDB(ctx, db, nil)
 	if err != nil {
@@ -50,7 +50,7 @@ func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := settings.New(forms, "/forms", &settings.Options{Authenticate: members.visitor})
+	pages, err := console.New(forms, "/forms", &console.Options{Authenticate: members.visitor})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,6 @@ func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	mux.HandleFunc("POST /login", members.logins.login)
 	// Browsers send the session cookie with posts that another site triggers.
 	mux.Handle("/forms/", http.StripPrefix("/forms", http.NewCrossOriginProtection().Handler(api)))
-	mux.Handle("/forms/settings/", http.StripPrefix("/forms/settings", pages))
+	mux.Handle("/forms/console/", http.StripPrefix("/forms/console", pages))
 	return mux, nil
 }

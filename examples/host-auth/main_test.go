@@ -71,11 +71,11 @@ func TestTenantsAndRoles(t *testing.T) {
 		t.Errorf("another site: status %d, want 403", w.Code)
 	}
 	for who, want := range map[string]int{ada: 200, bob: 401, "": 401} {
-		if w := do(who, "GET", "/forms/settings/", ""); w.Code != want {
+		if w := do(who, "GET", "/forms/console/", ""); w.Code != want {
 			t.Errorf("the pages: status %d, want %d", w.Code, want)
 		}
 	}
-	page := do(ada, "POST", "/forms/settings/keys", "name=website&permissions=campaigns:read", "Content-Type", "application/x-www-form-urlencoded")
+	page := do(ada, "POST", "/forms/console/keys", "name=website&permissions=campaigns:read", "Content-Type", "application/x-www-form-urlencoded")
 	key := regexp.MustCompile(`formsvc_[0-9A-Za-z]{49}`).FindString(page.Body.String())
 	if w := do("", "GET", path, "", "Authorization", "Bearer "+key); w.Code != http.StatusOK || !strings.Contains(page.Body.String(), "/forms/v1/campaigns") {
 		t.Errorf("with a key of the pages: status %d; the page: %s", w.Code, page.Body)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx/settings"
+	"github.com/formsvc/toolkit/httpx/console"
 )
 
 // A user is a signed-in user of the host application.
@@ -27,15 +27,15 @@ func (m *members) principal(r *http.Request) (*formsvc.Principal, error) {
 	return &formsvc.Principal{AccountID: account, UserID: u.Name, KeyName: u.Name, Permissions: permissions(u.Role)}, err
 }
 
-// visitor authenticates visitors of the settings pages. They can do everything there, so
+// visitor authenticates visitors of the console. They can do everything there, so
 // only administrators get in.
-func (m *members) visitor(r *http.Request) (*settings.Visitor, error) {
+func (m *members) visitor(r *http.Request) (*console.Visitor, error) {
 	u, ok := m.logins.user(r)
 	if !ok || u.Role != "admin" {
 		return nil, formsvc.ErrUnauthenticated
 	}
 	account, err := m.account(r, u)
-	return &settings.Visitor{AccountID: account, UserID: u.Name, Name: u.Name}, err
+	return &console.Visitor{AccountID: account, UserID: u.Name, Name: u.Name}, err
 }
 
 // account returns the account of the user's tenant, and creates it at the first request.

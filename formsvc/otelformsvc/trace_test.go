@@ -17,7 +17,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/httpx/settings"
+	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -37,13 +37,13 @@ func newNode(t *testing.T, store *memory.Store) *node {
 	t.Helper()
 	tracing, spans := record(t)
 	forms := must(formsvc.New(store, &formsvc.Options{TraceParent: tracing.TraceParent, Blobs: memblob.New()}))
-	api, pages := must(httpx.New(forms, nil)), must(settings.New(forms, "/", nil))
+	api, pages := must(httpx.New(forms, nil)), must(console.New(forms, "/", nil))
 	engine := must(delivery.New(store, &delivery.Options{
 		Tracer: tracing, Control: func(string, string, syscall.RawConn) error { return nil },
 	}))
 	mux := http.NewServeMux()
 	mux.Handle("/", tracing.Handler(api))
-	mux.Handle("/settings/", http.StripPrefix("/settings", tracing.Handler(pages)))
+	mux.Handle("/console/", http.StripPrefix("/console", tracing.Handler(pages)))
 	return &node{t: t, forms: forms, api: mux, engine: engine, spans: spans}
 }
 
@@ -194,7 +194,7 @@ func TestSpansContainNothingPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.do(200, "GET", "/settings/sign-in/"+link, "")
+	n.do(200, "GET", "/console/sign-in/"+link, "")
 	must(n.forms.Accounts.ErasePerson(t.Context(), account.ID, "canary@example.com"))
 	n.do(201, "POST", list, `{"user":{"email":"canary@example.com"},"responses":{}}`)
 	if sent, err := n.engine.RunOnce(t.Context()); sent == 0 || err != nil {

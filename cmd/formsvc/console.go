@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/console"
+)
+
+// consolePath is the path of the pages under the base URL.
+const consolePath = "/console"
+
+// formerPath was their path: links to it are redirected.
+const formerPath = "/settings"
+
+type settingsLinkCmd struct {
+	inAccount
+	BaseURL string `name:"base-url" placeholder:"URL" help:"Public address of the API. Defaults to that of the server that runs with --data on this machine."`
+	Addr    string `placeholder:"ADDR" help:"Address that the server listens on, if none runs here. Defaults to 127.0.0.1:8080."`
+}
+
+// Run prints a link, alone, to standard output.
+func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
+		token, until, err := svc.Sessions.NewLink(ctx, id)
+		if err != nil {
+			return err
+		}
+		base := c.base(ctx, g, std)
+		std.note("This link signs in once to the settings of account %q, until %s:", c.Account, until.Local().Format("15:04:05"))
+		_, err = fmt.Fprintln(std.out, signInLink(base, token))
+		return err
+	})
+}
+
+// base returns the address of the API, and prints a note if it is a guess.
+func (c *settingsLinkCmd) base(ctx context.Context, g *global, std streams) string {
+	if c.BaseURL != "" {
+		return strings.TrimRight(c.BaseURL, "/")
+	}
+	s, running := g.whereServing(ctx)
+	if running {
+		return s.BaseURL
+	}
+	if c.Addr != "" || s.BaseURL == "" {
+		s.BaseURL = "http://" + reachable(cmp.Or(c.Addr, defaultAddr))
+	}
+	std.note("No server runs here with --data %s. The link is for a server at %s; for another one, set --base-url.", g.Data, s.BaseURL)
+	return s.BaseURL
+}
+
+// signInLink returns the link with a token.
+func signInLink(base, token string) string { return base + consolePath + "/sign-in/" + token }
+
+// console returns the pages, which mail sign-in links if there is a mailer.
+func (c *serveCmd) console(n *node, m *mailer.Mailer) (http.Handler, error) {
+	opts := &console.Options{Logger: n.logger}
+	if c.BaseURL != "" {
+		opts.BaseURL = c.BaseURL + consolePath
+	}
+	if m != nil && c.BaseURL != "" {
+		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
+			return m.Send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
+				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link))
+		}
+	}
+	pages, err := console.New(n.svc, cmp.Or(c.BaseURL, "/"), opts)
+	if err != nil {
+		return nil, err
+	}
+	return http.StripPrefix(consolePath, pages), nil
+}
+
+// withConsole serves the pages beside the API, which has no routes under their path.
+func (c *serveCmd) withConsole(api, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == consolePath:
+			w.Header().Set("Location", "."+consolePath+"/") // relative, for any path prefix of a proxy
+			w.WriteHeader(http.StatusPermanentRedirect)
+		case r.URL.Path == formerPath || strings.HasPrefix(r.URL.Path, formerPath+"/"):
+			w.Header().Set("Location", c.BaseURL+consolePath+strings.TrimPrefix(r.URL.RequestURI(), formerPath))
+			w.WriteHeader(http.StatusPermanentRedirect)
+		case strings.HasPrefix(r.URL.Path, consolePath+"/"):
+			pages.ServeHTTP(w, r)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}

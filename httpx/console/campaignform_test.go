@@ -1,0 +1,126 @@
+package console_test
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A campaign is made, changed and published with the buttons of the pages alone.
+func TestCampaignIsMadeInThePages(t *testing.T) {
+	w := newSignedIn(t)
+	page := w.submit(w.get("/campaigns/new").is(200), "/campaigns", url.Values{
+		"title": {"Survey"}, "label.0": {"What do you need?"}, "newType": {"choice"}, "do": {"add"},
+	}).is(200)
+	page = w.submit(page, "/campaigns", url.Values{
+		"label.1": {"What do you need?"}, "options.1": {"A quote\r\n\r\n Help "}, "multiple.1": {"true"}, "do": {"up.1"},
+	}).is(200)
+	page = w.submit(page, "/campaigns", url.Values{"do": {"add"}, "newType": {"number"}}).is(200)
+	page = w.submit(page, "/campaigns", url.Values{"do": {"remove.2"}}).is(200).lacks("Most characters 2")
+	page = w.submit(page, "/campaigns", url.Values{
+		"do": {"save"}, "showModule.1": {"what_do_you_need_2"}, "showValues.1": {"Help"}, "required.1": {"true"}, "maxLength.1": {"90"},
+		"requireEmail": nil, "opensAt": {"2026-11-01"},
+	}).is(303)
+	id, _, _ := strings.Cut(strings.TrimPrefix(page.header.Get("Location"), "/admin/console/campaigns/"), "/")
+	path, key := "/campaigns/"+id, formsvc.CampaignKey{AccountID: w.account.ID, ID: formsvc.ID(id)}
+	got, err := w.svc.Campaigns.Get(t.Context(), key)
+	w.must(err)
+	want := []formsvc.Module{
+		{Name: "what_do_you_need_2", Label: "What do you need?", Type: "choice", Options: []string{"A quote", "Help"}, Multiple: true},
+		{
+			Name: "what_do_you_need", Label: "What do you need?", Type: "text", Required: true, MaxLength: 90,
+			ShowIf: &formsvc.Condition{Module: "what_do_you_need_2", Equals: []string{"Help"}},
+		},
+	}
+	if !reflect.DeepEqual(got.Modules, want) || !got.EmailOptional || got.Title != "Survey" || !got.OpensAt.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("got %+v", got)
+	}
+
+	w.submit(w.get(path+"/share").is(200).says("Publish the form"), path+"/share", url.Values{"redirectUrl": {"javascript:alert(1)"}}).is(422).says("must be an absolute")
+	w.submit(w.get(path+"/share"), path+"/share", url.Values{"enabled": {"true"}, "origins": {"https://a.example\n\nhttps://B.example"}}).is(303)
+	got, err = w.svc.Campaigns.Get(t.Context(), key)
+	w.must(err)
+	if len(got.Form.AllowedOrigins) != 2 || !got.Form.Enabled || got.FormToken == "" {
+		t.Errorf("published: %+v", got.Form)
+	}
+	w.get(path + "/share").says("/f/" + got.FormToken)
+	w.submit(w.get(path+"/share"), path+"/rotate", nil).is(303)
+	w.get(path + "/share").lacks(got.FormToken)
+
+	edit := w.get(path + "/edit").is(200)
+	w.submit(edit, path+"/edit", nil).is(303).leadsTo(path)
+	again, err := w.svc.Campaigns.Get(t.Context(), key)
+	w.must(err)
+	if got.UpdatedAt, got.Version, got.FormToken = again.UpdatedAt, again.Version, again.FormToken; !reflect.DeepEqual(got, again) {
+		t.Errorf("saved unchanged: %+v, want %+v", again, got)
+	}
+	w.submit(edit, path+"/edit", url.Values{"title": {"Another"}}).is(409).says("Someone else changed this campaign")
+	w.submit(w.get(path+"/edit"), path+"/edit", url.Values{"options.0": {"x\nx"}, "name.1": {strings.Repeat("n", 201)}, "maxLength.1": {"many"}, "closesAt": {"soon"}}).
+		is(422).says("Enter a date")
+	w.submit(w.get(path+"/edit"), path+"/edit", url.Values{"options.0": {"x\nx"}, "maxLength.1": {"many"}, "title": {" "}}).
+		is(422).says("must be unique in the module", "must be between 0 and 1000000", "must not be empty")
+
+	w.submit(w.get(path), path+"/state", nil).is(303)
+	w.get(path + "/share").says("The campaign is closed")
+	copied := w.submit(w.get(path), path+"/duplicate", nil).is(303).header.Get("Location")
+	w.get(strings.TrimPrefix(strings.Split(copied, "/edit")[0], "/admin/console")).says("Copy of Survey")
+	w.submit(w.get(path), path+"/delete", nil).is(303).leadsTo("/campaigns")
+	w.get(path).is(404)
+}
+
+// The table of responses has the columns that were chosen, and changes the selected ones only.
+func TestTableOfResponses(t *testing.T) {
+	w := newSignedIn(t)
+	page := w.submit(w.get("/campaigns"), "/campaigns/sample", nil).is(303).header.Get("Location")
+	path := strings.TrimSuffix(strings.TrimPrefix(strings.Split(page, "?")[0], "/admin/console"), "/share")
+	key := formsvc.CampaignKey{AccountID: w.account.ID, ID: formsvc.ID(strings.TrimPrefix(path, "/campaigns/"))}
+	campaign, err := w.svc.Campaigns.Get(t.Context(), key)
+	w.must(err)
+	var list []formsvc.Response
+	for _, topic := range []string{"An order", "A question", "A question"} {
+		answers := []formsvc.Answer{{Name: "topic", Value: []string{topic}}, {Name: "message", Value: []string{"<b>" + topic}}}
+		if topic == "An order" {
+			answers = append(answers, formsvc.Answer{Name: "order", Value: []string{"A-77"}})
+		}
+		list = append(list, w.response(&campaign, "ada", answers...))
+	}
+	w.get(path).says("A-77", "What is it about?").lacks("Your message Name", "<b>")
+	w.submit(w.get(path), path+"/columns", url.Values{"position.0": {"2"}, "position.1": {""}, "position.2": {"1"}}).is(303)
+	w.get(path).says("Status Your message What is it about? Name", "<b>An order An order").lacks("A-77")
+	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(list[0].ID), string(list[1].ID), "x"}, "status": {"validated"}, "do": {"status"}}).is(303)
+	w.get(path+"?note=selected&n=2&refused=1").says("Done: 2 responses. Left as they were: 1 response", "validated")
+	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(list[0].ID)}, "do": {"delete"}}).is(303)
+	w.get(path).lacks(list[0].Reference).says(list[1].Reference, list[2].Reference, "validated", "pending")
+	w.submit(w.get(path), path+"/delete", nil).is(409).says("This campaign has responses")
+	links := w.get(path + "/responses/" + string(list[2].ID)).is(200).links()
+	if older := path + "/responses/" + string(list[1].ID); !slices.Contains(links, older) {
+		t.Errorf("no link to %s: %q", older, links)
+	}
+}
+
+// A summary counts choices, numbers, dates and shows the latest texts.
+func TestSummary(t *testing.T) {
+	w := newSignedIn(t)
+	campaign, err := w.svc.Campaigns.Create(t.Context(), w.account.ID, formsvc.CampaignInput{Title: "Sum", Modules: []formsvc.Module{
+		{Name: "c", Label: "Pick", Type: "choice", Options: []string{"Red", "Blue"}, Multiple: true}, {Name: "b", Label: "Sure", Type: "boolean"},
+		{Name: "n", Label: "Size", Type: "number"}, {Name: "d", Label: "Day", Type: "date"}, {Name: "t", Label: "Say", Type: "text"},
+	}})
+	w.must(err)
+	answer := func(name string, values ...string) formsvc.Answer { return formsvc.Answer{Name: name, Value: values} }
+	w.response(&campaign, "a", answer("c", "Red", "Blue"), answer("n", "1"), answer("d", "2026-10-05"), answer("t", "<i>first"))
+	w.response(&campaign, "b", answer("c", "Red"), answer("b", "true"), answer("n", "4"))
+	w.response(&campaign, "c", answer("c"), answer("n", "1"))
+	path := "/campaigns/" + string(campaign.ID)
+	w.get(path+"/summary").is(200).says("newest 3 of 3", "Pick 2 answered", "Red 2 100 %", "Blue 1 50 %", "Yes 1 100 %", "No 0 0 %",
+		"From 1 to 4, on average 2.", "1 2 66 %", "2026-10 1 100 %", "<i>first")
+	for i := range 20 {
+		w.response(&campaign, "d", answer("n", fmt.Sprint(i*5)))
+	}
+	w.get(path+"/summary").says("From 0 to 95", "0 to 11.88 6 26 %")
+}

@@ -1,0 +1,253 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// Limits of a delivery's page. The whole body can be downloaded, and the API has every attempt.
+const (
+	shownBody     = 32 << 10 // bytes of the request's body on the page
+	shownAttempts = 10
+)
+
+// Bytes of HTML for a delivery, without its headers and the layout: in all, and reserved for each part whatever comes
+// before it. An attempt counts with the markup around it.
+const (
+	deliveryBytes = 130_000
+	bodyBytes     = 60_000
+	attemptBytes  = 3_000
+	attemptMarkup = 600 // at most
+)
+
+type deliveryPage struct {
+	Delivery formsvc.Delivery
+	Webhook  formsvc.Webhook
+	Host     string
+	Attempts []attempt
+	Earlier  int64            // attempts that aren't shown
+	Headers  []formsvc.Header // of the request, as far as known
+	Body     string           // the part that is shown
+	Cut      bool             // whether Body is only a part
+	Size     int64            // of the whole body in bytes
+	Pruned   bool             // whether the event has been pruned
+	Open     bool             // whether another attempt will follow
+}
+
+type attempt struct {
+	formsvc.Attempt
+	What   string // the outcome
+	Answer string // the part that is shown
+	Cut    bool   // whether Answer is only a part of what is stored
+	Binary bool
+}
+
+// classTexts describes each class of failure.
+var classTexts = map[string]string{ //nolint:gochecknoglobals // immutable
+	delivery.ClassTimeout: "Timed out", delivery.ClassDNS: "The host name doesn't resolve", delivery.ClassConnect: "Can't connect: refused or unreachable",
+	delivery.ClassTLS: "TLS failed or the certificate isn't trusted", delivery.ClassRefused: "The address isn't allowed: it's in a private or local network",
+	delivery.ClassReset: "The connection broke before the reply was complete", delivery.ClassTransport: "The reply isn't HTTP",
+	delivery.ClassStatus: "The status isn't 2xx", delivery.ClassRedirect: "Redirects aren't followed",
+	delivery.ClassURL: "Not sent: the URL can't be used", delivery.ClassSecret: "Not sent: no secret to sign with",
+	delivery.ClassPayload: "Not sent: the event has been deleted",
+}
+
+// failureText describes a failure.
+func failureText(class string, status int) string {
+	if status != 0 {
+		return "Answered " + strconv.Itoa(status)
+	}
+	if text := classTexts[class]; text != "" {
+		return text
+	}
+	return class
+}
+
+func (v *visit) deliveryKey() formsvc.DeliveryKey {
+	return formsvc.DeliveryKey{AccountID: v.account(), ID: v.id("delivery")}
+}
+
+// delivery shows the request that was sent and the replies.
+func (v *visit) delivery() error {
+	d, err := v.svc.Deliveries.Get(v.ctx(), v.deliveryKey())
+	if err != nil {
+		return err
+	}
+	hook, err := v.svc.Webhooks.Get(v.ctx(), formsvc.WebhookKey{AccountID: v.account(), ID: d.WebhookID})
+	if err != nil {
+		return err
+	}
+	p := deliveryPage{Delivery: d, Webhook: hook, Host: host(hook.URL), Open: d.State == formsvc.DeliveryPending}
+	b := &budget{left: deliveryBytes}
+	p.readAttempts(b)
+	event, err := v.svc.Events.Get(v.ctx(), v.account(), d.EventID)
+	switch {
+	case errors.Is(err, formsvc.ErrNotFound):
+		p.Pruned = true
+	case err != nil:
+		return err
+	default:
+		b.kept = 0
+		p.Size = int64(len(event.Payload))
+		p.Body, _ = b.text(whole(event.Payload, shownBody))
+		p.Cut = len(p.Body) < len(event.Payload)
+		p.Headers = requestHeaders(&hook, &d, event.Payload)
+	}
+	return v.show(http.StatusOK, "delivery", "Delivery", p)
+}
+
+// readAttempts chooses the attempts to show: the newest first, and of their replies the last ones get the most space.
+func (p *deliveryPage) readAttempts(b *budget) {
+	first := max(len(p.Delivery.Log)-shownAttempts, 0)
+	p.Earlier = int64(first)
+	log := p.Delivery.Log[first:]
+	p.Attempts = make([]attempt, len(log))
+	for i, a := range slices.Backward(log) {
+		b.kept = bodyBytes + i*attemptBytes
+		b.take(attemptMarkup) // reserved above
+		row := newAttempt(a)
+		answer, all := b.text(row.Answer)
+		row.Answer, row.Cut = answer, !all
+		p.Attempts[i] = row
+	}
+}
+
+func newAttempt(a formsvc.Attempt) attempt {
+	row := attempt{Attempt: a, What: "Answered " + strconv.Itoa(a.Status)}
+	if a.Error != "" {
+		row.What = failureText(a.Error, a.Status)
+	}
+	text := unbroken(a.Answer)
+	if row.Binary = !utf8.Valid(text); !row.Binary {
+		row.Answer = string(text)
+	}
+	return row
+}
+
+// unbroken returns a reply without an incomplete character at its end: long replies are stored cut.
+func unbroken(b []byte) []byte {
+	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				return b[:i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// whole cuts a text to at most most bytes, without splitting a character.
+func whole(b []byte, most int) string {
+	if len(b) <= most {
+		return string(b)
+	}
+	for most > 0 && !utf8.RuneStart(b[most]) {
+		most--
+	}
+	return string(b[:most])
+}
+
+// requestHeaders returns the headers of the last attempt as far as they are known. These are the headers that identify
+// and sign the body, with today's secrets, and the names of custom headers.
+func requestHeaders(hook *formsvc.Webhook, d *formsvc.Delivery, body []byte) []formsvc.Header {
+	secret := hook.Secret
+	if hook.Previous != "" {
+		secret = hook.Previous
+	}
+	list := []formsvc.Header{
+		{Name: "Content-Type", Value: "application/json"},
+		{Name: webhook.SignatureHeader, Value: webhook.Sign(secret, body)},
+		{Name: webhook.EventHeader, Value: string(d.Event)},
+		{Name: webhook.DeliveryHeader, Value: string(d.ID)},
+		{Name: webhook.StandardIDHeader, Value: string(d.EventID)},
+	}
+	if n := len(d.Log); n > 0 {
+		list = append(list, formsvc.Header{Name: webhook.AttemptHeader, Value: strconv.Itoa(d.Log[n-1].Number)},
+			formsvc.Header{Name: webhook.StandardTimestampHeader, Value: strconv.FormatInt(d.Log[n-1].StartedAt.Unix(), 10)})
+	}
+	for _, own := range hook.Headers {
+		list = append(list, formsvc.Header{Name: own.Name, Value: "(not shown)"})
+	}
+	return list
+}
+
+// deliveryBody sends the whole body of a request as a download.
+func (v *visit) deliveryBody() error {
+	d, err := v.svc.Deliveries.Get(v.ctx(), v.deliveryKey())
+	if err != nil {
+		return err
+	}
+	event, err := v.svc.Events.Get(v.ctx(), v.account(), d.EventID)
+	if err != nil {
+		return err
+	}
+	header := v.w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Disposition", `attachment; filename="`+string(d.ID)+`.json"`)
+	header.Set("Content-Length", strconv.Itoa(len(event.Payload)))
+	if v.r.Method != http.MethodHead {
+		_, _ = v.w.Write(event.Payload) // on an error the browser has disconnected
+	}
+	return nil
+}
+
+// redeliver sends a delivery again.
+func (v *visit) redeliver() error {
+	d, err := v.once().Deliveries.Redeliver(v.ctx(), v.deliveryKey())
+	if errors.Is(err, formsvc.ErrConflict) {
+		return &refusal{http.StatusConflict, "An attempt is in progress", "Wait until it ends, then resend if you still need to."}
+	}
+	if err != nil {
+		return err
+	}
+	return v.redirect("/deliveries/"+string(d.ID), url.Values{"note": {"redelivered"}})
+}
+
+type failuresPage struct {
+	Notices []failure
+	Pager   pager
+	Hooks   map[formsvc.ID]formsvc.Webhook
+}
+
+type failure struct {
+	formsvc.Notice
+	Webhook *formsvc.Webhook // nil: deleted since
+	What    string
+}
+
+// failures lists the notices of permanently failed deliveries.
+func (v *visit) failures() error {
+	list, err := v.svc.Notices.List(v.ctx(), formsvc.NoticeQuery{AccountID: v.account(), Page: v.page(), NoTotal: true})
+	if err != nil {
+		return err
+	}
+	hooks, err := v.svc.Webhooks.List(v.ctx(), v.account())
+	if err != nil {
+		return err
+	}
+	byID := map[formsvc.ID]*formsvc.Webhook{}
+	for i := range hooks {
+		byID[hooks[i].ID] = &hooks[i]
+	}
+	p := failuresPage{}
+	for _, n := range list.Items {
+		p.Notices = append(p.Notices, failure{n, byID[n.WebhookID], failureText(n.Error, n.Status)})
+	}
+	if n := len(list.Items); n > 0 {
+		p.Pager = v.pager(list.More, list.Items[n-1].DeliveryID)
+	}
+	return v.show(http.StatusOK, "failures", "Failures", p)
+}
+
+// Took returns the duration of the attempt as text.
+func (a attempt) Took() string { return millis(a.Duration.Truncate(time.Millisecond)) }

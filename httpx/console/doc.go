@@ -1,0 +1,33 @@
+// Package console serves web pages where people make campaigns, publish their forms and look at the responses, and
+// account settings, where they create keys, manage webhooks and look at failures.
+//
+//	pages, err := console.New(svc, "/forms", nil) // the API is at /forms/v1
+//	// handle err
+//	mux.Handle("/console/", http.StripPrefix("/console", pages))
+//
+// A [Handler] works under any prefix. The server renders its pages. They work without scripts, load nothing from other
+// hosts, and store nothing in the browser but cookies: one for the session, and one for the columns of each campaign. They show one account: that of the signed-in visitor.
+//
+// # Signing in
+//
+// Without [Options.Authenticate], a visitor signs in with a one-time link ([formsvc.Sessions.NewLink]) at
+// "/sign-in/TOKEN" below the pages; "formsvc settings-link" prints one. Links last 15 minutes. Opening a link shows a
+// page with a button, and the button redeems it, since mail scanners open links too. Sessions are stored in the store:
+// ending one ends it on every node, and none lasts longer than 12 hours. With [Options.SendLink], the sign-in page
+// mails links to the contact of an account.
+//
+// With Authenticate, the host application decides who is signed in, and there are no links or sessions. A visitor that
+// it admits may do everything that the pages offer, including creating keys with every permission.
+//
+// # Safety
+//
+// Forms from other sites are refused ([net/http.CrossOriginProtection], a cookie with SameSite, and a token of the
+// session). A form takes effect once, however often it is sent. Secret values are shown only in the reply to the form
+// that created them: reloading or going back doesn't show them again. Pages must not be cached or framed, and run only
+// their own script. They never redirect to an address from the request.
+//
+// # Failures
+//
+// A page that can't be shown says what is wrong and what to do. For errors that the visitor didn't cause it shows only
+// an identifier; the log has it with the error.
+package console

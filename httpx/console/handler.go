@@ -1,0 +1,255 @@
+package console
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// Options configures a [Handler]. The zero value is ready for use.
+type Options struct {
+	// Authenticate returns the signed-in visitor, by a session of the host application. For
+	// [formsvc.ErrUnauthenticated] the browser gets a page that asks to sign in, with the status 401. Defaults to
+	// one-time links and sessions in the store.
+	Authenticate func(*http.Request) (*Visitor, error)
+	// BaseURL is the public address of the pages, for example "https://forms.example.com/console". Links begin with
+	// its path, and mailed links with all of it. If its scheme is https, the cookie is sent over TLS alone, whatever
+	// the last proxy speaks. Defaults to the address that the browser requested, and to no mail.
+	BaseURL string
+	// SendLink mails a sign-in link to the contact of an account; the link is valid until the given time. It is called in
+	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
+	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
+	SendLink func(ctx context.Context, to, link string, until time.Time) error
+	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
+	Logger *slog.Logger
+}
+
+// A Visitor is the signed-in user of the pages.
+type Visitor struct {
+	AccountID formsvc.ID
+	// UserID and Name identify the visitor to the API, as in [formsvc.Principal], so that the overview shows the quota
+	// that they have used. Name is also shown on pages, is the author of comments, and is in the audit trail. Defaults
+	// to "account settings", without a quota.
+	UserID, Name string
+}
+
+// A Handler serves the pages. It is safe for concurrent use and starts no goroutines in the background, except to
+// call [Options].SendLink.
+type Handler struct {
+	svc          *formsvc.Service
+	mailing      sync.WaitGroup                        // calls of sendLink
+	authenticate func(*http.Request) (*Visitor, error) // nil: our own sessions
+	baseURL      *url.URL                              // nil: as the browser requested
+	apiURL       *url.URL                              // without a host: at the host of the pages
+	sendLink     func(ctx context.Context, to, link string, until time.Time) error
+	logger       *slog.Logger
+	origins      *http.CrossOriginProtection
+	pages        pages
+	api          http.Handler // for downloads, with the visitor as principal
+	mux          *http.ServeMux
+	mails        *mailLimit
+	now          func() time.Time
+	searched     int    // see the constant
+	version      string // of the assets
+}
+
+//go:embed templates/*.html
+var templates embed.FS
+
+//go:embed assets/console.css assets/console.js
+var assets embed.FS
+
+// New returns a Handler for the service. Its pages show commands that call the API at api. That is a path at the host
+// of the pages, such as "/forms" for an API at "/forms/v1" or "/" for one at "/v1". Or it is a public address, such as
+// "https://api.example.com". It fails if api or an option is invalid.
+//
+// The API must accept keys, as every [httpx.Handler] does.
+func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
+	if svc == nil {
+		return nil, errors.New("console: a service is required")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	h := &Handler{
+		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched, version: assetVersion(),
+	}
+	if h.logger == nil {
+		h.logger = slog.Default()
+	}
+	if err := h.locate(o.BaseURL, api); err != nil {
+		return nil, err
+	}
+	if o.SendLink != nil && (h.baseURL == nil || o.Authenticate != nil) {
+		return nil, errors.New("console: options: SendLink needs BaseURL and can't be combined with Authenticate")
+	}
+	var err error
+	if h.pages, err = parsePages(); err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	// The API handler sends files and exports.
+	h.api, err = httpx.New(svc, &httpx.Options{Authenticate: principalOf, Logger: h.logger})
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	h.mux = h.routes()
+	return h, nil
+}
+
+// locate stores the public addresses of the pages and of the API.
+func (h *Handler) locate(base, api string) error {
+	var err error
+	if h.apiURL, err = url.Parse(strings.TrimRight(api, "/")); err != nil || !isPlain(h.apiURL) ||
+		!isPublic(h.apiURL) && (h.apiURL.Scheme != "" || h.apiURL.Host != "" || !strings.HasPrefix(api, "/")) {
+		return errors.New("console: the API's address must be a path that begins with a slash, or an absolute http or https URL without query")
+	}
+	if base == "" {
+		return nil
+	}
+	u, err := url.Parse(strings.TrimRight(base, "/"))
+	if err != nil || !isPlain(u) || !isPublic(u) {
+		return errors.New("console: options: BaseURL must be an absolute http or https URL without query")
+	}
+	h.baseURL = u
+	// A proxy may use another host name for us than browsers do.
+	return h.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
+}
+
+// isPlain reports whether an address has no query, fragment or user.
+func isPlain(u *url.URL) bool {
+	return u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
+}
+
+// isPublic reports whether an address has a scheme and a host.
+func isPublic(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
+
+// routes returns the mux of all pages. Pages that need no session are in open.
+func (h *Handler) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	open := func(pattern string, serve func(*visit) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, serve) })
+	}
+	page := func(pattern string, serve func(*visit) error) {
+		open(pattern, func(v *visit) error {
+			if err := v.enter(); err != nil {
+				return err
+			}
+			return serve(v)
+		})
+	}
+	open("GET /assets/{name}", (*visit).asset)
+	open("GET /sign-in", (*visit).signInPage)
+	open("GET /sign-in/{token}", (*visit).signInPage)
+	open("POST /sign-in", (*visit).signIn)
+	open("POST /sign-in/mail", (*visit).mailLink)
+	page("POST /sign-out", (*visit).signOut)
+
+	page("GET /{$}", (*visit).overview)
+	page("GET /keys", (*visit).keys)
+	page("POST /keys", (*visit).createKey)
+	page("POST /keys/{key}/revoke", (*visit).revokeKey)
+
+	page("GET /webhooks", (*visit).webhooks)
+	page("POST /webhooks", (*visit).createWebhook)
+	page("GET /webhooks/new", (*visit).newWebhook)
+	page("GET /webhooks/{webhook}", (*visit).webhook)
+	page("POST /webhooks/{webhook}", (*visit).updateWebhook)
+	page("GET /webhooks/{webhook}/edit", (*visit).editWebhook)
+	page("POST /webhooks/{webhook}/test", (*visit).testWebhook)
+	page("POST /webhooks/{webhook}/state", (*visit).switchWebhook)
+	page("POST /webhooks/{webhook}/rotate", (*visit).rotateWebhook)
+	page("POST /webhooks/{webhook}/delete", (*visit).deleteWebhook)
+	page("POST /webhooks/{webhook}/redeliver", (*visit).redeliverFailed)
+	page("GET /deliveries/{delivery}", (*visit).delivery)
+	page("GET /deliveries/{delivery}/body", (*visit).deliveryBody)
+	page("POST /deliveries/{delivery}/redeliver", (*visit).redeliver)
+	page("GET /failures", (*visit).failures)
+
+	page("GET /campaigns", (*visit).campaigns)
+	page("POST /campaigns", (*visit).saveCampaign)
+	page("GET /campaigns/new", (*visit).newCampaign)
+	page("POST /campaigns/sample", (*visit).sampleCampaign)
+	page("GET /campaigns/{campaign}", (*visit).campaign)
+	page("GET /campaigns/{campaign}/edit", (*visit).editCampaign)
+	page("POST /campaigns/{campaign}/edit", (*visit).saveCampaign)
+	page("GET /campaigns/{campaign}/summary", (*visit).summary)
+	page("GET /campaigns/{campaign}/share", (*visit).share)
+	page("POST /campaigns/{campaign}/share", (*visit).saveShare)
+	page("POST /campaigns/{campaign}/rotate", (*visit).rotateForm)
+	page("POST /campaigns/{campaign}/state", (*visit).switchCampaign)
+	page("POST /campaigns/{campaign}/duplicate", (*visit).duplicateCampaign)
+	page("POST /campaigns/{campaign}/columns", (*visit).chooseColumns)
+	page("POST /campaigns/{campaign}/selected", (*visit).changeSelected)
+	page("POST /campaigns/{campaign}/delete", (*visit).deleteCampaign)
+	page("GET /campaigns/{campaign}/export/{file}", (*visit).export)
+	page("GET /campaigns/{campaign}/responses/{response}", (*visit).response)
+	page("POST /campaigns/{campaign}/responses/{response}/status", (*visit).changeStatus)
+	page("POST /campaigns/{campaign}/responses/{response}/comments", (*visit).comment)
+	page("POST /campaigns/{campaign}/responses/{response}/delete", (*visit).deleteResponse)
+	page("GET /files/{file}", (*visit).file)
+	open("/", func(*visit) error { return formsvc.ErrNotFound })
+	return mux
+}
+
+// ServeHTTP serves one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A ServeMux would redirect such a path to one without the prefix.
+	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path || strings.HasPrefix(r.URL.Path, "//") {
+		h.serve(w, r, func(*visit) error { return formsvc.ErrNotFound })
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// policy lets pages load our style sheet and script and send forms to us. It forbids inline scripts and styles, other
+// hosts and frames.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'"
+
+// serve runs a page, or shows the error page if it fails.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit) error) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	// With no-referrer, browsers send "Origin: null" with our own forms. Without TLS there is no other sign of a form's
+	// origin.
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store") // pages show private data
+	v := &visit{h: h, w: w, r: r, svc: h.svc, base: basePath(r)}
+	if h.baseURL != nil {
+		v.base = h.baseURL.EscapedPath() // a proxy may have removed it from the request
+	}
+	err := h.origins.Check(r)
+	if err != nil {
+		err = &refusal{http.StatusForbidden, "This form was sent from another site", "Reload the page here and submit it again."}
+	} else {
+		err = page(v)
+	}
+	if err != nil {
+		v.fail(err)
+	}
+}
+
+// basePath returns the path that the handler is mounted under, as the browser knows it: the requested path without the
+// path that we get.
+func basePath(r *http.Request) string {
+	asked, _, _ := strings.Cut(r.RequestURI, "?")
+	if path, ok := strings.CutSuffix(asked, r.URL.EscapedPath()); ok && strings.HasPrefix(asked, "/") && !strings.HasPrefix(asked, "//") {
+		return path
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type keysPage struct {
+	Keys        []keyRow
+	Pager       pager
+	Permissions []permissionChoice
+	Form        keyForm
+	Expiries    []expiry
+}
+
+type keyRow struct {
+	formsvc.Key
+	State string
+}
+
+// A keyForm keeps what the visitor typed, for showing the form again.
+type keyForm struct{ Name, Expires string }
+
+type permissionChoice struct {
+	formsvc.Permission
+	About  string
+	Chosen bool
+}
+
+// permissionTexts describes what each permission allows.
+var permissionTexts = map[formsvc.Permission]string{ //nolint:gochecknoglobals // immutable
+	formsvc.CampaignsRead: "Read campaigns", formsvc.CampaignsWrite: "Create and modify campaigns",
+	formsvc.ResponsesRead: "Read responses, comments, signatures and events", formsvc.ResponsesWrite: "Create and modify responses, upload files",
+	formsvc.FilesRead: "Download files", formsvc.WebhooksRead: "Read webhooks and their deliveries", formsvc.WebhooksWrite: "Manage webhooks, resend deliveries",
+}
+
+type expiry struct{ Value, Text string }
+
+// expiries lists the lifetimes that a key may have.
+var expiries = []expiry{ //nolint:gochecknoglobals // immutable
+	{"", "Never"}, {"168h", "In 7 days"}, {"720h", "In 30 days"}, {"2160h", "In 90 days"}, {"8760h", "In a year"},
+}
+
+// keyInForce is the state of an active key.
+const keyInForce = "active"
+
+// keyState returns the state of a key.
+func keyState(k *formsvc.Key, now time.Time) string {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return "revoked"
+	case !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt):
+		return "expired"
+	}
+	return keyInForce
+}
+
+// keys lists the keys of the account, newest first, with a form to create one.
+func (v *visit) keys() error { return v.showKeys(http.StatusOK, keyForm{}, nil) }
+
+func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) error {
+	list, err := v.svc.Keys.List(v.ctx(), v.account())
+	if err != nil {
+		return err
+	}
+	slices.Reverse(list)
+	p := keysPage{Form: form, Expiries: expiries}
+	list, p.Pager = v.keysOfPage(list)
+	for _, k := range list {
+		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
+	}
+	for _, permission := range formsvc.AllPermissions() {
+		p.Permissions = append(p.Permissions, permissionChoice{permission, permissionTexts[permission], slices.Contains(chosen, permission)})
+	}
+	return v.show(status, "keys", "API keys", p)
+}
+
+// keysOfPage returns the page of keys that the address asks for. It cuts the page from all keys: an account has few,
+// although revoked ones stay.
+func (v *visit) keysOfPage(list []formsvc.Key) ([]formsvc.Key, pager) {
+	query := v.page()
+	// An unknown key means the first page.
+	first := slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == query.After }) + 1
+	list = list[first:]
+	more := len(list) > query.Limit
+	list = list[:min(len(list), query.Limit)]
+	if len(list) == 0 {
+		return nil, v.pager(false, "")
+	}
+	return list, v.pager(more, list[len(list)-1].ID)
+}
+
+type keyMadePage struct {
+	Key    formsvc.NewKey
+	APIURL string
+	Path   string // of an example call that the key may make
+}
+
+// createKey creates a key and shows its value once.
+func (v *visit) createKey() error {
+	form := keyForm{Name: v.field("name"), Expires: v.field("expires")}
+	var chosen []formsvc.Permission
+	for _, name := range v.r.PostForm["permissions"] {
+		chosen = append(chosen, formsvc.Permission(name))
+	}
+	expires, err := time.ParseDuration(form.Expires)
+	if err != nil && form.Expires != "" || expires < 0 {
+		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed expiry times."}
+	}
+	key, err := v.once().Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
+	if v.invalid(err, firstSegment) {
+		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
+	}
+	if limit, ok := errors.AsType[*formsvc.LimitError](err); ok {
+		return &refusal{http.StatusConflict, "No more keys", fmt.Sprintf("This account has the maximum of %d keys. Revoke one first.", limit.Limit)}
+	}
+	if err != nil {
+		return err
+	}
+	if v.idem.Repeated {
+		return errShown
+	}
+	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL(), Path: firstCall(&key.Key)})
+}
+
+// firstCall returns the path of a call that the key may make.
+func firstCall(k *formsvc.Key) string {
+	switch {
+	case slices.Contains(k.Permissions, formsvc.CampaignsRead):
+		return "/v1/campaigns"
+	case slices.Contains(k.Permissions, formsvc.WebhooksRead):
+		return "/v1/webhooks"
+	}
+	return "/v1/me"
+}
+
+// revokeKey ends a key for good.
+func (v *visit) revokeKey() error {
+	if err := v.svc.Keys.Revoke(v.ctx(), v.account(), v.id("key")); err != nil {
+		return err
+	}
+	return v.redirect("/keys", url.Values{"note": {"revoked"}})
+}

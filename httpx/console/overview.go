@@ -1,0 +1,264 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// chartHours is how many hours the charts show.
+const chartHours = 24
+
+// maxKeysCounted is the limit of keys whose quota windows an overview reads.
+const maxKeysCounted = 100
+
+type overviewPage struct {
+	Quota     quotaUse
+	Keys      int // active keys
+	Hooks     []hookState
+	Waiting   int64
+	Failing   int
+	Recent    []recent
+	Campaigns int64
+}
+
+// A quotaUse is the used part of the quota.
+type quotaUse struct {
+	Limit   int64 // 0: no limit
+	Window  string
+	Used    int64     // by the key or user that used most, in the current window
+	By      string    // its name
+	Until   time.Time // the end of the window
+	Account bool      // whether all keys and users of the account share the quota
+	Others  bool      // whether there may be users that we can't count
+	Chart   chart
+}
+
+// A hookState is the state of a webhook on the overview.
+type hookState struct {
+	Webhook  formsvc.Webhook
+	Waiting  int64
+	Failures int            // in the last day, as far as counted
+	More     bool           // whether there may be more failures
+	Last     formsvc.Notice // the last of these failures
+}
+
+// A recent is a recently changed response.
+type recent struct {
+	Event    formsvc.Event
+	Response formsvc.Response
+	Campaign formsvc.Campaign
+}
+
+// FailuresText returns the number of failures as far as they were counted.
+func (h hookState) FailuresText() string {
+	if h.More {
+		return strconv.Itoa(h.Failures) + " or more"
+	}
+	return strconv.Itoa(h.Failures)
+}
+
+// overview shows the state of the account.
+func (v *visit) overview() error {
+	var p overviewPage
+	keys, err := v.svc.Keys.List(v.ctx(), v.account())
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if keyState(&k, v.h.now()) == keyInForce {
+			p.Keys++
+		}
+	}
+	if p.Quota, err = v.quotaUse(keys); err != nil {
+		return err
+	}
+	if p.Hooks, err = v.hookStates(); err != nil {
+		return err
+	}
+	for _, h := range p.Hooks {
+		p.Waiting += h.Waiting
+		if h.Failures > 0 {
+			p.Failing++
+		}
+	}
+	campaigns, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 1}})
+	if err != nil {
+		return err
+	}
+	p.Campaigns = campaigns.Total
+	if p.Recent, err = v.recent(); err != nil {
+		return err
+	}
+	return v.show(http.StatusOK, "overview", "Overview", p)
+}
+
+// quotaUse counts the requests of the last day.
+func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
+	policy := v.svc.Quotas.Policy()
+	u := quotaUse{Limit: int64(policy.Limit), Window: windowName(policy.Window), Account: policy.PerAccount}
+	u.Others = !u.Account && v.h.authenticate != nil
+	if policy.Limit == 0 {
+		return u, nil
+	}
+	now := v.h.now()
+	start := policy.Start(now)
+	u.Until = start.Add(policy.Window)
+	first := now.Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
+	hours := make([]int, chartHours)
+	for subject, name := range v.subjects(keys, u.Account) {
+		windows, err := v.svc.Quotas.Use(v.ctx(), subject, policy.Start(first))
+		if err != nil {
+			return u, err
+		}
+		for _, w := range windows {
+			if i := int(w.Start.Sub(first) / time.Hour); i >= 0 && i < chartHours {
+				hours[i] += w.Used
+			}
+			if used := int64(w.Used); w.Start.Equal(start) && name != "" && used > u.Used {
+				u.Used, u.By = used, name
+			}
+		}
+	}
+	u.Chart = hourChart(first, hours)
+	return u, nil
+}
+
+// subjects returns the keys and users whose requests the overview counts, with their names; the name is "" for one that
+// can't make requests any more.
+func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]string {
+	if perAccount {
+		return map[formsvc.ID]string{v.account(): "all keys and users"}
+	}
+	subjects := map[formsvc.ID]string{}
+	if v.h.authenticate != nil { // only the host application knows its other users
+		subjects[v.principal.Subject()] = "you"
+		subjects[v.account()] = "all users without a name"
+	}
+	for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // only the newest keys
+		subjects[k.ID] = "the key " + short(40, k.Name)
+		if keyState(&k, v.h.now()) != keyInForce {
+			subjects[k.ID] = ""
+		}
+	}
+	return subjects
+}
+
+// hourChart draws the number of requests in each hour.
+func hourChart(first time.Time, hours []int) chart {
+	most, sum := max(slices.Max(hours), 1), 0
+	var rows [][]value
+	var texts []string
+	for i, n := range hours {
+		sum += n
+		rows = append(rows, []value{{"neutral", float64(n)}})
+		texts = append(texts, fmt.Sprintf("%s: %s requests", first.Add(time.Duration(i)*time.Hour).UTC().Format("15:04 UTC"), thousands(int64(n))))
+	}
+	c := newChart(fmt.Sprintf("Requests per hour in the last %d hours, %s total", len(hours), thousands(int64(sum))), float64(most), rows, texts)
+	c.Top = thousands(int64(most))
+	return c
+}
+
+func windowName(d time.Duration) string {
+	switch d {
+	case time.Hour:
+		return "hour"
+	case time.Minute:
+		return "minute"
+	case 24 * time.Hour:
+		return "day"
+	}
+	return d.String()
+}
+
+// noticesLooked is the limit of notices that an overview reads.
+const noticesLooked = 200
+
+// hookStates returns the state of all webhooks of the account; an account has at most 50.
+func (v *visit) hookStates() ([]hookState, error) {
+	hooks, err := v.svc.Webhooks.List(v.ctx(), v.account())
+	if err != nil {
+		return nil, err
+	}
+	list := make([]hookState, len(hooks))
+	byID := map[formsvc.ID]*hookState{}
+	for i, hook := range hooks {
+		list[i].Webhook = hook
+		byID[hook.ID] = &list[i]
+		if list[i].Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), formsvc.WebhookKey{AccountID: v.account(), ID: hook.ID}); err != nil {
+			return nil, err
+		}
+	}
+	notices, err := v.svc.Notices.List(v.ctx(), formsvc.NoticeQuery{
+		AccountID: v.account(), Page: formsvc.PageQuery{Limit: noticesLooked}, NoTotal: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	yesterday := v.h.now().Add(-24 * time.Hour)
+	for _, n := range notices.Items {
+		state := byID[n.WebhookID]
+		if state == nil || !n.At.After(yesterday) {
+			continue
+		}
+		state.Failures++
+		state.More = notices.More
+		if n.At.After(state.Last.At) {
+			state.Last = n
+		}
+	}
+	return list, nil
+}
+
+// recent returns the most recently changed responses.
+func (v *visit) recent() ([]recent, error) {
+	const shown, looked = 10, 50
+	events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: looked})
+	if err != nil {
+		return nil, err
+	}
+	var list []recent
+	seen := map[formsvc.ID]bool{}
+	campaigns := map[formsvc.ID]formsvc.Campaign{}
+	for _, e := range events {
+		if seen[e.ResponseID] || len(list) == shown {
+			continue
+		}
+		seen[e.ResponseID] = true
+		r, err := v.svc.Responses.Get(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: e.CampaignID, ID: e.ResponseID})
+		if errors.Is(err, formsvc.ErrNotFound) {
+			continue // erased meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		campaign, ok := campaigns[e.CampaignID]
+		if !ok {
+			if campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID}); err != nil {
+				return nil, err
+			}
+			campaigns[e.CampaignID] = campaign
+		}
+		list = append(list, recent{e, r, campaign})
+	}
+	return list, nil
+}
+
+// apiURL returns the address of the API, for commands to copy.
+func (v *visit) apiURL() string {
+	pages := &url.URL{Scheme: "http", Host: v.r.Host}
+	if v.secure() {
+		pages.Scheme = "https"
+	}
+	if v.h.baseURL != nil {
+		pages = v.h.baseURL
+	}
+	return strings.TrimRight(pages.ResolveReference(v.h.apiURL).String(), "/")
+}

@@ -1,0 +1,264 @@
+package console
+
+import (
+	"fmt"
+	"hash/crc32"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// pages has the templates, by the name of the page.
+type pages map[string]*template.Template
+
+// sections maps pages to their entries in the menu.
+var sections = map[string]string{ //nolint:gochecknoglobals // immutable
+	"overview": "/", "keys": "/keys", "key-made": "/keys",
+	"webhooks": "/webhooks", "webhook": "/webhooks", "webhook-form": "/webhooks", "secret": "/webhooks", "delivery": "/webhooks",
+	"failures": "/failures", "campaigns": "/campaigns", "campaign": "/campaigns", "response": "/campaigns",
+	"campaign-form": "/campaigns", "share": "/campaigns", "summary": "/campaigns",
+	"sign-in": "", "refused": "",
+}
+
+// A page is the data of every template.
+type page struct {
+	Base, Name, Title, Section string
+	Who                        string // "" if no visitor is signed in
+	SignsOut                   bool
+	Token, Once                string // hidden fields of forms
+	Note                       string // the result of the last form
+	Wrong                      map[string]string
+	Version                    string // of the style sheet and the script
+	Data                       any
+}
+
+// parsePages parses the templates. Each page uses the same layout.
+func parsePages() (pages, error) {
+	layout, err := template.New("layout.html").Funcs(template.FuncMap{
+		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "bytes": byteCount, "list": list, "pairs": pairs,
+		"outcome": outcome,
+	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, err
+	}
+	parsed := pages{}
+	for name := range sections {
+		t, err := layout.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if parsed[name], err = t.ParseFS(templates, "templates/"+name+".html"); err != nil {
+			return nil, err
+		}
+	}
+	return parsed, nil
+}
+
+// assetVersion returns a hash of the style sheet and the script, so that browsers may cache them for good.
+func assetVersion() string {
+	sum := crc32.NewIEEE()
+	for _, name := range []string{"console.css", "console.js"} {
+		b, _ := assets.ReadFile("assets/" + name) // embedded
+		_, _ = sum.Write(b)
+	}
+	return strconv.FormatUint(uint64(sum.Sum32()), 36)
+}
+
+// asset sends the style sheet or the script.
+func (v *visit) asset() error {
+	name := v.r.PathValue("name")
+	b, err := assets.ReadFile(path.Join("assets", path.Base("/"+name)))
+	if err != nil {
+		return formsvc.ErrNotFound
+	}
+	header := v.w.Header()
+	header.Set("Content-Type", map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)])
+	header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	header.Set("Content-Length", strconv.Itoa(len(b)))
+	v.w.WriteHeader(http.StatusOK)
+	if v.r.Method != http.MethodHead {
+		_, _ = v.w.Write(b) // on an error the browser has disconnected
+	}
+	return nil
+}
+
+// notes has the messages after a form, by the parameter "note" of the address.
+var notes = map[string]string{ //nolint:gochecknoglobals // immutable
+	"revoked":     "Key revoked. Requests with it now fail.",
+	"saved":       "Webhook saved.",
+	"saved-weak":  "Webhook saved. " + formsvc.SecretWarning("x"),
+	"deleted":     "Webhook deleted. It won't receive any more events.",
+	"enabled":     "Webhook enabled. It receives events again.",
+	"disabled":    "Webhook disabled. New events aren't sent to it, and pending deliveries are paused.",
+	"test":        "Test event sent. Reload this page to see the reply.",
+	"redelivered": "Resending. Reload this page to see the reply.",
+	"status":      "Status changed.",
+	"commented":   "Comment added.",
+	"gone":        "Response deleted.",
+
+	"campaign-created": "Campaign created.",
+	"campaign-saved":   "Campaign saved.",
+	"campaign-copied":  "This is the copy. Change what is different, and save.",
+	"campaign-open":    "The campaign is open.",
+	"campaign-closed":  "The campaign is closed. It takes no more responses.",
+	"campaign-deleted": "Campaign deleted.",
+	"form-saved":       "Form saved.",
+	"form-rotated":     "The form has another address. The old one stopped working.",
+}
+
+// note returns the result of the last form. A forged address can only select another of the fixed messages.
+func (v *visit) note() string {
+	name := v.query("note")
+	if name == "redelivered-all" {
+		n, _ := strconv.ParseUint(v.query("n"), 10, 32)
+		if n == 0 {
+			return "No deliveries have failed since then."
+		}
+		return fmt.Sprintf("Resending %s failed deliveries, 50 a second.", thousands(int64(n)))
+	}
+	if name == "selected" {
+		text := "Done: " + count("n", v, "response") + "."
+		if v.query("refused") != "0" {
+			text += " Left as they were: " + count("refused", v, "response") + ", since the status can't follow theirs, or they are gone."
+		}
+		return text
+	}
+	return notes[name]
+}
+
+// count returns a number in the address with a noun.
+func count(name string, v *visit, noun string) string {
+	n, _ := strconv.ParseUint(v.query(name), 10, 32)
+	if n != 1 {
+		noun += "s"
+	}
+	return thousands(int64(n)) + " " + noun
+}
+
+// isoTime formats a time for scripts.
+func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// utcTime formats a time for people. A script replaces it by local time.
+func utcTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// short cuts a text that is too long.
+func short(most int, text any) string {
+	s := fmt.Sprint(text)
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	for i := range s {
+		if most--; most == 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// thousands formats a number with separators.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:] // a narrow no-break space
+	}
+	return s
+}
+
+func byteCount(n int64) string {
+	for _, unit := range []struct {
+		size int64
+		name string
+	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if n >= unit.size {
+			return strconv.FormatFloat(float64(n)/float64(unit.size), 'f', 1, 64) + " " + unit.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
+
+func millis(d time.Duration) string {
+	if d >= 10*time.Second {
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	}
+	return thousands(d.Round(time.Millisecond).Milliseconds()) + " ms"
+}
+
+// A link is an entry of a menu.
+type link struct{ Path, Text string }
+
+// pairs builds links from alternating paths and texts.
+func pairs(values []any) []link {
+	var links []link
+	for i := 0; i+1 < len(values); i += 2 {
+		links = append(links, link{fmt.Sprint(values[i]), fmt.Sprint(values[i+1])})
+	}
+	return links
+}
+
+// outcome describes the result of the last attempt of a delivery.
+func outcome(d formsvc.Delivery) string {
+	if len(d.Log) == 0 {
+		return ""
+	}
+	return newAttempt(d.Log[len(d.Log)-1]).What
+}
+
+// list returns its arguments, for templates that pass several values.
+func list(values ...any) []any { return values }
+
+// pageSize is how many records a list shows at once: it suits a phone, and with the longest texts stays below 150 KB.
+const pageSize = 25
+
+// maxPage ends a list early, with the record that brings its bytes to this.
+const maxPage = 1 << 20
+
+// A pager has the links to the other pages of a list.
+type pager struct {
+	Older string // the address, "" on the last page
+	Newer bool   // whether this is not the first page
+}
+
+// page returns the part of a list that the address asks for.
+func (v *visit) page() formsvc.PageQuery {
+	id, _ := formsvc.ParseID(v.query("after")) // an invalid one means the first page
+	return formsvc.PageQuery{Limit: pageSize, After: id, MaxBytes: maxPage}
+}
+
+// view returns the query of the page, without the result of a form.
+func (v *visit) view() string {
+	query := v.r.URL.Query()
+	for _, name := range []string{"note", "n", "refused"} {
+		query.Del(name)
+	}
+	return query.Encode()
+}
+
+// pager returns the links of a list, with the other parameters of the address kept.
+func (v *visit) pager(more bool, last formsvc.ID) pager {
+	p := pager{Newer: v.query("after") != ""}
+	if more {
+		query, _ := url.ParseQuery(v.view())
+		query.Set("after", string(last))
+		p.Older = "?" + query.Encode()
+	}
+	return p
+}
+
+// host returns the host of an address.
+func host(address string) string {
+	_, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return address
+	}
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return rest
+}

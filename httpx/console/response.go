@@ -1,0 +1,284 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// Limits of a response's page: the API has the rest.
+const (
+	shownAnswers  = 200
+	shownValue    = 500 // characters of one value
+	shownRecords  = 100 // files, and signatures
+	shownComments = 50
+	shownComment  = 4000 // characters of one comment
+	shownHistory  = 100
+)
+
+// Bytes of HTML for a response, without its history and the layout: in all, and reserved for each part whatever comes
+// before it. One comment always fits.
+const (
+	responseBytes  = 110_000
+	signatureBytes = 8_000
+	fileBytes      = 8_000
+	commentBytes   = 28_000
+)
+
+// Bytes of HTML around one answer, and at most around another record, without the path that the pages are under.
+const (
+	answerMarkup = len("\n<dt> <code></code></dt>\n")
+	recordMarkup = 300
+	linkMarkup   = len(`<a href="mailto:" rel="noopener noreferrer" target="_blank"></a>`)
+)
+
+type responsePage struct {
+	Campaign   formsvc.Campaign
+	Response   formsvc.Response
+	Answers    []shownAnswer
+	Cut        bool // whether some answers are cut or left out
+	Files      []formsvc.File
+	Comments   []formsvc.Comment
+	Signatures []formsvc.Signature
+	Older      older
+	History    []happening
+	Later      bool       // whether later events may be missing from the history
+	Statuses   []string   // that may follow
+	AnyStatus  bool       // whether any other status may follow too
+	Newer      formsvc.ID // the neighbours in the list, "" for none
+	Before     formsvc.ID
+}
+
+// older counts the records that aren't shown.
+type older struct{ Files, Comments, Signatures, History int64 }
+
+type shownAnswer struct {
+	Label  string
+	Name   string
+	Type   formsvc.ModuleType
+	Values []string
+}
+
+// A happening is an event of a response.
+type happening struct {
+	formsvc.Event
+	Status string
+}
+
+func (v *visit) responseKey() formsvc.ResponseKey {
+	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.id("campaign"), ID: v.id("response")}
+}
+
+// response shows all about a response.
+func (v *visit) response() error { return v.showResponse(http.StatusOK) }
+
+func (v *visit) showResponse(status int) error {
+	key := v.responseKey()
+	p := responsePage{}
+	var err error
+	if p.Response, err = v.svc.Responses.Get(v.ctx(), key); err != nil {
+		return err
+	}
+	if p.Campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: key.CampaignID}); err != nil {
+		return err
+	}
+	b := &budget{left: responseBytes, kept: fileBytes + signatureBytes + commentBytes}
+	if err = p.readAnswers(b); err != nil {
+		return err
+	}
+	for _, read := range []func(*budget, *responsePage) error{v.readFiles, v.readSignatures, v.readComments} {
+		if err = read(b, &p); err != nil {
+			return err
+		}
+	}
+	if err = v.readHistory(&p); err != nil {
+		return err
+	}
+	if p.Newer, err = v.neighbour(key, true); err != nil {
+		return err
+	}
+	if p.Before, err = v.neighbour(key, false); err != nil {
+		return err
+	}
+	p.Statuses, p.AnyStatus = v.svc.Responses.Statuses(p.Response.Status)
+	return v.show(status, "response", "Response "+p.Response.Reference, p)
+}
+
+// neighbour returns the response after this one in a list of all, or "" if it is the last.
+func (v *visit) neighbour(key formsvc.ResponseKey, ascending bool) (formsvc.ID, error) {
+	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
+		AccountID: key.AccountID, CampaignID: key.CampaignID, NoTotal: true,
+		Page: formsvc.PageQuery{Limit: 1, After: key.ID, Ascending: ascending},
+	})
+	if err != nil || len(list.Items) == 0 {
+		return "", err
+	}
+	return list.Items[0].ID, nil
+}
+
+// readAnswers chooses the answers to show, in the order of the modules.
+func (p *responsePage) readAnswers(b *budget) error {
+	modules := map[string]formsvc.Module{}
+	for _, m := range p.Campaign.Modules {
+		modules[m.Name] = m
+	}
+	return p.Response.Answers.Each(func(name string, values []string) error {
+		a := shownAnswer{Label: short(200, modules[name].Label), Name: short(120, name), Type: modules[name].Type}
+		if len(p.Answers) == shownAnswers || !b.take(answerMarkup+escaped(a.Label, a.Name)) {
+			p.Cut = true
+			return nil
+		}
+		for _, value := range values {
+			shown := short(shownValue, value)
+			cost := len("<dd></dd>") + escaped(shown)
+			if shown != value {
+				p.Cut, a.Type = true, "" // a link would be wrong
+			} else if a.Type == formsvc.URLModule || a.Type == formsvc.EmailModule {
+				cost = linkMarkup + 4*cost // escaped once more in the link
+			}
+			if !b.take(cost) {
+				p.Cut = true
+				break
+			}
+			a.Values = append(a.Values, shown)
+		}
+		if len(a.Values) > 0 || len(values) == 0 {
+			p.Answers = append(p.Answers, a)
+		}
+		return nil
+	})
+}
+
+// readFiles chooses the files to show.
+func (v *visit) readFiles(b *budget, p *responsePage) error {
+	r := &p.Response
+	b.kept -= fileBytes
+	list, err := v.svc.Files.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
+	if err != nil {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return nil // without a blob store there are no files
+		}
+		return err
+	}
+	for i := range list.Items {
+		f := &list.Items[i]
+		f.Name, f.Module = short(120, f.Name), short(60, f.Module)
+	}
+	p.Files = newest(b, list.Items, func(f *formsvc.File) int { return recordMarkup + len(v.base) + escaped(f.Name, f.Module) })
+	p.Older.Files = list.Total - int64(len(p.Files))
+	return nil
+}
+
+// readSignatures chooses the signatures to show.
+func (v *visit) readSignatures(b *budget, p *responsePage) error {
+	r := &p.Response
+	b.kept -= signatureBytes
+	list, err := v.svc.Signatures.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		s := &list.Items[i]
+		s.Signer.FirstName, s.Signer.LastName, s.Provider = short(60, s.Signer.FirstName), short(60, s.Signer.LastName), short(60, s.Provider)
+	}
+	p.Signatures = newest(b, list.Items, func(s *formsvc.Signature) int {
+		return recordMarkup + escaped(s.Signer.FirstName, s.Signer.LastName, s.Signer.Email, s.Provider)
+	})
+	p.Older.Signatures = list.Total - int64(len(p.Signatures))
+	return nil
+}
+
+// readComments chooses the comments to show.
+func (v *visit) readComments(b *budget, p *responsePage) error {
+	r := &p.Response
+	b.kept -= commentBytes
+	list, err := v.svc.Comments.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownComments})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		c := &list.Items[i]
+		c.Body, c.Author = short(shownComment, c.Body), short(100, c.Author)
+	}
+	p.Comments = newest(b, list.Items, func(c *formsvc.Comment) int { return recordMarkup + escaped(c.Body, c.Author) })
+	p.Older.Comments = list.Total - int64(len(p.Comments))
+	return nil
+}
+
+// readHistory reads the events to show. Stores return the oldest, so the newest events of a long history may be
+// missing.
+func (v *visit) readHistory(p *responsePage) error {
+	const most = 1000 // the largest limit
+	events, err := v.svc.Events.About(v.ctx(), v.responseKey(), most)
+	if err != nil {
+		return err
+	}
+	size := formsvc.MaxPayload // for one more event
+	for _, e := range events {
+		size += len(e.Payload)
+	}
+	p.Later = len(events) == most || size > formsvc.DefaultEventBytes
+	first := max(len(events)-shownHistory, 0)
+	p.Older.History = int64(first)
+	for _, e := range events[first:] {
+		h := happening{Event: e}
+		if parsed, err := webhook.ParseEvent(e.Payload); err == nil {
+			h.Status = parsed.Data.Response.Status
+		}
+		p.History = append(p.History, h)
+	}
+	return nil
+}
+
+func (v *visit) responsePath() string {
+	return "/campaigns/" + string(v.id("campaign")) + "/responses/" + string(v.id("response"))
+}
+
+// changeStatus changes the status of a response.
+func (v *visit) changeStatus() error {
+	status := v.field("status")
+	_, err := v.svc.Responses.Update(v.ctx(), v.responseKey(), formsvc.ResponsePatch{Status: &status})
+	if transition, ok := errors.AsType[*formsvc.TransitionError](err); ok {
+		v.wrong = map[string]string{"status": "The status can't change from " + transition.From + " to " + transition.To + ". " + allowed(transition)}
+		return v.showResponse(http.StatusConflict)
+	}
+	if v.invalid(err, firstSegment) {
+		return v.showResponse(http.StatusUnprocessableEntity)
+	}
+	if err != nil {
+		return err
+	}
+	return v.redirect(v.responsePath(), url.Values{"note": {"status"}})
+}
+
+func allowed(e *formsvc.TransitionError) string {
+	if len(e.Allowed) == 0 {
+		return "It's final."
+	}
+	return "It can change to: " + strings.Join(e.Allowed, ", ") + "."
+}
+
+// comment adds a comment to a response, with the visitor as author.
+func (v *visit) comment() error {
+	in := formsvc.CommentInput{Body: v.r.PostForm.Get("body"), Author: short(formsvc.MaxAuthor, v.who.Name)}
+	_, err := v.once().Comments.Create(v.ctx(), v.responseKey(), in)
+	if v.invalid(err, firstSegment) {
+		return v.showResponse(http.StatusUnprocessableEntity)
+	}
+	if err != nil {
+		return err
+	}
+	return v.redirect(v.responsePath(), url.Values{"note": {"commented"}})
+}
+
+// deleteResponse removes a response.
+func (v *visit) deleteResponse() error {
+	if err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil); err != nil {
+		return err
+	}
+	return v.redirect("/campaigns/"+string(v.id("campaign")), url.Values{"note": {"gone"}})
+}

@@ -1,0 +1,215 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// Names of the cookie. Browsers accept one that begins with __Host- over TLS only, and neither from nor for
+// neighbouring hosts (RFC 6265bis §4.1.3.2).
+const (
+	cookieName       = "formsvc_session"
+	secureCookieName = "__Host-formsvc_session"
+)
+
+// authenticate returns the signed-in visitor, or [formsvc.ErrUnauthenticated].
+func (v *visit) authenticate() (*Visitor, error) {
+	if v.h.authenticate != nil {
+		who, err := v.h.authenticate(v.r)
+		if err == nil && who == nil {
+			return nil, formsvc.ErrUnauthenticated
+		}
+		return who, err
+	}
+	cookie, err := v.r.Cookie(v.cookieName())
+	if err != nil {
+		return nil, formsvc.ErrUnauthenticated
+	}
+	session, err := v.h.svc.Sessions.Authenticate(v.ctx(), cookie.Value)
+	if err != nil {
+		return nil, err
+	}
+	v.session = cookie.Value
+	return &Visitor{AccountID: session.AccountID}, nil
+}
+
+// secure reports whether the browser speaks TLS.
+func (v *visit) secure() bool {
+	if v.h.baseURL != nil {
+		return v.h.baseURL.Scheme == "https"
+	}
+	return v.r.TLS != nil
+}
+
+func (v *visit) cookieName() string {
+	if v.secure() {
+		return secureCookieName
+	}
+	return cookieName
+}
+
+// setCookie sets the session cookie until the given time; "" deletes it.
+func (v *visit) setCookie(value string, until time.Time) {
+	cookie := &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
+		Name: v.cookieName(), Value: value, Path: "/", Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode, Expires: until,
+	}
+	if value == "" {
+		cookie.MaxAge = -1
+	}
+	http.SetCookie(v.w, cookie)
+}
+
+// A signInPage is for visitors with a link, and for those who need one.
+type signInPage struct {
+	Token  string // of the link
+	Mails  bool   // whether the page offers to mail links
+	Mailed bool
+	Own    bool // whether sessions are our own
+	Wrong  string
+}
+
+func (v *visit) showSignIn(status int, wrong string) error {
+	return v.show(status, "sign-in", "Sign in", signInPage{
+		Token: v.r.PathValue("token"), Mails: v.h.sendLink != nil, Mailed: v.query("mailed") != "", Own: v.h.authenticate == nil, Wrong: wrong,
+	})
+}
+
+// signInPage shows the button that redeems a link. Opening the link doesn't redeem it, since mail scanners open links
+// too.
+func (v *visit) signInPage() error {
+	if v.h.authenticate != nil {
+		return formsvc.ErrNotFound
+	}
+	return v.showSignIn(http.StatusOK, "")
+}
+
+// signIn redeems a link. It always begins a new session, and ends the browser's previous one.
+func (v *visit) signIn() error {
+	if v.h.authenticate != nil {
+		return formsvc.ErrNotFound
+	}
+	if err := v.readForm(); err != nil {
+		return err
+	}
+	session, value, err := v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"))
+	if errors.Is(err, formsvc.ErrUnauthenticated) {
+		return v.showSignIn(http.StatusUnauthorized, "This link has been used or is older than 15 minutes. Ask for a new one.")
+	}
+	if err != nil {
+		return err
+	}
+	if old, err := v.r.Cookie(v.cookieName()); err == nil {
+		if err := v.h.svc.Sessions.SignOut(v.ctx(), old.Value); err != nil {
+			return err
+		}
+	}
+	v.setCookie(value, session.ExpiresAt)
+	return v.redirect("/", nil)
+}
+
+// signOut ends the session, on every node.
+func (v *visit) signOut() error {
+	if v.session == "" {
+		return formsvc.ErrNotFound
+	}
+	end := func() error { return v.h.svc.Sessions.SignOut(v.ctx(), v.session) }
+	if v.field("everywhere") != "" {
+		end = func() error { return v.h.svc.Sessions.SignOutAll(v.ctx(), v.account()) }
+	}
+	if err := end(); err != nil {
+		return err
+	}
+	v.setCookie("", time.Unix(0, 0))
+	return v.redirect("/sign-in", nil)
+}
+
+// A mailLimit limits how many links are mailed, to each account and in all.
+type mailLimit struct {
+	mu       sync.Mutex
+	all      *rate.Limiter
+	accounts map[formsvc.ID]time.Time
+}
+
+// Limits of mailed links.
+const (
+	mailPause = time.Minute // between two mails to one account
+	mailBurst = 20          // mails in all, then one every 3 seconds
+	mailTime  = time.Minute // to create a link and hand over its mail
+)
+
+// allow reports whether a link may be mailed to the account now.
+func (l *mailLimit) allow(account formsvc.ID, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all, l.accounts = rate.NewLimiter(rate.Every(3*time.Second), mailBurst), map[formsvc.ID]time.Time{}
+	}
+	for id, at := range l.accounts {
+		if now.Sub(at) >= mailPause {
+			delete(l.accounts, id)
+		}
+	}
+	if _, ok := l.accounts[account]; ok || !l.all.AllowN(now, 1) {
+		return false
+	}
+	l.accounts[account] = now
+	return true
+}
+
+// mailLink mails a link to the contact of an account. Its reply is the same whether or not the account exists, and comes as soon: the
+// mail is sent afterwards.
+func (v *visit) mailLink() error {
+	if v.h.sendLink == nil {
+		return formsvc.ErrNotFound
+	}
+	if err := v.readForm(); err != nil {
+		return err
+	}
+	accounts, err := v.h.svc.Accounts.List(v.ctx())
+	if err != nil {
+		return err
+	}
+	h, email := v.h, v.field("email")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
+	h.mailing.Go(func() {
+		defer cancel()
+		for _, a := range accounts {
+			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) || !h.mails.allow(a.ID, h.now()) {
+				continue
+			}
+			if err := h.mailTo(ctx, &a); err != nil {
+				h.logger.LogAttrs(ctx, slog.LevelError, "a sign-in link was not sent", slog.String("account", string(a.ID)), slog.String("error", err.Error()))
+			}
+		}
+	})
+	return v.redirect("/sign-in", url.Values{"mailed": {"1"}})
+}
+
+func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {
+	token, until, err := h.svc.As("mail to the contact").Sessions.NewLink(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	return h.sendLink(ctx, a.Contact, h.baseURL.String()+"/sign-in/"+token, until)
+}
+
+// principalKey is the context key for the principal of a request to the API.
+type principalKey struct{}
+
+// principalOf returns the principal of a request to the API: visitors may read there what the pages show.
+func principalOf(r *http.Request) (*formsvc.Principal, error) {
+	who, ok := r.Context().Value(principalKey{}).(*formsvc.Principal)
+	if !ok {
+		return nil, formsvc.ErrUnauthenticated
+	}
+	return who, nil
+}

@@ -1,0 +1,266 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/console"
+)
+
+// I2: a link works once; opening it doesn't redeem it; redeeming it begins a new session.
+func TestSignIn(t *testing.T) {
+	w := newWorld(t, nil)
+	w.get("/").is(401).says("Sign in", "formsvc settings-link")
+	link := "/sign-in/" + w.link(w.account.ID)
+	for range 3 { // mail scanners
+		w.get(link).is(200)
+	}
+	page := w.get(link)
+	w.cookie("formsvc_session", "an attacker's")
+	a := w.submit(page, "/sign-in", nil).is(303)
+	cookie := onlyCookie(t, a)
+	if cookie.Name != "formsvc_session" || len(cookie.Value) < 32 || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
+		cookie.Path != "/" || cookie.Secure {
+		t.Errorf("cookie %v", cookie)
+	}
+	a.leadsTo("/").is(200).says("Overview")
+	w.submit(page, "/sign-in", nil).is(401).says("has been used")
+	w.get("/").is(200)
+
+	expired := w.get("/sign-in/" + w.link(w.account.ID))
+	w.wait(15*time.Minute + time.Second)
+	w.submit(expired, "/sign-in", nil).is(401).says("older than 15 minutes")
+	w.submit(expired, "/sign-in", url.Values{"link": {"x"}}).is(401)
+
+	w.signIn() // signing in again ends the session before
+	w.cookie("formsvc_session", cookie.Value)
+	w.get("/").is(401)
+}
+
+func onlyCookie(t *testing.T, a *answer) *http.Cookie {
+	t.Helper()
+	cookies := (&http.Response{Header: a.header}).Cookies()
+	if len(cookies) != 1 {
+		t.Fatalf("%s: cookies %v", a.what, cookies)
+	}
+	return cookies[0]
+}
+
+// cookie sets a cookie of the client.
+func (w *world) cookie(name, value string) {
+	u, _ := url.Parse(w.base + "/")
+	w.client.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: value, Path: "/"}})
+}
+
+// I3: signing out ends the session on every node, for every copy of the cookie.
+func TestSignOut(t *testing.T) {
+	w := newSignedIn(t)
+	u, _ := url.Parse(w.base + "/")
+	first := w.client.Jar.Cookies(u)[0].Value
+	stolen := func(value string) int {
+		svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock}) // another node
+		w.must(err)
+		pages, err := console.New(svc, "/", nil)
+		w.must(err)
+		r := httptest.NewRequest("GET", "/", nil)
+		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: value})
+		recorder := httptest.NewRecorder()
+		pages.ServeHTTP(recorder, r)
+		return recorder.Code
+	}
+	if stolen(first) != 200 {
+		t.Error("another node doesn't know the session")
+	}
+	page := w.get("/keys")
+	a := w.submit(w.get("/"), "/sign-out", nil).is(303)
+	if c := onlyCookie(t, a); c.MaxAge >= 0 || c.Value != "" {
+		t.Errorf("cookie %v", c)
+	}
+	a.leadsTo("/sign-in").is(200)
+	w.get("/").is(401)
+	w.submit(page, "/keys", url.Values{"name": {"late"}}).is(401)
+	if stolen(first) != 401 {
+		t.Error("another node still knows the session")
+	}
+
+	w.signIn()
+	second := w.client.Jar.Cookies(u)[0].Value
+	w.client = newClient(t)
+	w.signIn()
+	w.submit(w.get("/"), "/sign-out", url.Values{"everywhere": {"1"}}).is(303)
+	if stolen(second) != 401 {
+		t.Error("a session is left")
+	}
+}
+
+// I1: only forms of our own pages are accepted.
+func TestFormsOfOtherSitesAreRefused(t *testing.T) {
+	w := newSignedIn(t)
+	page := w.get("/keys")
+	fields := url.Values{"name": {"forged"}, "permissions": {"campaigns:read"}}
+	origin := func(value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Origin", value) }
+	}
+	fetch := func(value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", value) }
+	}
+	form := page.form("/keys")
+	for name, values := range fields {
+		form[name] = values
+	}
+	for _, edit := range []func(*http.Request){origin("https://evil.example"), origin("null"), fetch("cross-site"), fetch("same-site")} {
+		w.do("POST", "/keys", form, edit).is(403).says("another site")
+	}
+	for _, token := range [][]string{nil, {""}, {"x"}, {form.Get("token") + "x"}} {
+		w.submit(page, "/keys", url.Values{"name": {"forged"}, "token": token}).is(403).says("expired")
+	}
+	if keys, err := w.svc.Keys.List(t.Context(), w.account.ID); err != nil || len(keys) != 0 {
+		t.Errorf("%d keys, %v", len(keys), err)
+	}
+	w.submit(page, "/keys", fields).is(200)
+
+	// The token belongs to the session.
+	w.client = newClient(t)
+	w.signIn()
+	w.submit(page, "/keys", fields).is(403)
+	for _, name := range []string{strings.Repeat("x", 300_000), "a\x00", "a\xff"} {
+		w.submit(w.get("/keys"), "/keys", url.Values{"name": {name}}).is(400)
+	}
+}
+
+// Over TLS the cookie is for this host and TLS alone.
+func TestCookieOnTLS(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, base := range []string{"", "https://forms.example.com/settings/"} { // which is behind a proxy
+		pages, err := console.New(w.svc, "/", &console.Options{BaseURL: base})
+		w.must(err)
+		ask := func(r *http.Request) *httptest.ResponseRecorder {
+			if base != "" {
+				r.TLS = nil
+			}
+			recorder := httptest.NewRecorder()
+			pages.ServeHTTP(recorder, r)
+			return recorder
+		}
+		form := url.Values{"link": {w.link(w.account.ID)}}
+		r := httptest.NewRequest("POST", "https://forms.example.com/sign-in", strings.NewReader(form.Encode()))
+		r.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {"https://forms.example.com"}}
+		made := ask(r)
+		c := onlyCookie(t, &answer{header: made.Result().Header})
+		if made.Code != 303 || c.Name != "__Host-formsvc_session" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
+			t.Errorf("%q: %d %v", base, made.Code, c)
+		}
+		r = httptest.NewRequest("GET", "https://forms.example.com/", nil)
+		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: c.Value})
+		if code := ask(r).Code; code != 401 {
+			t.Errorf("%q: a cookie that a neighbour may have set is taken: %d", base, code)
+		}
+	}
+}
+
+// The host application decides who is signed in.
+func TestAuthenticate(t *testing.T) {
+	w := newWorld(t, nil)
+	var failure error
+	who := &console.Visitor{AccountID: w.account.ID, Name: "Grace"}
+	w.serve(&console.Options{Authenticate: func(*http.Request) (*console.Visitor, error) { return who, failure }})
+	w.get("/").is(200).lacks("Sign out")
+	w.get("/sign-in/" + w.link(w.account.ID)).is(404)
+	w.do("POST", "/sign-in", url.Values{"link": {w.link(w.account.ID)}}).is(404)
+	w.do("POST", "/sign-in/mail", url.Values{}).is(404)
+	w.submit(w.get("/keys"), "/keys", url.Values{"name": {"embedded"}, "permissions": {"files:read"}}).is(200)
+	page, err := w.svc.Audits.List(t.Context(), formsvc.AuditQuery{AccountID: w.account.ID, Action: formsvc.AuditKeyCreated})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Actor != "Grace" {
+		t.Errorf("audit %+v, %v", page.Items, err)
+	}
+	failure = formsvc.ErrUnauthenticated
+	w.get("/").is(401).says("aren't signed in").lacks("settings-link")
+	failure = errors.New("secret cause")
+	if a := w.get("/").is(500).says("a problem on the server"); strings.Contains(a.body, "secret") || !strings.Contains(w.log.String(), "secret cause") {
+		t.Errorf("%s\n%s", a.body, w.log)
+	}
+	failure, who = nil, nil
+	w.get("/").is(401)
+}
+
+// Links are mailed to the contact of an account, and the reply doesn't reveal whether the account exists.
+func TestMailedLinks(t *testing.T) {
+	w := newWorld(t, nil)
+	type mail struct {
+		to, link string
+		until    time.Time
+	}
+	var mails []mail
+	var failure error
+	replied := make(chan struct{}, 1)
+	_, err := w.svc.Accounts.SetContact(t.Context(), w.account.ID, "ops@example.com")
+	w.must(err)
+	send := func(address string) {
+		t.Helper()
+		w.submit(w.get("/sign-in"), "/sign-in/mail", url.Values{"email": {address}}).is(303).leadsTo("/sign-in").is(200).says("sent it a link")
+		replied <- struct{}{} // the reply doesn't wait for the mail, so its time is the same for unknown addresses
+		w.pages.Mailed()
+		select {
+		case <-replied:
+		default:
+		}
+	}
+	const base = "http://forms.example.com/admin/console"
+	w.serve(&console.Options{BaseURL: base})
+	w.get("/sign-in").is(200).lacks("/sign-in/mail")
+	w.serve(&console.Options{BaseURL: base, SendLink: func(ctx context.Context, to, link string, until time.Time) error {
+		<-replied
+		mails = append(mails, mail{to, link, until})
+		return errors.Join(failure, ctx.Err())
+	}})
+	send("nobody@example.com")
+	send("")
+	if len(mails) != 0 {
+		t.Fatalf("mails %v", mails)
+	}
+	send("OPS@example.com ")
+	send("ops@example.com") // too soon
+	if len(mails) != 1 || mails[0].to != "ops@example.com" || !mails[0].until.After(w.clock()) {
+		t.Fatalf("mails %v", mails)
+	}
+	token, ok := strings.CutPrefix(mails[0].link, base+"/sign-in/")
+	if !ok {
+		t.Fatalf("link %s", mails[0].link)
+	}
+	w.submit(w.get("/sign-in/"+token).is(200), "/sign-in", nil).is(303).leadsTo("/").is(200)
+	failure = errors.New("no server")
+	w.client = newClient(t)
+	w.wait(time.Minute)
+	send("ops@example.com")
+	if len(mails) != 2 || !strings.Contains(w.log.String(), "no server") || strings.Contains(w.log.String(), mails[1].link) {
+		t.Errorf("mails %v, log %s", mails, w.log)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	w := newWorld(t, nil)
+	send := func(context.Context, string, string, time.Time) error { return nil }
+	nobody := func(*http.Request) (*console.Visitor, error) { return nil, formsvc.ErrUnauthenticated }
+	for _, o := range []console.Options{
+		{BaseURL: "ftp://example.com"}, {BaseURL: "https://a@example.com"}, {SendLink: send}, {SendLink: send, BaseURL: "https://example.com", Authenticate: nobody},
+	} {
+		if _, err := console.New(w.svc, "/", &o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+	for _, api := range []string{"", "forms", "//example.com/forms", "ftp://example.com", "https://", "/forms?x", "https://example.com#x"} {
+		if _, err := console.New(w.svc, api, nil); err == nil {
+			t.Errorf("the API %q is taken", api)
+		}
+	}
+	if _, err := console.New(nil, "/", nil); err == nil {
+		t.Error("no service is needed")
+	}
+}

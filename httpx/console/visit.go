@@ -1,0 +1,242 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// maxForm is the limit of a form in bytes. It fits the longest comment and the longest headers of a webhook, escaped.
+const maxForm = 256 << 10
+
+// A visit is one request and its reply.
+type visit struct {
+	h    *Handler
+	w    http.ResponseWriter
+	r    *http.Request
+	svc  *formsvc.Service // with the visitor as actor
+	base string           // the path that the pages are under
+	who  *Visitor         // nil: not signed in
+	// principal is the visitor's principal for the API, if the host application authenticates.
+	principal formsvc.Principal
+	// session is the value of the cookie, "" if the host application has the sessions.
+	session string
+	// idem is that of the form, once it is submitted ([visit.once]).
+	idem formsvc.Idempotency
+	// wrong has the errors of the form, by the name of the field.
+	wrong map[string]string
+}
+
+func (v *visit) ctx() context.Context { return v.r.Context() }
+
+// account returns the account that the pages show.
+func (v *visit) account() formsvc.ID { return v.who.AccountID }
+
+// id returns an identifier in the path.
+func (v *visit) id(name string) formsvc.ID { return readID(v.r.PathValue(name)) }
+
+// readID reads an identifier in any case. It returns an invalid one unchanged; the service then finds no such record.
+func readID(s string) formsvc.ID {
+	if id, ok := formsvc.ParseID(s); ok {
+		return id
+	}
+	return formsvc.ID(s)
+}
+
+// enter checks that a visitor is signed in, and that a form comes from one of our pages.
+func (v *visit) enter() error {
+	who, err := v.authenticate()
+	if err != nil {
+		return err
+	}
+	v.who = new(*who)
+	v.principal = formsvc.Principal{AccountID: who.AccountID, UserID: who.UserID, KeyName: who.Name}
+	if strings.TrimSpace(v.who.Name) == "" {
+		v.who.Name = "account settings"
+	}
+	v.svc = v.h.svc.As(v.who.Name)
+	if v.r.Method != http.MethodPost {
+		return nil
+	}
+	return v.readForm()
+}
+
+// readForm reads the form. Browsers that don't send a form's origin are too old for SameSite cookies, so forms have a
+// token too.
+func (v *visit) readForm() error {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return &refusal{http.StatusBadRequest, "The form can't be read", "It's too large or incomplete. Try again."}
+	}
+	if !hmac.Equal([]byte(v.r.PostForm.Get("token")), []byte(v.token())) {
+		return &refusal{http.StatusForbidden, "The form has expired", "You may have signed in again since you opened it. Go back, reload the page and submit it again."}
+	}
+	for _, values := range v.r.PostForm {
+		if err := formsvc.CheckText(values...); err != nil {
+			return &refusal{http.StatusBadRequest, "The form can't be read", "The text isn't valid UTF-8 or has a NUL character."}
+		}
+	}
+	return nil
+}
+
+// token returns the token that forms of this session must have, or "" if the host application has the sessions.
+func (v *visit) token() string {
+	if v.session == "" {
+		return ""
+	}
+	mac := hmac.New(sha256.New, []byte(v.session))
+	mac.Write([]byte("form"))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// field returns a field of the form without surrounding space.
+func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostForm.Get(name)) }
+
+// query returns a parameter of the address.
+func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
+
+// once returns the service for a form that must take effect once, even if a double click or a reload sends it again.
+func (v *visit) once() *formsvc.Service {
+	// Forms of one page share the field "once", but each must take effect.
+	form := sha256.Sum256([]byte(v.r.URL.Path + " " + v.r.PostForm.Get("once")))
+	key := "console-" + base64.RawURLEncoding.EncodeToString(form[:])
+	v.idem = formsvc.Idempotency{Key: key, Request: sha256.Sum256([]byte(v.r.PostForm.Encode()))}
+	return v.svc.Once(&v.idem)
+}
+
+// errShown is the refusal of a form that was submitted again, after its result was shown.
+var errShown = &refusal{
+	http.StatusConflict, "Already done", "The form was submitted twice, and took effect once. A key or secret that was shown once can't be shown again.",
+}
+
+func newOnce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// redirect redirects to one of our pages.
+func (v *visit) redirect(path string, query url.Values) error {
+	location := v.base + path
+	if len(query) > 0 {
+		location += "?" + query.Encode()
+	}
+	v.w.Header().Set("Location", location)
+	v.w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// show sends a page.
+func (v *visit) show(status int, name, title string, data any) error {
+	p := page{
+		Base: v.base, Name: name, Title: title, Section: sections[name], Token: v.token(), Once: newOnce(), Note: v.note(),
+		Wrong: v.wrong, Version: v.h.version, Data: data,
+	}
+	if v.who != nil {
+		p.Who, p.SignsOut = v.who.Name, v.session != ""
+	}
+	var b bytes.Buffer
+	if err := v.h.pages[name].ExecuteTemplate(&b, "layout.html", &p); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	if v.r.Method != http.MethodHead {
+		_, _ = v.w.Write(b.Bytes()) // on an error the browser has disconnected
+	}
+	return nil
+}
+
+// A refusal is a page that shows an error.
+type refusal struct {
+	status        int
+	title, detail string
+}
+
+func (e *refusal) Error() string { return e.title }
+
+// kinds lists the errors that visitors can do something about.
+//
+//nolint:gochecknoglobals // immutable
+var kinds = []struct {
+	err           error
+	status        int
+	title, detail string
+}{
+	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
+	{formsvc.ErrMismatch, http.StatusConflict, "Already done", "This form took effect before, with something else in it. Reload the page to submit another."},
+	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
+	{formsvc.ErrStale, http.StatusConflict, "Someone else changed this", "Go back, reload the page, and make your change again."},
+	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Contact the operator of this server."},
+	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "This may or may not have been saved", "The connection to the database broke. Check before you try again."},
+	{formsvc.ErrUnavailable, http.StatusServiceUnavailable, "The service is unavailable", "Nothing was changed. Try again in a moment."},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "The service is unavailable", "It took too long. Try again in a moment."},
+}
+
+// fail shows the error page for err. If the visitor didn't cause the error, the page shows only an identifier, and the
+// log has the rest. The log doesn't have the address, since that of a sign-in link is a secret.
+func (v *visit) fail(err error) {
+	if errors.Is(err, formsvc.ErrUnauthenticated) {
+		v.who = nil
+		err = v.showSignIn(http.StatusUnauthorized, "")
+		if err == nil {
+			return
+		}
+	}
+	refused, ok := errors.AsType[*refusal](err)
+	for _, k := range kinds {
+		if !ok && errors.Is(err, k.err) {
+			refused, ok = &refusal{k.status, k.title, k.detail}, true
+		}
+	}
+	id := ""
+	if !ok {
+		id = newOnce()
+		refused = &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
+	}
+	if refused.status >= http.StatusInternalServerError && v.ctx().Err() == nil {
+		v.h.logger.LogAttrs(v.ctx(), slog.LevelError, "console page failed", slog.String("method", v.r.Method),
+			slog.String("route", v.r.Pattern), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("requestId", id))
+	}
+	if err := v.show(refused.status, "refused", refused.title, refusedPage{Detail: refused.detail, ID: id}); err != nil {
+		http.Error(v.w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+	}
+}
+
+type refusedPage struct{ Detail, ID string }
+
+// invalid keeps the errors of a form, to show them beside its fields, and reports whether err has any. place maps a
+// pointer in the input to a field of the form.
+func (v *visit) invalid(err error, place func(pointer string) string) bool {
+	invalid, ok := errors.AsType[*formsvc.ValidationError](err)
+	if !ok {
+		return false
+	}
+	v.wrong = map[string]string{}
+	for _, f := range invalid.Fields {
+		name := place(f.Pointer)
+		switch {
+		case v.wrong[name] == "":
+			v.wrong[name] = f.Detail
+		case name == "headers": // each names its header
+			v.wrong[name] += "; " + f.Detail
+		}
+	}
+	return true
+}
+
+// firstSegment maps a pointer to the field of the same name.
+func firstSegment(pointer string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	return name
+}

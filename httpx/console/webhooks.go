@@ -1,0 +1,210 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+type webhooksPage struct {
+	Hooks []hookState
+	Limit int
+}
+
+// webhooks lists the webhooks of the account.
+func (v *visit) webhooks() error {
+	hooks, err := v.hookStates()
+	if err != nil {
+		return err
+	}
+	return v.show(http.StatusOK, "webhooks", "Webhooks", webhooksPage{Hooks: hooks, Limit: formsvc.MaxWebhooks})
+}
+
+func (v *visit) webhookKey() formsvc.WebhookKey {
+	return formsvc.WebhookKey{AccountID: v.account(), ID: v.id("webhook")}
+}
+
+// The number of intervals in the charts of the last day, and the limit of deliveries read in each, so that the page
+// costs the same for any number.
+const (
+	chartParts  = 48
+	chartSample = 50
+)
+
+type webhookPage struct {
+	Webhook    formsvc.Webhook
+	Campaign   *formsvc.Campaign // nil: all campaigns
+	Host       string
+	Waiting    int64
+	Deliveries []formsvc.Delivery
+	Pager      pager
+	State      formsvc.DeliveryState // of the deliveries shown; "" for all
+	Rate       string                // of successful deliveries
+	Outcomes   chart
+	Latency    chart
+	Sampled    bool
+	Header     string
+	Since      string // default start of redelivery
+	Grace      []expiry
+}
+
+// graces lists how long an old secret may go on signing.
+var graces = []expiry{ //nolint:gochecknoglobals // immutable
+	{"86400", "for 24 hours"}, {"3600", "for 1 hour"}, {"604800", "for 7 days"}, {"0", "not at all (it leaked)"},
+}
+
+// webhook shows a webhook and its deliveries.
+func (v *visit) webhook() error {
+	key := v.webhookKey()
+	hook, err := v.svc.Webhooks.Get(v.ctx(), key)
+	if err != nil {
+		return err
+	}
+	now := v.h.now()
+	p := webhookPage{
+		Webhook: hook, Host: host(hook.URL), Header: webhook.SignatureHeader, Grace: graces,
+		Since: now.Add(-24 * time.Hour).UTC().Format("2006-01-02T15:04"),
+	}
+	if hook.CampaignID != "" {
+		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.CampaignID})
+		if err != nil {
+			return err
+		}
+		p.Campaign = &campaign
+	}
+	if state := formsvc.DeliveryState(v.query("state")); slices.Contains(
+		[]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}, state) {
+		p.State = state
+	}
+	list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
+		AccountID: v.account(), WebhookID: hook.ID, State: p.State, Page: v.page(), NoTotal: true,
+	})
+	if err != nil {
+		return err
+	}
+	p.Deliveries = list.Items
+	if n := len(list.Items); n > 0 {
+		p.Pager = v.pager(list.More, list.Items[n-1].ID)
+	}
+	if p.Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), key); err != nil {
+		return err
+	}
+	samples, err := v.svc.Deliveries.Sample(v.ctx(), key, now.Add(-chartHours*time.Hour), now, chartParts, chartSample)
+	if err != nil {
+		return err
+	}
+	p.draw(samples)
+	return v.show(http.StatusOK, "webhook", "Webhook", p)
+}
+
+// draw builds the charts of a webhook.
+func (p *webhookPage) draw(samples []formsvc.DeliverySample) {
+	var outcomes, latency [][]value
+	var outcomeTexts, latencyTexts []string
+	most, slowest, delivered, failed := 1, time.Millisecond, 0, 0
+	for _, s := range samples {
+		most, slowest = max(most, s.Delivered+s.Failed+s.Pending), max(slowest, s.P95)
+		delivered, failed = delivered+s.Delivered, failed+s.Failed
+		p.Sampled = p.Sampled || s.More
+	}
+	for _, s := range samples {
+		at := s.From.UTC().Format("15:04 UTC")
+		outcomes = append(outcomes, []value{{"good", float64(s.Delivered)}, {"bad", float64(s.Failed)}, {"neutral", float64(s.Pending)}})
+		outcomeTexts = append(outcomeTexts, fmt.Sprintf("%s: %d delivered, %d failed, %d pending", at, s.Delivered, s.Failed, s.Pending))
+		latency = append(latency, []value{{"neutral", float64(s.Median)}, {"light", float64(s.P95 - s.Median)}})
+		latencyTexts = append(latencyTexts, fmt.Sprintf("%s: p50 %s, p95 %s", at, millis(s.Median), millis(s.P95)))
+	}
+	p.Rate = "nothing sent"
+	if sent := delivered + failed; sent > 0 {
+		p.Rate = strconv.FormatFloat(100*float64(delivered)/float64(sent), 'f', 1, 64) + " % delivered"
+	}
+	p.Outcomes = newChart("Deliveries in the last 24 hours, per half hour: "+p.Rate, float64(most), outcomes, outcomeTexts)
+	p.Outcomes.Top = strconv.Itoa(most)
+	p.Latency = newChart("Response time in the last 24 hours, highest p95 "+millis(slowest), float64(slowest), latency, latencyTexts)
+	p.Latency.Top = millis(slowest)
+}
+
+type secretPage struct {
+	Webhook formsvc.Webhook
+	Created bool
+	Header  string
+	Warning string
+}
+
+// showSecret shows a secret once.
+func (v *visit) showSecret(title string, hook formsvc.Webhook, created bool) error {
+	return v.show(http.StatusOK, "secret", title, secretPage{
+		Webhook: hook, Created: created, Header: webhook.SignatureHeader, Warning: formsvc.SecretWarning(hook.Secret),
+	})
+}
+
+// testWebhook sends a test event and shows its delivery.
+func (v *visit) testWebhook() error {
+	d, err := v.once().Webhooks.Test(v.ctx(), v.webhookKey())
+	if err != nil {
+		return err
+	}
+	return v.redirect("/deliveries/"+string(d.ID), url.Values{"note": {"test"}})
+}
+
+// switchWebhook disables a webhook, or enables it again.
+func (v *visit) switchWebhook() error {
+	disable, note := v.field("disabled") == "true", "enabled"
+	if disable {
+		note = "disabled"
+	}
+	hook, err := v.svc.Webhooks.SetDisabled(v.ctx(), v.webhookKey(), disable)
+	if err != nil {
+		return err
+	}
+	return v.redirect("/webhooks/"+string(hook.ID), url.Values{"note": {note}})
+}
+
+// rotateWebhook generates a new secret and shows it once.
+func (v *visit) rotateWebhook() error {
+	seconds, err := strconv.ParseUint(v.field("grace"), 10, 32)
+	if err != nil {
+		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed periods for the old secret."}
+	}
+	hook, err := v.once().Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
+	if v.invalid(err, firstSegment) {
+		return &refusal{http.StatusUnprocessableEntity, "The secret was not changed", "The period of the old secret " + v.wrong["gracePeriodSeconds"] + "."}
+	}
+	if err != nil {
+		return err
+	}
+	if v.idem.Repeated {
+		return errShown
+	}
+	return v.showSecret("New secret", hook, false)
+}
+
+// deleteWebhook deletes a webhook.
+func (v *visit) deleteWebhook() error {
+	if err := v.svc.Webhooks.Delete(v.ctx(), v.webhookKey()); err != nil {
+		return err
+	}
+	return v.redirect("/webhooks", url.Values{"note": {"deleted"}})
+}
+
+// redeliverFailed sends again all deliveries that failed since a time.
+func (v *visit) redeliverFailed() error {
+	since, err := time.Parse("2006-01-02T15:04", v.field("since"))
+	if err != nil {
+		since, err = time.Parse("2006-01-02T15:04:05", v.field("since"))
+	}
+	if err != nil {
+		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", "Enter a date and a time in UTC, such as 2026-11-21T08:30."}
+	}
+	n, err := v.once().Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
+	if err != nil {
+		return err
+	}
+	return v.redirect("/webhooks/"+string(v.id("webhook")), url.Values{"note": {"redelivered-all"}, "n": {strconv.Itoa(n)}})
+}
