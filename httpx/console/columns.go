@@ -88,7 +88,7 @@ func (v *visit) chooseColumns() error {
 			value = next
 		}
 	}
-	http.SetCookie(v.w, &http.Cookie{
+	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
 		Name: columnsCookie, Value: strings.TrimPrefix(value, "!"), Path: v.base + path, MaxAge: 400 * 24 * 60 * 60,
 		Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
