@@ -27,7 +27,8 @@ var arrows = map[string][]string{
 	"formsvc/digest":          {"formsvc", "webhook", "blobstore", "forms"},
 	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
 	"httpx":                   {"formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
-	"httpx/console":          {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
+	"httpx/intake":            {"formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "golang.org/x/sync/semaphore"},
+	"httpx/console":           {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"examples": {}, // tests of the guide; the programs may import anything
 

@@ -1,0 +1,33 @@
+// Package intake serves the public forms of campaigns ([formsvc.Form]): a page made from the modules, and what is
+// posted to its address by the page, by a form on somebody's own site, or by a script.
+//
+//	forms, err := intake.New(svc, nil)
+//	// handle err
+//	mux.Handle("/f/", http.StripPrefix("/f", forms))
+//
+// A [Handler] works under any prefix. Pages work without scripts, load nothing from other hosts and set no cookies.
+// They are in English, German, French, Spanish or Arabic, as the browser prefers; the owner's texts stay as they are.
+//
+// # What can be posted
+//
+// POST to /f/TOKEN takes a form: application/x-www-form-urlencoded, or multipart/form-data with files. The fields
+// email, firstName and lastName are the user's; every other field is a module. Names that begin with an underscore and
+// aren't a module's are ignored. An empty field is no answer. The reply to a form is a redirect to the thanks page or
+// to the owner's address, or the page again with what was typed and all errors, status 422.
+//
+// A script sends {"user": {…}, "responses": {…}} as to the API, or a form with "Accept: application/json". It gets
+// {"reference": …} or a problem document. Scripts of other origins than [formsvc.Form].AllowedOrigins are refused; an
+// HTML form may be on any site.
+//
+// # Sent twice
+//
+// A page carries a random text in the field _page, and scripts may send the header Idempotency-Key. The same content
+// with the same text makes one response, whether sent at once or later. Other content makes another response: a visitor
+// who goes back and corrects an answer expects the correction to arrive, and a form's address must not change a response.
+//
+// # Bots
+//
+// A form whose field _honeypot is filled, or our page sent back within two seconds, is held as spam
+// ([formsvc.ResponseInput].Held), as is what [Options].Judge calls spam. The visitor can't tell. Each address may
+// send ten forms a minute to a campaign.
+package intake

@@ -1,0 +1,138 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// maxErrors is how many entries a problem document lists under errors.
+const maxErrors = 100
+
+// A kind is a row of the table of errors: what a visitor and a script get for them.
+type kind struct {
+	err    error
+	status int
+	code   string
+	text   string // the name of the page's text, whose title ends in Title
+	detail string
+}
+
+// kinds returns the table. The first row that matches an error decides.
+func kinds() []kind {
+	return []kind{
+		{errFile, http.StatusServiceUnavailable, "file_not_stored", "busy", "The response was created, but not all files. Send the same again with the same Idempotency-Key."},
+		{errMany, http.StatusTooManyRequests, "too_many_requests", "many", "Too many forms came from this address. Wait as long as Retry-After says."},
+		{errTooMuch, http.StatusRequestEntityTooLarge, "body_too_large", "large", "The body is too large."},
+		{errMedia, http.StatusUnsupportedMediaType, "unsupported_media_type", "wrong", "Send application/json, application/x-www-form-urlencoded or multipart/form-data, uncompressed."},
+		{errBody, http.StatusBadRequest, "invalid_body", "wrong", `The body can't be read. JSON must be {"user": {…}, "responses": {"name": {"value": ["…"]}}}, without other fields.`},
+		{errOrigin, http.StatusForbidden, "origin_not_allowed", "wrong", "The form's allowed origins don't have the origin of this page."},
+		{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed", "wrong", "The body is well-formed, but breaks the rules named in errors."},
+		{formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed", "closed", "The campaign takes no new responses now."},
+		{formsvc.ErrNotFound, http.StatusNotFound, "not_found", "gone", "There is no form at this address."},
+		{errBusy, http.StatusServiceUnavailable, "unavailable", "busy", "The service is overloaded. Nothing was changed; retry."},
+		{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "outcome_unknown", "busy", "The connection to the store broke. Retry with the same Idempotency-Key."},
+		{formsvc.ErrStoreClosed, http.StatusServiceUnavailable, "unavailable", "busy", "The service is shutting down; retry."},
+		{formsvc.ErrUnavailable, http.StatusServiceUnavailable, "unavailable", "busy", "The service is unavailable; retry."},
+		{formsvc.ErrNoSpace, http.StatusServiceUnavailable, "unavailable", "busy", "The service is out of storage."},
+		{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "busy", "The service took too long; retry with the same Idempotency-Key."},
+	}
+}
+
+// kindOf returns the row for an error.
+func kindOf(err error) kind {
+	for _, k := range kinds() {
+		if errors.Is(err, k.err) {
+			return k
+		}
+	}
+	return kind{nil, http.StatusInternalServerError, "internal", "failed", "Internal error. Include the requestId when you report it."}
+}
+
+// fail replies with an error.
+func (v *visit) fail(err error) {
+	k := kindOf(err)
+	switch {
+	case errors.Is(err, context.Canceled) && v.r.Context().Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
+		return // the visitor has left, or sent too slowly
+	case k.status == http.StatusServiceUnavailable:
+		v.w.Header().Set("Retry-After", "5")
+	}
+	if k.err == nil || k.status == http.StatusServiceUnavailable && k.err != errBusy { //nolint:errorlint // of our own table
+		v.h.opts.Logger.LogAttrs(v.r.Context(), slog.LevelError, "form failed",
+			slog.String("requestId", v.id), slog.Int("status", k.status), slog.String("error", err.Error()))
+	}
+	if v.script {
+		v.problem(k, err)
+		return
+	}
+	var p *page
+	switch {
+	case v.sent != nil && v.campaign != nil && (k.status == http.StatusUnprocessableEntity || k.status >= http.StatusInternalServerError):
+		p = v.again(k, err)
+	default:
+		about := v.t[k.text]
+		if k.text == "large" {
+			about = v.t.format(k.text, size(v.h.most()))
+		}
+		p = &page{Title: v.t[k.text+"Title"], About: about}
+	}
+	if err := v.show(k.status, p); err != nil {
+		v.h.opts.Logger.ErrorContext(v.r.Context(), "showing a form failed", slog.String("requestId", v.id), slog.Any("error", err))
+		http.Error(v.w, http.StatusText(k.status), k.status)
+	}
+}
+
+// again returns the page with the questions, what was typed, and the errors.
+func (v *visit) again(k kind, err error) *page {
+	p := v.formPage(v.sent, v.sent.page)
+	var faults []formsvc.FieldError
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
+		faults = invalid.Fields
+	}
+	if errors.Is(err, errFile) {
+		p.Problems = []link{{Text: v.t["fileAgain"]}}
+		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
+	} else if k.status >= http.StatusInternalServerError {
+		p.Problems = []link{{Text: v.t["sendAgain"]}}
+	}
+	v.tell(p, faults, len(v.sent.files) > 0)
+	return p
+}
+
+// problem sends a problem document, as the API has them.
+func (v *visit) problem(k kind, err error) {
+	type entry struct {
+		Pointer string `json:"pointer"`
+		Code    string `json:"code"`
+		Detail  string `json:"detail"`
+	}
+	doc := struct {
+		Type      string  `json:"type"`
+		Title     string  `json:"title"`
+		Status    int     `json:"status"`
+		Detail    string  `json:"detail"`
+		Code      string  `json:"code"`
+		RequestID string  `json:"requestId"`
+		Errors    []entry `json:"errors,omitzero"`
+	}{"about:blank", http.StatusText(k.status), k.status, k.detail, k.code, v.id, nil}
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
+		for _, f := range invalid.Fields[:min(len(invalid.Fields), maxErrors)] {
+			doc.Errors = append(doc.Errors, entry(f))
+		}
+	}
+	text, err := json.Marshal(doc)
+	if err != nil { // texts of the service are UTF-8
+		http.Error(v.w, http.StatusText(k.status), k.status)
+		return
+	}
+	v.w.Header().Set("Content-Type", "application/problem+json")
+	v.w.WriteHeader(k.status)
+	_, _ = v.w.Write(text)
+}

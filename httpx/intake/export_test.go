@@ -1,0 +1,6 @@
+package intake
+
+import "time"
+
+// SetNow sets the clock.
+func (h *Handler) SetNow(now func() time.Time) { h.now = now }

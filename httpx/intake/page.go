@@ -1,0 +1,292 @@
+package intake
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A page is the data of the template.
+type page struct {
+	T             texts
+	Root, Version string // the relative path to the handler, and the version of the assets
+	Title, About  string
+	Problems      []link  // all errors, above the title
+	Fields        []field // none: not a form
+	Files         bool    // whether a field takes files
+	Page          string  // the field _page
+}
+
+// A link is an error in the summary. Href is "" if it belongs to no field.
+type link struct{ Href, Text string }
+
+// A field is one question.
+type field struct {
+	T                     texts
+	ID, Name, Label       string
+	Kind                  string // "longtext", "select", or the type of the input
+	Mode, Complete        string // inputmode, autocomplete
+	Placeholder           string
+	Required, Native      bool // whether it is required, and whether the browser checks that
+	Multiple              bool
+	Most                  int // characters; 0 for no limit
+	Values                []string
+	Options               []option
+	Notes                 []note
+	Error                 string
+	If, Equals, Described string // the condition for the script; the identifiers of the notes
+	Value, Alone          string // of one input among several: its value and its accessible name
+}
+
+type option struct {
+	Value, Label string
+	Chosen       bool
+}
+
+// A note stands between a label and its input.
+type note struct{ Kind, Text string }
+
+// Grouped reports whether the field has several inputs.
+func (f field) Grouped() bool { return f.Kind == "radio" || f.Kind == "checkbox" || len(f.Values) > 1 }
+
+// At returns the field for one of its inputs.
+func (f field) At(i int) field {
+	f.Value = f.Values[i]
+	if len(f.Values) > 1 {
+		f.Alone = f.Label + " " + strconv.Itoa(i+1)
+		f.Described = ""
+		f.Required, f.Native = false, false // any of them is enough
+	}
+	if i > 0 {
+		f.ID += "-" + strconv.Itoa(i+1)
+	}
+	return f
+}
+
+const (
+	radiosAtMost = 6 // more options are a select
+	inputs       = 3 // of a question that takes several values, before a script adds some
+)
+
+// newFields returns the user's fields and those of the modules, with what was typed.
+func (v *visit) newFields(typed map[string][]string) []field {
+	c := v.campaign
+	modules := make(map[string]*formsvc.Module, len(c.Modules))
+	for i := range c.Modules {
+		modules[c.Modules[i].Name] = &c.Modules[i]
+	}
+	var list []field
+	for _, user := range []struct{ name, kind, complete string }{
+		{"email", "email", "email"}, {"firstName", "text", "given-name"}, {"lastName", "text", "family-name"},
+	} {
+		f := field{Label: v.t[user.name], Kind: user.kind, Complete: user.complete, Required: user.name == "email" && !c.EmailOptional}
+		if user.name != "email" {
+			f.Most = 200
+		}
+		if m := modules[user.name]; m != nil { // asked once
+			f.Label, f.Placeholder, f.Required = cmp.Or(m.Label, f.Label), m.Placeholder, f.Required || m.Required && m.ShowIf == nil
+			f.addNote("help", m.Help)
+			if m.MaxLength > 0 {
+				f.Most = m.MaxLength
+			}
+		}
+		f.Name = user.name
+		list = append(list, f)
+	}
+	for i := range c.Modules {
+		if m := &c.Modules[i]; !isUser(m.Name) {
+			list = append(list, v.newField(m, modules))
+		}
+	}
+	files := slices.ContainsFunc(list, func(f field) bool { return f.Kind == "file" })
+	for i := range list {
+		f := &list[i]
+		f.T, f.ID = v.t, "q"+strconv.Itoa(i+1)
+		// With files the browser checks first, since an error after an upload is costly. It can't know the conditions.
+		f.Native = files && f.Required && f.If == "" && f.Kind != "checkbox"
+		f.fill(typed[f.Name])
+		f.describe()
+	}
+	return list
+}
+
+func isUser(name string) bool { return name == "email" || name == "firstName" || name == "lastName" }
+
+// newField returns the field of a module.
+func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) field {
+	f := field{
+		Name: m.Name, Label: cmp.Or(m.Label, m.Name), Placeholder: m.Placeholder, Required: m.Required, Multiple: m.Multiple, Most: m.MaxLength,
+	}
+	f.addNote("help", m.Help)
+	if on := m.ShowIf; on != nil {
+		text, _ := json.Marshal(on.Equals) // strings
+		f.If, f.Equals = on.Module, string(text)
+		f.addNote("only", v.only(on, modules[on.Module]))
+	}
+	if m.MaxLength > 0 {
+		f.addNote("most", v.t.format("most", m.MaxLength))
+	}
+	f.Kind = cmp.Or(map[formsvc.ModuleType]string{
+		formsvc.LongTextModule: "longtext", formsvc.EmailModule: "email", formsvc.URLModule: "url", formsvc.DateModule: "date",
+		formsvc.FileModule: "file", formsvc.BooleanModule: "radio", formsvc.ChoiceModule: "radio",
+	}[m.Type], "text")
+	switch m.Type {
+	case formsvc.NumberModule:
+		f.Mode = "decimal" // an input of type number would drop what isn't one
+	case formsvc.FileModule:
+		f.addNote("most", v.t.format("mostFile", size(v.h.svc.Files.Limit())))
+	case formsvc.BooleanModule:
+		f.Options = []option{{Value: "true", Label: v.t["yes"]}, {Value: "false", Label: v.t["no"]}}
+	case formsvc.ChoiceModule:
+		for _, o := range m.Options {
+			f.Options = append(f.Options, option{Value: o, Label: o})
+		}
+		if m.Multiple {
+			f.Kind = "checkbox"
+			f.addNote("many", v.t["chooseMany"])
+		} else if len(m.Options) > radiosAtMost {
+			f.Kind = "select"
+		}
+	}
+	if f.Kind == "radio" && !m.Required { // a browser can't take back a radio button
+		f.Options = append(f.Options, option{Label: v.t["noAnswer"]})
+	}
+	return f
+}
+
+// only returns the sentence for readers without scripts.
+func (v *visit) only(on *formsvc.Condition, m *formsvc.Module) string {
+	values := make([]string, len(on.Equals))
+	for i, value := range on.Equals {
+		if m.Type == formsvc.BooleanModule {
+			value = v.t[map[string]string{"true": "yes", "false": "no"}[value]]
+		}
+		values[i] = isolate(value)
+	}
+	return v.t.format("only", isolate(cmp.Or(m.Label, m.Name)), strings.Join(values, v.t["or"]))
+}
+
+// isolate keeps a text of the owner from changing the direction of the text around it.
+func isolate(s string) string { return "\u2068" + s + "\u2069" }
+
+func (f *field) addNote(kind, text string) {
+	if text != "" {
+		f.Notes = append(f.Notes, note{kind, text})
+	}
+}
+
+// fill sets what was typed.
+func (f *field) fill(typed []string) {
+	for i := range f.Options {
+		f.Options[i].Chosen = slices.Contains(typed, f.Options[i].Value)
+	}
+	if f.Kind == "radio" && len(typed) == 0 && !f.Required {
+		f.Options[len(f.Options)-1].Chosen = true
+	}
+	if f.Kind == "date" && slices.ContainsFunc(typed, notADay) {
+		f.Kind = "text" // an input of type date would drop it
+	}
+	least := 1
+	switch {
+	case f.Options != nil:
+		return
+	case f.Kind == "file":
+		typed = nil
+	case f.Multiple:
+		least = inputs
+	}
+	f.Values = append(slices.Clone(typed), make([]string, max(least-len(typed), 0))...)
+}
+
+func notADay(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return err != nil
+}
+
+// fail sets the error, unless there is one.
+func (f *field) fail(text string) {
+	if f.Error == "" {
+		f.Error = text
+		f.describe()
+	}
+}
+
+func (f *field) describe() {
+	ids := make([]string, 0, len(f.Notes)+1)
+	for _, n := range f.Notes {
+		ids = append(ids, f.ID+"-"+n.Kind)
+	}
+	if f.Error != "" {
+		ids = append(ids, f.ID+"-error")
+	}
+	f.Described = strings.Join(ids, " ")
+}
+
+// formPage returns the page with the questions, and with what was typed if s isn't nil.
+func (v *visit) formPage(s *sent, token string) *page {
+	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token}
+	typed := map[string][]string{}
+	if s != nil {
+		typed = s.typed()
+	}
+	p.Fields = v.newFields(typed)
+	p.Files = slices.ContainsFunc(p.Fields, func(f field) bool { return f.Kind == "file" })
+	return p
+}
+
+// tell adds the errors to a page: each at its field, and all of them at the top in the order of the fields.
+func (v *visit) tell(p *page, faults []formsvc.FieldError, again bool) {
+	at := make(map[string]int, len(p.Fields))
+	for i := range p.Fields {
+		at[p.Fields[i].Name] = i
+	}
+	var others []link
+	for _, fault := range faults {
+		name := fieldOf(fault.Pointer)
+		i, ok := at[name]
+		if ok {
+			p.Fields[i].fail(v.describe(&p.Fields[i], fault.Code))
+		} else if len(others) < 20 {
+			others = append(others, link{Text: strings.TrimPrefix(isolate(name)+" – ", isolate("")+" – ") + v.describe(&field{}, fault.Code)})
+		}
+	}
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		if again && f.Kind == "file" && f.Error == "" {
+			f.fail(v.t["filesAgain"])
+		}
+		if f.Error != "" {
+			p.Problems = append(p.Problems, link{"#" + f.ID, isolate(f.Label) + " – " + f.Error})
+		}
+	}
+	p.Problems = append(p.Problems, others...)
+}
+
+// fieldOf returns the name of the field that a JSON Pointer belongs to, or "".
+func fieldOf(pointer string) string {
+	parts := strings.SplitN(pointer, "/", 4)
+	if len(parts) < 3 {
+		return ""
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(parts[2], "~1", "/"), "~0", "~")
+}
+
+// describe returns an error in the visitor's words.
+func (v *visit) describe(f *field, code string) string {
+	switch {
+	case code == "too_long" && f.Most > 0:
+		return v.t.format("error_too_long", f.Most)
+	case code == "file_too_large":
+		return v.t.format("error_file_too_large", size(v.h.svc.Files.Limit()))
+	case code == "required" && f.Kind == "file":
+		return v.t["error_required_file"]
+	case code == "required" && (f.Options != nil):
+		return v.t["error_required_choice"]
+	}
+	return cmp.Or(v.t["error_"+code], v.t["error_invalid"])
+}
