@@ -110,7 +110,11 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
-	n.handler = handler
+	forms, err := c.forms(n)
+	if err != nil {
+		return nil, err
+	}
+	n.handler = withForms(handler, forms)
 	sending := &delivery.Options{
 		Timeout: c.WebhookTimeout, Retries: c.WebhookRetries, Lease: c.WebhookLease, Concurrency: c.WebhookConcurrency,
 		Control: policy.Control, Logger: logger, OnFailure: n.failed,
@@ -122,7 +126,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		if pool, ok := s.(pooled); ok {
 			n.metrics.watchPool(pool)
 		}
-		n.handler = n.metrics.requests.count(handler)
+		n.handler = n.metrics.requests.count(n.handler)
 		sending.Metrics = n.metrics
 	}
 	if n.engine, err = delivery.New(s, sending); err != nil {

@@ -37,10 +37,10 @@ type routeNames struct {
 
 func newRouteNames() routeNames {
 	m := routeNames{routes: http.NewServeMux(), methods: []string{http.MethodHead}}
-	for _, path := range []string{consolePath, formerPath} { // all pages count as one route
+	for _, path := range []string{consolePath, formerPath, formsPath} { // all pages count as one route; the path of a form is a secret
 		m.routes.Handle(path+"/", http.NotFoundHandler())
 	}
-	known := map[string]bool{"/": true}                       // would match every path
+	known := map[string]bool{"/": true} // would match every path
 	for _, route := range httpx.Routes() {
 		m.methods = append(m.methods, route.Method)
 		if !known[route.Pattern] {
@@ -80,7 +80,7 @@ type requestMetrics struct {
 func newRequestMetrics(auto promauto.Factory) *requestMetrics {
 	return &requestMetrics{
 		total: auto.NewCounterVec(prometheus.CounterOpts{
-			Name: "formsvc_http_requests_total", Help: "Requests to the API; code 0 means that no response was sent.",
+			Name: "formsvc_http_requests_total", Help: "Requests to the API and to public forms; code 0 means that no response was sent.",
 		}, []string{"route", "method", "code"}),
 		seconds: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "formsvc_http_request_seconds", Help: "Duration of requests to the API in seconds.",

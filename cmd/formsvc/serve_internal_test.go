@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -274,6 +275,53 @@ func TestServeChecksWebhookAddresses(t *testing.T) {
 func (s *service) metrics(t testing.TB) string {
 	t.Helper()
 	return fetchedBy(t, http.DefaultClient, "http://"+s.log.wait(s.ctx, `"metricsAddr":"([^"]+)"`)[1]+"/metrics")
+}
+
+// A form takes answers and files without a key, from each client address so many. Its address is in no log and no metric.
+func TestServeForms(t *testing.T) {
+	t.Parallel()
+	s := newShell(t).serve(t, "--metrics-addr", "127.0.0.1:0", "--log-requests", "--trusted-proxy", "127.0.0.0/8")
+	var campaign struct {
+		UUID string
+		Form struct{ Token, URL string }
+	}
+	if err := json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", json.RawMessage(
+		`{"title":"Jobs","form":{"enabled":true},"modules":[{"name":"cv","type":"file","required":true}]}`))), &campaign); err != nil {
+		t.Fatal(err)
+	}
+	s.key = ""
+	if a := s.get(t, "/f/"+campaign.Form.Token); a.status != http.StatusOK || !strings.Contains(a.body, "Jobs</h1>") || campaign.Form.URL != s.url+"/f/"+campaign.Form.Token {
+		t.Fatalf("%+v %+v", campaign.Form, a)
+	}
+	form := "--x\r\nContent-Disposition: form-data; name=\"email\"\r\n\r\nada@example.com\r\n" +
+		"--x\r\nContent-Disposition: form-data; name=\"cv\"; filename=\"cv.txt\"\r\n\r\nhired\r\n--x--\r\n"
+	s.client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	send := func(address string) int {
+		a, err := s.ask(t.Context(), http.MethodPost, "/f/"+campaign.Form.Token, []byte(form), "Content-Type: multipart/form-data; boundary=x", "X-Forwarded-For: "+address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.status
+	}
+	for range 10 {
+		if status := send("192.0.2.1"); status != http.StatusSeeOther {
+			t.Fatalf("status %d", status)
+		}
+	}
+	if send("192.0.2.1") != http.StatusTooManyRequests || send("192.0.2.2") != http.StatusSeeOther {
+		t.Error("addresses aren't told apart")
+	}
+	s.key = regexp.MustCompile(`\bformsvc_[0-9A-Za-z]{49}\b`).FindString(s.out.String())
+	path := "/v1/campaigns/" + campaign.UUID + "/responses"
+	first := regexp.MustCompile(`"items":\[{"uuid":"([^"]+)"`).FindStringSubmatch(s.get(t, path).body)
+	if first == nil || !strings.Contains(s.get(t, path+"/"+first[1]+"/files").body, `"name":"cv.txt"`) {
+		t.Errorf("no response with a file: %v", first)
+	}
+	metrics := s.metrics(t)
+	contains(t, "metrics", metrics, `formsvc_http_requests_total{code="303",method="POST",route="/f/"} 11`, `{code="429",method="POST",route="/f/"} 1`)
+	s.stop()
+	contains(t, "log", s.log.String(), `"route":"/f/","status":303`)
+	lacks(t, "log and metrics", s.log.String()+metrics, campaign.Form.Token, "ada@example.com")
 }
 
 // The metrics have the right values, follow Prometheus's conventions, and have no secrets or client data in their labels.
