@@ -25,7 +25,7 @@ func TestProgramsLinkOnlyWhatTheyUse(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/formsvc/toolkit/"
 	// The features of a server besides its store.
-	server := []string{"httpx", "httpx/console", "webhook/delivery", "webhook/egress", "blobstore/fileblob", "storage/keyring"}
+	server := []string{"httpx", "httpx/console", "httpx/intake", "webhook/delivery", "webhook/egress", "blobstore/fileblob", "storage/keyring"}
 	for name, c := range map[string]struct{ packages, links []string }{
 		"a server on Postgres":         {append(server, "storage/postgres"), []string{"Postgres", "bun"}},
 		"a server on SQLite":           {append(server, "storage/sqlite"), []string{"SQLite", "bun"}},

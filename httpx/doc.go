@@ -26,5 +26,6 @@
 // [Options.MaxRequests] concurrent requests, files and exports. The server in front should limit its connections, since
 // each takes memory.
 //
-// Package [github.com/formsvc/toolkit/httpx/console] has web pages to manage keys and webhooks.
+// Package [github.com/formsvc/toolkit/httpx/console] has web pages to manage keys and webhooks, and package
+// [github.com/formsvc/toolkit/httpx/intake] serves public forms.
 package httpx
