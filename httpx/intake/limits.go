@@ -89,7 +89,7 @@ func (p *places) take(address string) (release func(), ok bool) {
 
 // How many requests use the service at once, and how long others wait for a slot.
 const (
-	slots    = 32
+	slots    = 64
 	slotWait = time.Second
 )
 
