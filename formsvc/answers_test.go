@@ -47,23 +47,6 @@ func TestAnswersRoundTrip(t *testing.T) {
 	})
 }
 
-func TestAnswersEdgeCases(t *testing.T) {
-	none := formsvc.NewAnswers()
-	if none.JSON() != "{}" || none != (formsvc.Answers{}) || none != formsvc.StoredAnswers("{}") || none != formsvc.StoredAnswers("") {
-		t.Error("no answers are not the zero value")
-	}
-	empty := formsvc.NewAnswers(answer("a"))
-	if value, ok := empty.Get("a"); !ok || value == nil || len(value) != 0 {
-		t.Errorf("answered empty: Get returns %q, %t", value, ok)
-	}
-	if _, ok := empty.Get("A"); ok {
-		t.Error("names are not told apart by case")
-	}
-	if got := formsvc.NewAnswers(answer("a\xff", "\xc3")).JSON(); got != `{"a�":{"value":["�"]}}` {
-		t.Errorf("invalid UTF-8 becomes %s", got)
-	}
-}
-
 // The caller may change the result of List.
 func TestAnswersAreImmutable(t *testing.T) {
 	values := []string{"x", "y"}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -16,36 +15,6 @@ import (
 
 // failure returns the error of a call.
 func failure[T any](_ T, err error) error { return err }
-
-// A response is found in its account and campaign only.
-func TestOthersResponsesAreNotFound(t *testing.T) {
-	w := newFileWorld(t)
-	r, other, second := w.response, w.campaign(), w.second()
-	for _, key := range []formsvc.ResponseKey{
-		{AccountID: second, CampaignID: r.CampaignID, ID: r.ID}, {AccountID: w.account, CampaignID: other.ID, ID: r.ID},
-		{AccountID: w.account, CampaignID: r.CampaignID, ID: r.CampaignID}, {},
-	} {
-		for name, err := range map[string]error{
-			"Get":               failure(w.svc.Responses.Get(w.ctx, key)),
-			"Update":            failure(w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})),
-			"Delete":            w.svc.Responses.Delete(w.ctx, key, nil),
-			"Files.Upload":      failure(w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: iotest.ErrReader(errors.New("was read"))})),
-			"Files.List":        failure(w.svc.Files.List(w.ctx, key, formsvc.PageQuery{})),
-			"Comments.Create":   failure(w.svc.Comments.Create(w.ctx, key, formsvc.CommentInput{Body: "x"})),
-			"Comments.List":     failure(w.svc.Comments.List(w.ctx, key, formsvc.PageQuery{})),
-			"Signatures.List":   failure(w.svc.Signatures.List(w.ctx, key, formsvc.PageQuery{})),
-			"Signatures.Create": failure(w.svc.Signatures.Create(w.ctx, key, formsvc.SignatureInput{Signer: ada()})),
-			"Events.About":      failure(w.svc.Events.About(w.ctx, key, 10)),
-		} {
-			if !errors.Is(err, formsvc.ErrNotFound) {
-				t.Errorf("%s of %+v: %v", name, key, err)
-			}
-		}
-	}
-	if got, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || got != r {
-		t.Errorf("the response is %+v, %v", got, err)
-	}
-}
 
 // Another account's records are not found, and lists are empty.
 func TestOtherAccountsAreApart(t *testing.T) {

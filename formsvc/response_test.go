@@ -226,31 +226,3 @@ func TestClamped(t *testing.T) {
 		}
 	}
 }
-
-// A campaign that needs no address takes anonymous responses. They can be worked on after it needs one again.
-func TestEmailOptional(t *testing.T) {
-	w := newWorld(t)
-	c := must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Letter box", EmailOptional: true}))
-	r, err := w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
-	if err != nil || r.User != (formsvc.User{}) {
-		t.Fatalf("%+v, %v", r.User, err)
-	}
-	_, err = w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada"}})
-	wantFaults(t, err, "/user/email invalid_email")
-	update := func(patch formsvc.ResponsePatch) error {
-		_, err := w.svc.Responses.Update(w.ctx, r.Key(), patch)
-		return err
-	}
-	for _, email := range []string{"ada@example.com", ""} {
-		if err := update(formsvc.ResponsePatch{Email: &email}); err != nil {
-			t.Errorf("%q: %v", email, err)
-		}
-	}
-	must(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Letter box"}))
-	_, err = w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
-	wantFaults(t, err, "/user/email required")
-	if err := update(formsvc.ResponsePatch{Status: new("validated")}); err != nil {
-		t.Error("a new status of an anonymous response:", err)
-	}
-	wantFaults(t, update(formsvc.ResponsePatch{Email: new("")}), "/user/email required")
-}

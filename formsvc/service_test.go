@@ -112,20 +112,3 @@ func TestWithCachesNothingForTheOtherStore(t *testing.T) {
 		t.Error("the service forgot")
 	}
 }
-
-func TestCheckText(t *testing.T) {
-	for _, c := range []struct {
-		texts []string
-		ok    bool
-	}{
-		{[]string{"", "a", "é\u200b\ufffe\U0010ffff\ufffd"}, true},
-		{[]string{"a", "b\x00"}, false},
-		{[]string{"\xff", "a"}, false},
-		{[]string{"\xed\xa0\x80"}, false}, // surrogate
-	} {
-		err := formsvc.CheckText(c.texts...)
-		if (err == nil) != c.ok || err != nil && !errors.Is(err, formsvc.ErrInvalid) {
-			t.Errorf("%q: %v", c.texts, err)
-		}
-	}
-}
