@@ -280,23 +280,3 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkSeal(b *testing.B) {
-	k := newRing(b, keyring.Generate())
-	b.ReportAllocs()
-	for b.Loop() {
-		k.Seal("whsec_0123456789012345678901234567890123456789012", "webhooks", "secret", "0193e2c4-7b7a-7c3e-8f52-0a1b2c3d4e5f")
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	k := newRing(b, keyring.Generate())
-	context := []string{"webhooks", "secret", "0193e2c4-7b7a-7c3e-8f52-0a1b2c3d4e5f"}
-	sealed := k.Seal("whsec_0123456789012345678901234567890123456789012", context...)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := k.Open(sealed, context...); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
