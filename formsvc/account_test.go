@@ -42,17 +42,6 @@ func TestAccountNames(t *testing.T) {
 	}
 }
 
-func TestSetContact(t *testing.T) {
-	w := newWorld(t)
-	_, err := w.svc.Accounts.SetContact(w.ctx, w.account, "nobody")
-	wantFaults(t, err, "/contact invalid_email")
-	for _, email := range []string{"ada@example.com", ""} {
-		if a, err := w.svc.Accounts.SetContact(w.ctx, w.account, email); err != nil || a.Contact != email {
-			t.Errorf("%+v, %v", a, err)
-		}
-	}
-}
-
 // An account and its first key exist both, or neither does.
 func TestCreateWithKeyIsAtomic(t *testing.T) {
 	w := newWorld(t)

@@ -178,39 +178,6 @@ func TestCachedCampaignOpensAndCloses(t *testing.T) {
 	}
 }
 
-func TestResponseFilter(t *testing.T) {
-	r := formsvc.Response{
-		Reference: "REF", Status: "pending", User: ada(), CreatedAt: start(), UpdatedAt: start().Add(time.Hour),
-	}
-	type filter = formsvc.ResponseFilter
-	for _, c := range []struct {
-		f    filter
-		want bool
-	}{
-		{filter{}, true},
-		{filter{Status: []string{"validated"}}, false},
-		{filter{Status: []string{"validated", "pending"}}, true},
-		{filter{Email: "ada@example.com"}, true},
-		{filter{Email: "Ada@example.com"}, false},
-		{filter{Reference: "REF"}, true},
-		{filter{Reference: "RE"}, false},
-		{filter{CreatedAfter: start()}, false},
-		{filter{CreatedAfter: start().Add(-1)}, true},
-		{filter{CreatedBefore: start()}, false},
-		{filter{CreatedBefore: start().Add(1)}, true},
-		{filter{UpdatedAfter: start().Add(time.Hour)}, false},
-		{filter{UpdatedAfter: start().Add(time.Hour - 1)}, true},
-		{filter{Status: []string{"pending"}, Email: "ada@example.com", Reference: "other"}, false},
-	} {
-		if got := c.f.Match(&r); got != c.want {
-			t.Errorf("%+v: Match is %t", c.f, got)
-		}
-		if zero := reflect.DeepEqual(c.f, filter{}); c.f.IsZero() != zero {
-			t.Errorf("%+v: IsZero is %t", c.f, !zero)
-		}
-	}
-}
-
 func TestClamped(t *testing.T) {
 	type query = formsvc.PageQuery
 	for _, c := range []struct{ in, want query }{

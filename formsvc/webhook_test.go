@@ -1,8 +1,6 @@
 package formsvc_test
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -104,58 +102,5 @@ func TestCreateWebhook(t *testing.T) {
 	list, err := w.svc.Webhooks.List(w.ctx, w.account)
 	if err != nil || len(list) != 1 || list[0].ID != hook.ID {
 		t.Errorf("List returns %+v, %v", list, err)
-	}
-}
-
-// At most 50 webhooks are created. Without a secret one is generated: 32 bytes, never the same twice.
-func TestWebhookLimit(t *testing.T) {
-	w := newWorld(t)
-	in := formsvc.WebhookInput{Events: created()}
-	pattern := regexp.MustCompile(`^whsec_[A-Za-z0-9+/]{43}=$`)
-	seen := make(map[string]bool)
-	var last formsvc.Webhook
-	for i := range formsvc.MaxWebhooks {
-		in.URL = fmt.Sprintf("https://example.com/%d", i)
-		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !pattern.MatchString(hook.Secret) || seen[hook.Secret] {
-			t.Error("a secret does not look like 32 bytes, or came twice")
-		}
-		seen[hook.Secret], last = true, hook
-	}
-	in.URL = "https://example.com/more"
-	_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
-	wantError(t, err, formsvc.ErrLimit)
-	if _, _, err := w.svc.Webhooks.Create(w.ctx, w.second(), in); err != nil {
-		t.Error("another account:", err)
-	}
-	wantError(t, w.svc.Webhooks.Delete(w.ctx, hookKey(&last)), nil)
-	if _, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in); err != nil {
-		t.Error("after one was deleted:", err)
-	}
-}
-
-func TestListens(t *testing.T) {
-	e := formsvc.Event{AccountID: "a", CampaignID: "c", Type: webhook.ResponseUpdated}
-	heard := formsvc.Webhook{AccountID: "a", Events: []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseUpdated}}
-	for _, c := range []struct {
-		label string
-		edit  func(*formsvc.Webhook)
-		want  bool
-	}{
-		{"all campaigns", func(*formsvc.Webhook) {}, true},
-		{"this campaign", func(w *formsvc.Webhook) { w.CampaignID = "c" }, true},
-		{"another campaign", func(w *formsvc.Webhook) { w.CampaignID = "d" }, false},
-		{"another account", func(w *formsvc.Webhook) { w.AccountID = "b" }, false},
-		{"another type", func(w *formsvc.Webhook) { w.Events = w.Events[:1] }, false},
-		{"disabled", func(w *formsvc.Webhook) { w.Disabled = true }, false},
-	} {
-		hook := heard
-		c.edit(&hook)
-		if got := hook.Listens(&e); got != c.want {
-			t.Errorf("%s: %t", c.label, got)
-		}
 	}
 }

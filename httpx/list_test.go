@@ -105,6 +105,7 @@ func TestFilters(t *testing.T) {
 		"createdBefore=" + at(time.Second):                      {0},
 		"createdBefore=" + at(time.Second+time.Nanosecond):      {0, 1},
 		"updatedAfter=" + at(30*time.Second):                    {1, 2},
+		"updatedAfter=" + at(time.Minute):                       {},
 		"createdAfter=2026-11-21T09:30:00.123%2B01:00":          {1, 2, 3},
 		"createdBefore=9999-12-31T23:59:59.9999999Z":            {0, 1, 2, 3},
 		"updatedAfter=" + at(30e9) + "&status=completed&order=": {2},
