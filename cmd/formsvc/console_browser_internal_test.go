@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The pages of the account settings work in a browser that can reach only the server, with hostile texts on every page.
-func TestSettingsInBrowser(t *testing.T) {
+// The console works in a browser that can reach only the server, with hostile texts on every page.
+func TestConsoleInBrowser(t *testing.T) {
 	t.Parallel()
 	browser, s := launchBrowser(t), newShell(t).serve(t)
 	p := &person{tab: browser.open(t, s.url, "/console/", "light", 0), service: s}
@@ -23,11 +23,13 @@ func TestSettingsInBrowser(t *testing.T) {
 	one := *s
 	one.key = p.generatesKey()
 	campaign, response := one.hostileTexts(t)
+	form := "/campaigns/" + one.hostileForm(t)
 	hooked := s.hook(t, receive(t).URL()+"/?<script>alert(1)</script>", "all")
 	delivery := s.record(t, "webhooks", "test", hooked)["uuid"].(string)
 	p.lookAtAll(t, browser, []string{
 		"/", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/campaigns/" + campaign, "/campaigns/" + campaign + "/responses/" + response,
 		"/webhooks/" + hooked, "/webhooks/" + hooked + "/edit", "/deliveries/" + delivery,
+		"/campaigns/new", form, form + "/edit", form + "/share", form + "/summary",
 	})
 	p.opens("/keys", "API keys")
 	p.clicks("summary", "Revoke Website")
@@ -133,6 +135,33 @@ func (s *service) hostileTexts(t *testing.T) (campaign, response string) {
 	}
 	user := map[string]string{"email": "ada@example.com", "firstName": hostileTexts()[0], "lastName": hostileTexts()[1]}
 	return campaign, s.made(t, responses(campaign), map[string]any{"user": user, "responses": answers})
+}
+
+// hostileForm creates a campaign with a published form, and a response, whose texts would run.
+func (s *service) hostileForm(t *testing.T) (campaign string) {
+	t.Helper()
+	texts := hostileTexts()
+	var modules []map[string]any
+	answers := make(map[string]any)
+	for i, text := range texts {
+		m := map[string]any{"name": text, "label": text, "help": text, "type": "text", "placeholder": text[:min(len(text), 100)]}
+		switch i {
+		case 1:
+			m = map[string]any{"name": text, "label": text, "type": "choice", "options": texts, "multiple": true}
+			answers[text] = map[string]any{"value": texts}
+		case 2:
+			m["showIf"] = map[string]any{"module": texts[1], "equals": texts}
+			fallthrough
+		default:
+			answers[text] = map[string]any{"value": []string{text}}
+		}
+		modules = append(modules, m)
+	}
+	campaign = s.made(t, "/v1/campaigns", map[string]any{
+		"title": texts[0], "modules": modules, "form": map[string]any{"enabled": true, "description": texts[0], "successMessage": texts[1]},
+	})
+	s.made(t, responses(campaign), map[string]any{"user": map[string]string{"email": "ada@example.com"}, "responses": answers})
+	return campaign
 }
 
 func hostileTexts() []string {
