@@ -74,6 +74,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.ended = pages.Close
 	return http.StripPrefix(consolePath, pages), nil
 }
 

@@ -41,6 +41,7 @@ type node struct {
 	handler http.Handler
 	// Serves --redirect-addr.
 	redirects http.Handler
+	ended     func()       // called when the server begins to shut down
 	certs     certs.Source // nil: plain HTTP
 	engine    *delivery.Engine
 	digester  *digest.Digester // nil without --smtp
@@ -224,6 +225,7 @@ func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 // since they create deliveries.
 func (n *node) run(asked context.Context, on listeners) error {
 	server := n.server(n.handler)
+	server.RegisterOnShutdown(n.ended)
 	ctx, cancel := context.WithCancel(asked)
 	defer cancel()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,7 +1,10 @@
 package console_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
@@ -123,4 +126,39 @@ func TestSummary(t *testing.T) {
 		w.response(&campaign, "d", answer("n", fmt.Sprint(i*5)))
 	}
 	w.get(path+"/summary").says("From 0 to 95", "0 to 11.88 6 26 %")
+}
+
+// An open page of a campaign is told about a new response, and of a webhook about its delivery, until Close.
+func TestLive(t *testing.T) {
+	w := newSignedIn(t)
+	campaign, hook := w.campaign("Live"), w.hook(w.receiver(204, ""))
+	var streams []*bufio.Reader
+	for _, path := range []string{"/campaigns/" + string(campaign.ID), "/webhooks/" + string(hook.ID)} {
+		if !strings.Contains(w.get(path).body, `data-live="/admin/console`+path+`/live"`) {
+			t.Errorf("%s isn't live", path)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.base+path+"/live", nil)
+		w.must(err)
+		response, err := w.client.Do(r)
+		w.must(err)
+		t.Cleanup(func() { _ = response.Body.Close() })
+		streams = append(streams, bufio.NewReader(response.Body))
+		if line, err := streams[len(streams)-1].ReadString('\n'); line != "retry: 1000\n" {
+			t.Fatalf("%s: %q, %v", path, line, err)
+		}
+	}
+	w.response(&campaign, "ada")
+	for i, stream := range streams {
+		_, _ = stream.ReadString('\n')
+		if line, err := stream.ReadString('\n'); line != "data: changed\n" {
+			t.Errorf("stream %d: %q, %v", i, line, err)
+		}
+	}
+	w.pages.Close()
+	for i, stream := range streams {
+		if _, err := io.ReadAll(stream); err != nil {
+			t.Errorf("stream %d after Close: %v", i, err)
+		}
+	}
+	w.get("/campaigns/" + string(campaign.ID)).is(200)
 }

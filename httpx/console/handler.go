@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -60,6 +61,9 @@ type Handler struct {
 	mux          *http.ServeMux
 	mails        *mailLimit
 	now          func() time.Time
+	streams      atomic.Int32 // open ones
+	closed       chan struct{}
+	closeOnce    sync.Once
 	searched     int    // see the constant
 	version      string // of the assets
 }
@@ -85,6 +89,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched, version: assetVersion(),
+		closed: make(chan struct{}),
 	}
 	if h.logger == nil {
 		h.logger = slog.Default()
@@ -172,6 +177,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /webhooks/{webhook}/rotate", (*visit).rotateWebhook)
 	page("POST /webhooks/{webhook}/delete", (*visit).deleteWebhook)
 	page("POST /webhooks/{webhook}/redeliver", (*visit).redeliverFailed)
+	page("GET /webhooks/{webhook}/live", (*visit).liveWebhook)
 	page("GET /deliveries/{delivery}", (*visit).delivery)
 	page("GET /deliveries/{delivery}/body", (*visit).deliveryBody)
 	page("POST /deliveries/{delivery}/redeliver", (*visit).redeliver)
@@ -182,6 +188,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("GET /campaigns/new", (*visit).newCampaign)
 	page("POST /campaigns/sample", (*visit).sampleCampaign)
 	page("GET /campaigns/{campaign}", (*visit).campaign)
+	page("GET /campaigns/{campaign}/live", (*visit).liveCampaign)
 	page("GET /campaigns/{campaign}/edit", (*visit).editCampaign)
 	page("POST /campaigns/{campaign}/edit", (*visit).saveCampaign)
 	page("GET /campaigns/{campaign}/summary", (*visit).summary)
@@ -215,7 +222,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // policy lets pages load our style sheet and script and send forms to us. It forbids inline scripts and styles, other
 // hosts and frames.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; " +
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
 // serve runs a page, or shows the error page if it fails.
