@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -17,6 +19,7 @@ import (
 // Limits of a delivery's page. The whole body can be downloaded, and the API has every attempt.
 const (
 	shownBody     = 32 << 10 // bytes of the request's body on the page
+	shownPretty   = 8 << 10  // bytes of a body that is shown with line breaks too
 	shownAttempts = 10
 )
 
@@ -37,6 +40,7 @@ type deliveryPage struct {
 	Earlier  int64            // attempts that aren't shown
 	Headers  []formsvc.Header // of the request, as far as known
 	Body     string           // the part that is shown
+	Pretty   string           // all of it with line breaks, if it is short
 	Cut      bool             // whether Body is only a part
 	Size     int64            // of the whole body in bytes
 	Pruned   bool             // whether the event has been pruned
@@ -46,6 +50,7 @@ type deliveryPage struct {
 type attempt struct {
 	formsvc.Attempt
 	What   string // the outcome
+	Todo   string // what to do about it
 	Answer string // the part that is shown
 	Cut    bool   // whether Answer is only a part of what is stored
 	Binary bool
@@ -70,6 +75,30 @@ func failureText(class string, status int) string {
 		return text
 	}
 	return class
+}
+
+// advice says what the owner of a webhook can do about a failure; "" if nothing but the reply tells.
+func advice(class string, status int) string {
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return "The receiver doesn't accept the request. Compare the secret and the custom headers with what it expects."
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusGone:
+		return "The receiver has nothing at this URL. Edit the webhook's URL."
+	case status >= 300 && status < 400:
+		return "Edit the webhook's URL: enter the address that the receiver redirects to."
+	case status == http.StatusRequestEntityTooLarge:
+		return "The receiver's limit for bodies is too low: bodies have up to 1 MB."
+	case status == http.StatusTooManyRequests:
+		return "The receiver gets too many requests. Resend when it has caught up."
+	case status >= 500:
+		return "The receiver has a problem. Look at its log, then resend."
+	}
+	return map[string]string{
+		delivery.ClassTimeout: "The receiver should reply 200 at once, and do its work afterwards.",
+		delivery.ClassDNS:     "Check the host in the webhook's URL.", delivery.ClassConnect: "Check that the receiver runs, and the port in the webhook's URL.",
+		delivery.ClassTLS:     "Check the receiver's certificate: its name, its expiry, and that its chain is complete.",
+		delivery.ClassRefused: "The operator of this server can allow the address (--webhook-allow).", delivery.ClassSecret: "Rotate the webhook's secret.",
+	}[class]
 }
 
 func (v *visit) deliveryKey() formsvc.DeliveryKey {
@@ -100,6 +129,12 @@ func (v *visit) delivery() error {
 		p.Size = int64(len(event.Payload))
 		p.Body, _ = b.text(whole(event.Payload, shownBody))
 		p.Cut = len(p.Body) < len(event.Payload)
+		if pretty := jsontext.Value(event.Payload); len(pretty) <= shownPretty && !p.Cut {
+			_ = pretty.Indent(jsontext.WithIndent("  ")) // our own JSON
+			if text, all := b.text(string(pretty)); all {
+				p.Pretty = text
+			}
+		}
 		p.Headers = requestHeaders(&hook, &d, event.Payload)
 	}
 	return v.show(http.StatusOK, "delivery", "Delivery", p)
@@ -124,7 +159,7 @@ func (p *deliveryPage) readAttempts(b *budget) {
 func newAttempt(a formsvc.Attempt) attempt {
 	row := attempt{Attempt: a, What: "Answered " + strconv.Itoa(a.Status)}
 	if a.Error != "" {
-		row.What = failureText(a.Error, a.Status)
+		row.What, row.Todo = failureText(a.Error, a.Status), advice(a.Error, a.Status)
 	}
 	text := unbroken(a.Answer)
 	if row.Binary = !utf8.Valid(text); !row.Binary {
@@ -213,6 +248,23 @@ func (v *visit) redeliver() error {
 	return v.redirect("/deliveries/"+string(d.ID), url.Values{"note": {"redelivered"}})
 }
 
+// redeliverSelected sends the selected failed deliveries again.
+func (v *visit) redeliverSelected() error {
+	sent, refused := 0, 0
+	for _, text := range v.r.PostForm["delivery"][:min(len(v.r.PostForm["delivery"]), pageSize)] {
+		_, err := v.svc.Deliveries.Redeliver(v.ctx(), formsvc.DeliveryKey{AccountID: v.account(), ID: readID(text)})
+		switch {
+		case err == nil:
+			sent++
+		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrConflict):
+			refused++
+		default:
+			return err
+		}
+	}
+	return v.redirect("/failures", url.Values{"note": {"resent"}, "n": {strconv.Itoa(sent)}, "refused": {strconv.Itoa(refused)}})
+}
+
 type failuresPage struct {
 	Notices []failure
 	Pager   pager
@@ -223,6 +275,7 @@ type failure struct {
 	formsvc.Notice
 	Webhook *formsvc.Webhook // nil: deleted since
 	What    string
+	Todo    string
 }
 
 // failures lists the notices of permanently failed deliveries.
@@ -241,7 +294,7 @@ func (v *visit) failures() error {
 	}
 	p := failuresPage{}
 	for _, n := range list.Items {
-		p.Notices = append(p.Notices, failure{n, byID[n.WebhookID], failureText(n.Error, n.Status)})
+		p.Notices = append(p.Notices, failure{n, byID[n.WebhookID], failureText(n.Error, n.Status), advice(n.Error, n.Status)})
 	}
 	if n := len(list.Items); n > 0 {
 		p.Pager = v.pager(list.More, list.Items[n-1].DeliveryID)

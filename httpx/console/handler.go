@@ -182,6 +182,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("GET /deliveries/{delivery}/body", (*visit).deliveryBody)
 	page("POST /deliveries/{delivery}/redeliver", (*visit).redeliver)
 	page("GET /failures", (*visit).failures)
+	page("POST /failures", (*visit).redeliverSelected)
 
 	page("GET /campaigns", (*visit).campaigns)
 	page("POST /campaigns", (*visit).saveCampaign)

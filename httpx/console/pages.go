@@ -123,23 +123,16 @@ func (v *visit) note() string {
 		}
 		return fmt.Sprintf("Resending %s failed deliveries, 50 a second.", thousands(int64(n)))
 	}
-	if name == "selected" {
-		text := "Done: " + count("n", v, "response") + "."
-		if v.query("refused") != "0" {
-			text += " Left as they were: " + count("refused", v, "response") + ", since the status can't follow theirs, or they are gone."
-		}
-		return text
+	if name == "selected" || name == "resent" {
+		return "Done: " + v.counted("n") + ". Left as they were, since they can't change now or are gone: " + v.counted("refused") + "."
 	}
 	return notes[name]
 }
 
-// count returns a number in the address with a noun.
-func count(name string, v *visit, noun string) string {
+// counted returns a number in the address.
+func (v *visit) counted(name string) string {
 	n, _ := strconv.ParseUint(v.query(name), 10, 32)
-	if n != 1 {
-		noun += "s"
-	}
-	return thousands(int64(n)) + " " + noun
+	return thousands(int64(n))
 }
 
 // isoTime formats a time for scripts.

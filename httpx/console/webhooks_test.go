@@ -143,7 +143,11 @@ func TestDeliveries(t *testing.T) {
 	w.get(path).says("failed", "Answered 503", "0.0 % delivered")
 	two := w.get(path).linkTo("/deliveries/")
 	w.get(two).says("<b>busy</b>").lacks("<b>busy")
-	w.get("/failures").is(200).says(bad.URL, "Answered 503").linkTo(two[:len(two)-1])
+	w.get("/failures").is(200).says(bad.URL, "Answered 503 The receiver has a problem").linkTo(two[:len(two)-1])
+	selected := url.Values{"delivery": {strings.TrimPrefix(two, "/deliveries/"), string(bad.ID)}}
+	w.submit(w.get("/failures"), "/failures", selected).is(303).leadsTo("/failures").says("Done: 1.", "are gone: 1.")
+	w.get(two).says("pending")
+	w.drain()
 	w.get("/").says("1 of 2 webhooks had failures")
 	w.get("/webhooks").says("1 failed in the last day", "failing")
 	w.get(path + "?state=delivered").says("No delivered deliveries")
