@@ -1,0 +1,65 @@
+//go:build long
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Somebody who never saw curl makes a form, shares it, and gets an answer in the console and at a webhook. On the way
+// every page passes axe.
+func TestFormWithoutCode(t *testing.T) {
+	t.Parallel()
+	browser, s, receiver := launchBrowser(t), newShell(t).serve(t), receive(t)
+	p := &person{tab: browser.open(t, s.url, "/console/", "light", 0), service: s}
+	p.signsIn()
+
+	p.clicks("a", "Create your first form")
+	p.sees("New campaign")
+	p.types("#title", "Workshop")
+	p.types(`[id="label.0"]`, "What do you want to learn?")
+	p.do(chromedp.SetValue(chromedp.CSS("#newType"), "choice"))
+	p.clicks("button", "Add a question")
+	p.until(`!!document.getElementById("options.1")`)
+	p.types(`[id="label.1"]`, "Which day?")
+	p.types(`[id="options.1"]`, "Monday\nTuesday")
+	p.clicks("button", "Create campaign")
+	p.sees("Share")
+	p.clicks("button", "Publish the form")
+	p.says("The form's address")
+	p.audit("share")
+	var address string
+	if err := json.Unmarshal([]byte(p.eval(`document.querySelector("pre.copy").textContent`)), &address); err != nil {
+		t.Fatal(err)
+	}
+	campaign := strings.TrimSuffix(strings.TrimPrefix(p.eval(`location.pathname`), `"/console`), `/share"`)
+
+	p.opens("/webhooks/new", "Add webhook")
+	p.types("#url", receiver.URL())
+	p.types("#secret", testSecret)
+	p.clicks("button", "Add webhook")
+	p.sees("Webhook added")
+
+	visitor := &person{tab: browser.open(t, s.url, strings.TrimPrefix(address, s.url), "light", 390), service: s}
+	visitor.sees("Workshop")
+	visitor.audit("form")
+	visitor.types("[name=email]", "ada@example.com")
+	visitor.types("[name=what_do_you_want_to_learn]", "Go")
+	visitor.do(chromedp.Click(chromedp.CSS(`[value="Tuesday"]`)), chromedp.Sleep(2100*time.Millisecond)) // faster is a bot
+	visitor.clicks("button", "Send")
+	visitor.until(`location.pathname.endsWith("/thanks")`)
+	visitor.audit("thanks")
+	visitor.finish()
+
+	got := string(arrived(t, receiver, 1)[0].Delivery.Body)
+	contains(t, "the webhook", got, `"response.created"`, `"what_do_you_want_to_learn":{"value":["Go"]}`, `"which_day":{"value":["Tuesday"]}`)
+	p.opens(campaign, "Workshop")
+	p.says("Tuesday")
+	p.says("ada@example.com")
+	p.finish()
+}
