@@ -126,6 +126,8 @@ func TestLocation(t *testing.T) {
 	if got, want := a.header.Get("Location"), "https://forms.example.com/api/v1/webhooks/"+a.text("uuid"); got != want {
 		t.Errorf("Location = %s, want %s", got, want)
 	}
+	c := w.do("POST", "/v1/campaigns", fullCampaign).is(201, "")
+	c.has(`"https://forms.example.com/api/f/`+c.text("form", "token")+`"`, "form", "url")
 }
 
 // C7: every path refuses other methods than its routes have, before it looks at the key.

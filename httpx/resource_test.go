@@ -57,6 +57,10 @@ func TestReadModifyWrite(t *testing.T) {
 	}
 	w.now = w.now.Add(time.Second)
 	edited := strings.Replace(w.do("GET", campaign, "").body, "Survey", "Census", 1)
+	modules, form, _ := strings.Cut(fullCampaign[strings.Index(fullCampaign, `"modules"`):len(fullCampaign)-2], `,"metadata":{"b":"2","a":"1"},`)
+	if !strings.Contains(edited, modules) || !strings.Contains(edited, form) {
+		t.Errorf("the campaign is %s, want %s and %s", edited, modules, form)
+	}
 	w.do("PUT", campaign, edited).is(200, "").has(`"Census"`, "title").has(`1`, "responseCount").
 		has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:01.123Z"`, "updatedAt")
 }
