@@ -201,8 +201,9 @@ func (m *model) addResponse() {
 func (m *model) updateResponse() {
 	key := m.response()
 	user, status, at, by := m.user(), oneOf(m, "status", "done", "pending"), m.tick(), int64(oneOf(m, "version", 1, 1, 0))
+	held := oneOf(m, "held", true, false)
 	edit := decide(m, m.change(key), func(r *formsvc.Response) {
-		r.User, r.Status, r.Held, r.UpdatedAt, r.CompletedAt = user, status, by == 0 || r.Held && status == "done", at, time.Time{}
+		r.User, r.Status, r.Held, r.UpdatedAt, r.CompletedAt = user, status, held, at, time.Time{}
 		r.Version += by
 		if status == "done" {
 			r.CompletedAt, r.Answers = at, formsvc.NewAnswers()

@@ -68,7 +68,7 @@ func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.Idempotenc
 // result of an idempotent call.
 func (s *Store) keepResult(ctx context.Context, c bun.IConn, r *formsvc.Response) error {
 	result, err := json.Marshal(storedResponse{
-		r.Reference, r.Status, r.User, r.Answers.JSON(), r.Version, micros(r.CreatedAt), micros(r.UpdatedAt), micros(r.CompletedAt),
+		r.Reference, r.Status, r.Held, r.User, r.Answers.JSON(), r.Version, micros(r.CreatedAt), micros(r.UpdatedAt), micros(r.CompletedAt),
 	})
 	if err != nil {
 		return err
@@ -88,6 +88,7 @@ func (s *Store) emptyResults(ctx context.Context, c bun.IConn, account ID, respo
 // A storedResponse is a response as the result of an idempotent call.
 type storedResponse struct {
 	Reference, Status                 string
+	Held                              bool
 	User                              formsvc.User
 	Answers                           string
 	Version                           int64
@@ -157,7 +158,7 @@ func storedResult(text []byte, key formsvc.ResponseKey) (*formsvc.Response, erro
 	var was storedResponse
 	err := json.Unmarshal(text, &was)
 	return &formsvc.Response{
-		ID: key.ID, AccountID: key.AccountID, CampaignID: key.CampaignID, Reference: was.Reference, Status: was.Status,
+		ID: key.ID, AccountID: key.AccountID, CampaignID: key.CampaignID, Reference: was.Reference, Status: was.Status, Held: was.Held,
 		User: was.User, Answers: formsvc.StoredAnswers(was.Answers), Version: was.Version, CreatedAt: fromMicros(was.CreatedAt),
 		UpdatedAt: fromMicros(was.UpdatedAt), CompletedAt: fromMicros(was.CompletedAt),
 	}, err
