@@ -34,6 +34,12 @@ func TestFormToken(t *testing.T) {
 	}
 	_, err := w.svc.Campaigns.ByForm(w.ctx, token)
 	wantError(t, err, formsvc.ErrNotFound)
+	for token, want := range map[string]error{token: formsvc.ErrNotFound, rotated.FormToken: nil} {
+		in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}, FormToken: token}
+		if _, err := w.svc.Responses.Create(w.ctx, c.Key(), in); !errors.Is(err, want) {
+			t.Errorf("a response with the token %s: %v, want %v", token, err, want)
+		}
+	}
 	made := must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Enabled: true}}))
 	if len(made.FormToken) < 22 || made.FormToken == rotated.FormToken {
 		t.Errorf("a new campaign has the token %q", made.FormToken)

@@ -212,9 +212,18 @@ func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
 		if len(a.Value) > 1 && !m.Multiple {
 			e.add(pointer+"/value", "too_many", "takes one value only")
 		}
+		var known map[string]bool // options that were chosen, so that each is looked for once, however often it comes
+		if m.Type == ChoiceModule && len(a.Value) > 1 {
+			known = make(map[string]bool)
+		}
 		for n, value := range a.Value {
+			if known[value] || len(e.Fields) == maxFaults {
+				continue
+			}
 			if code, detail := m.checkValue(value); code != "" {
 				e.add(fmt.Sprintf("%s/value/%d", pointer, n), code, "%s", detail)
+			} else if known != nil {
+				known[value] = true
 			}
 		}
 	}

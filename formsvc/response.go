@@ -43,6 +43,9 @@ type ResponseInput struct {
 	// signatures raise events. When its status changes, that raises "response.created", and "response.completed" if the
 	// new status is final. Defaults to a response that raises events at once.
 	Held bool
+	// FormToken makes Create fail with [ErrNotFound] unless the campaign's form is enabled and has this token at that
+	// time. Defaults to any campaign.
+	FormToken string
 }
 
 // A ResponsePatch says what to change in a response. Nil fields stay unchanged.
@@ -189,6 +192,9 @@ func (s Responses) Check(c *Campaign, in ResponseInput) (err error) {
 
 // accepts adds the faults of the input that depend on the campaign to v, and fails if there are any or it is closed.
 func (s Responses) accepts(c *Campaign, v ValidationError, in *ResponseInput) error {
+	if in.FormToken != "" && (!c.Form.Enabled || c.FormToken != in.FormToken) {
+		return ErrNotFound
+	}
 	v.Fields = slices.Clip(v.Fields)
 	if in.User.Email == "" && !c.EmailOptional {
 		v.require("/user/email")

@@ -63,6 +63,7 @@ type Handler struct {
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
 	visitor limiter
+	recent  campaigns
 	large   places
 	slots   *semaphore.Weighted
 }
@@ -169,15 +170,22 @@ func (v *visit) find() error {
 	if len(v.token) > maxToken {
 		return formsvc.ErrNotFound
 	}
+	if v.r.Method == http.MethodPost { // the write confirms that the token is still the form's
+		if v.campaign = v.h.recent.get(v.token, v.h.now()); v.campaign != nil {
+			return nil
+		}
+	}
 	if err := v.h.acquire(v.r.Context()); err != nil {
 		return err
 	}
 	defer v.h.slots.Release(1)
 	c, err := v.h.svc.Campaigns.ByForm(v.r.Context(), v.token)
 	if err != nil {
+		v.h.recent.drop(v.token)
 		return err
 	}
 	v.campaign = &c
+	v.h.recent.put(v.token, &c, v.h.now())
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 // addresses is how many addresses with a campaign a limiter remembers. One more clears it.
@@ -44,6 +46,54 @@ func (l *limiter) take(name string, now time.Time) (wait time.Duration, ok bool)
 		r.CancelAt(now)
 	}
 	return wait, wait <= 0
+}
+
+// Limits of the campaigns that are kept for posts: how long, how many, and how large.
+const (
+	campaignAge  = time.Second
+	campaignsMax = 1_000
+	campaignSize = 32 << 10 // bytes
+)
+
+// campaigns keeps campaigns by the token of their form, so that a busy form isn't read for each post. When it is full, it
+// is cleared. It is safe for concurrent use.
+type campaigns struct {
+	mu      sync.Mutex
+	byToken map[string]readCampaign
+}
+
+type readCampaign struct {
+	*formsvc.Campaign
+
+	at time.Time
+}
+
+// get returns a campaign that was read within the last second, or nil. It must not be changed.
+func (k *campaigns) get(token string, now time.Time) *formsvc.Campaign {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c := k.byToken[token]; now.Sub(c.at) < campaignAge {
+		return c.Campaign
+	}
+	return nil
+}
+
+func (k *campaigns) drop(token string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byToken, token)
+}
+
+func (k *campaigns) put(token string, c *formsvc.Campaign, now time.Time) {
+	if c.Size() > campaignSize {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byToken == nil || len(k.byToken) >= campaignsMax {
+		k.byToken = make(map[string]readCampaign)
+	}
+	k.byToken[token] = readCampaign{c, now}
 }
 
 // seconds returns a wait for Retry-After.

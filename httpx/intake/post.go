@@ -121,6 +121,7 @@ func (v *visit) take(s *sent, address string) error {
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
 	defer cancel()
+	s.input.FormToken = v.token
 	s.input.Held = s.trapped || quick || v.judged(ctx, s, address)
 	r, err := v.create(ctx, s)
 	if errors.Is(err, formsvc.ErrErased) { // somebody deleted the response since

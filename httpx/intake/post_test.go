@@ -339,6 +339,7 @@ func TestFormsThatTakeNothing(t *testing.T) {
 	w.json(`{"responses":{}}`).is(409).has(`"code":"campaign_closed"`)
 	w.get("/thanks").is(200) // of those who sent it before
 	change(func(in *formsvc.CampaignInput) { in.Form.Enabled = false })
+	w.post("a", "1").is(409) // as it was a second ago
 	w.get("").is(404)
 	w.post("a", "1").is(404)
 	if n := len(w.responses()); n != 1 {
