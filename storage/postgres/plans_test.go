@@ -135,7 +135,7 @@ func newPlans(t *testing.T, callers bool) *plans {
 		// The server must not analyze during the test.
 		p.exec("ALTER TABLE formsvc_" + table + " SET (autovacuum_enabled = off)")
 	}
-	p.exec(`INSERT INTO formsvc_accounts VALUES (md5('account')::uuid, 'a', '', 0, 0)`)
+	p.exec(`INSERT INTO formsvc_accounts (id, name, contact, created_at) VALUES (md5('account')::uuid, 'a', '', 0)`)
 	p.exec(`INSERT INTO formsvc_webhooks SELECT ` + endpoint + `, md5('account')::uuid, '', 1, NULL, '', '', 0, '', false, 1, 0, 0
 FROM generate_series(1, 30) AS e`)
 	p.exec(`INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload)
