@@ -119,7 +119,7 @@ func TestShownCommandsWork(t *testing.T) {
 				}
 				return string(out)
 			}
-			create := w.get("/").is(200).pre("Create a campaign")
+			create := w.get("/campaigns").is(200).pre("Create a campaign")
 			fields := url.Values{"name": {"website"}}
 			for _, p := range formsvc.AllPermissions() {
 				fields.Add("permissions", string(p))
