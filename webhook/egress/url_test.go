@@ -9,12 +9,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook/egress"
 )
 
 func TestCheckURLAccepts(t *testing.T) {
 	t.Parallel()
-	names := newNameServer(t, addrs("93.184.216.34", "2606:4700::1111")...)
-	p := newPolicy(t, names.resolver(), "10.0.0.0/8", "fd00::/8")
+	p := newPolicy(t, fixed{addrs: addrs("93.184.216.34", "2606:4700::1111")}, "10.0.0.0/8", "fd00::/8")
 	for _, url := range plain(`http://receiver.example https://receiver.example/ https://receiver.example:443/hook?token=a%20b&c=@
 		HTTPS://Receiver.Example/HOOK https://receiver.example./hook https://receiver.example:8443 https://receiver.example:/hook
 		http://my_host.receiver.example/ https://xn--bcher-kva.example/ http://a.0xg/ http://a.x7f/ http://1.2.3.4.example/
@@ -62,6 +63,34 @@ func TestCheckURLResolves(t *testing.T) {
 		err := newPolicy(t, c.answer, c.allow...).CheckURL(t.Context(), c.url)
 		if c.rule == "" && err != nil || c.rule != "" && !isRule(err, c.rule) {
 			t.Errorf("%s: %v, want %q", c.title, err, c.rule)
+		}
+	}
+}
+
+// A name that had a public address when the webhook was saved may have others when a request is sent.
+func TestRebinding(t *testing.T) {
+	t.Parallel()
+	const public4, public6, url = "93.184.216.34", "2606:4700::1111", "http://receiver.example:8080/hook"
+	p := newPolicy(t, fixed{addrs: addrs(public4, public6)})
+	if err := p.CheckURL(t.Context(), url); err != nil {
+		t.Fatalf("when saved: %v", err)
+	}
+	for _, s := range []struct {
+		send []netip.Addr
+		pass string // what Control may allow
+	}{
+		{addrs("127.0.0.1", "::1"), ""},
+		{addrs("0.0.0.0", "::"), ""},
+		{addrs("169.254.169.254", "fd00:ec2::254"), ""},
+		{addrs("::ffff:127.0.0.1"), ""},
+		{addrs("64:ff9b::7f00:1"), ""},
+		{addrs("10.0.0.1", "192.168.0.1", "127.0.0.1"), ""},
+		{addrs("127.0.0.1", public4), public4},
+		{addrs("127.0.0.1", public6), public6},
+	} {
+		allowed, err := send(p, fixed{addrs: s.send}, url)
+		if s.pass == "" && (!errors.Is(err, egress.ErrRefused) || allowed.IsValid()) || s.pass != "" && allowed.String() != s.pass {
+			t.Errorf("%v: %v, connected to %v, want %q", s.send, err, allowed, s.pass)
 		}
 	}
 }
