@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
 )
@@ -82,38 +81,6 @@ func TestBlobsOfAnotherDatabaseAreRefused(t *testing.T) {
 func (w *fileWorld) mark(text string) {
 	w.tb.Helper()
 	must(w.shelf.Put(w.ctx, formsvc.MarkerKey, strings.NewReader(text)))
-}
-
-// A program that doesn't call Claim claims the blob store by using it.
-func TestBlobStoreIsClaimedBeforeItsFirstUse(t *testing.T) {
-	for _, use := range []func(*fileWorld){
-		func(w *fileWorld) { w.uploaded(pattern(10)) }, func(w *fileWorld) { w.sweep(nil) },
-	} {
-		w := newFileWorld(t)
-		w.unmark()
-		w.svc = w.again()
-		use(w)
-		if got := w.owner(); got != w.identity() {
-			t.Errorf("the blobs belong to %q, want %q", got, w.identity())
-		}
-	}
-}
-
-// Two first uploads at once succeed: the marker of one appears after the other found none, and before it finds the first one's blob,
-// which has no row yet.
-func TestConcurrentFirstUploadsSucceed(t *testing.T) {
-	w := newFileWorld(t)
-	w.unmark()
-	w.orphan(1)
-	var once sync.Once
-	w.shelf.disturb(func(method, _ string) error {
-		if method == "List" {
-			once.Do(func() { w.mark(string(w.identity())) })
-		}
-		return nil
-	})
-	w.svc = w.again()
-	w.uploaded(pattern(10))
 }
 
 // again returns the service of a restarted program.
@@ -205,22 +172,6 @@ func TestConcurrentClaimsAgree(t *testing.T) {
 		id := must(store.Identity(w.ctx))
 		if won := id == owner; won && errs[i] != nil || !won && !errors.Is(errs[i], formsvc.ErrOtherBlobs) {
 			t.Errorf("the blobs belong to %s; %s was told %v", owner, id, errs[i])
-		}
-	}
-}
-
-// After an outage of the blob store a claim succeeds.
-func TestClaimRetriesAfterAnOutage(t *testing.T) {
-	for _, method := range []string{"Open", "List", "Put"} {
-		w := newFileWorld(t)
-		w.uploaded(pattern(10))
-		w.unmark()
-		svc := w.again()
-		w.shelf.fail(method, blobstore.ErrUnavailable)
-		wantError(t, svc.Files.Claim(w.ctx, nil), formsvc.ErrUnavailable)
-		w.shelf.disturb(nil)
-		if err := svc.Files.Claim(w.ctx, nil); err != nil || w.owner() != w.identity() {
-			t.Errorf("after %s failed: %v; the blobs belong to %q", method, err, w.owner())
 		}
 	}
 }

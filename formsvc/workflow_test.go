@@ -165,25 +165,6 @@ func TestCompletedAt(t *testing.T) {
 	}
 }
 
-func TestFinalStatuses(t *testing.T) {
-	for _, c := range []struct {
-		flow  *formsvc.Workflow
-		final string
-	}{
-		{nil, "completed"}, {&formsvc.Workflow{Final: []string{}}, ""}, {&formsvc.Workflow{Final: []string{"validated"}}, "validated"},
-	} {
-		w := newWorld(t, withWorkflow(c.flow))
-		campaign := w.campaign()
-		r := w.submitted(&campaign)
-		for _, status := range []string{"completed", "validated", "completed", "pending"} {
-			after := w.updated(&r, formsvc.ResponsePatch{Status: &status})
-			if after.CompletedAt.IsZero() == (status == c.final) {
-				t.Errorf("%+v: %s: completed at %v", c.flow, status, after.CompletedAt)
-			}
-		}
-	}
-}
-
 // Statuses returns exactly the statuses that Update accepts.
 func TestStatusesThatMayFollow(t *testing.T) {
 	for _, flow := range []*formsvc.Workflow{

@@ -3,9 +3,6 @@ package postgres_test
 import (
 	"crypto/rand"
 	"database/sql"
-	"errors"
-	"net"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -116,35 +113,6 @@ func wantShards(t *testing.T, db *bun.DB, hosts, stores int) {
 	}
 }
 
-// The store connects through a proxy that then stops.
-func TestLostServerIsUnavailable(t *testing.T) {
-	t.Parallel()
-	dsn, err := url.Parse(postgrestest.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	door := newDoor(t, dsn.Host)
-	dsn.Host = door.addr()
-	svc, campaign := newService(t, open(t, dsn.String(), nil))
-	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
-	if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); err != nil {
-		t.Fatal(err)
-	}
-	door.shut()
-	for range 3 {
-		if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); !errors.Is(err, formsvc.ErrUnavailable) {
-			t.Errorf("a write without a server: %v, want ErrUnavailable", err)
-		}
-		if _, err := svc.Campaigns.Get(t.Context(), campaign.Key()); !errors.Is(err, formsvc.ErrUnavailable) {
-			t.Errorf("a read without a server: %v, want ErrUnavailable", err)
-		}
-	}
-	door.open()
-	if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); err != nil {
-		t.Errorf("after the server is back: %v", err)
-	}
-}
-
 func TestOpenErrorsKeepThePassword(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{
@@ -154,91 +122,4 @@ func TestOpenErrorsKeepThePassword(t *testing.T) {
 			t.Errorf("error %v, want one without the password", err)
 		}
 	}
-}
-
-// A door forwards connections to a server while it is open.
-type door struct {
-	t      testing.TB
-	target string
-	l      net.Listener
-	conns  chan net.Conn
-	shutCh chan bool
-	ended  chan struct{} // closed when mind has returned
-}
-
-func newDoor(t testing.TB, target string) *door {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &door{t: t, target: target, l: l, conns: make(chan net.Conn), shutCh: make(chan bool), ended: make(chan struct{})}
-	go d.accept()
-	go d.mind()
-	t.Cleanup(func() { _ = l.Close(); close(d.shutCh) })
-	return d
-}
-
-func (d *door) addr() string { return d.l.Addr().String() }
-func (d *door) shut()        { d.shutCh <- true }
-func (d *door) open()        { d.shutCh <- false }
-
-func (d *door) accept() {
-	for {
-		c, err := d.l.Accept()
-		if err != nil {
-			return
-		}
-		select {
-		case d.conns <- c:
-		case <-d.ended:
-			_ = c.Close()
-		}
-	}
-}
-
-// mind owns the connections: it forwards new ones, or closes them.
-func (d *door) mind() {
-	defer close(d.ended)
-	var through []net.Conn
-	shut := false
-	for {
-		select {
-		case now, ok := <-d.shutCh:
-			if shut = now; shut || !ok {
-				for _, c := range through {
-					_ = c.Close()
-				}
-				through = nil
-			}
-			if !ok {
-				return
-			}
-		case c := <-d.conns:
-			server, err := net.Dial("tcp", d.target)
-			if shut || err != nil {
-				_ = c.Close()
-				continue
-			}
-			through = append(through, c, server)
-			go pass(c, server)
-			go pass(server, c)
-		}
-	}
-}
-
-func pass(to, from net.Conn) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				break
-			}
-		}
-		if err != nil {
-			break
-		}
-	}
-	_, _ = to.Close(), from.Close()
 }

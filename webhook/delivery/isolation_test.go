@@ -140,34 +140,6 @@ func TestHalfOfTheReceiversHang(t *testing.T) {
 	})
 }
 
-// A hundred receivers that were never up don't delay ten known ones.
-func TestManyHangingReceivers(t *testing.T) {
-	for _, hanging := range []int{100, 1000} {
-		synctest.Test(t, func(t *testing.T) {
-			q, w := newQueue(), newReceivers()
-			w.hang.Store(true)
-			stop := run(t, q, delivery.Options{Concurrency: 64, PerEndpoint: 8, Transport: w, DrainTimeout: -1})
-			warmUp(t, q, "healthy", 10)
-			q.addTo("hanging", hanging, 2)
-			for range 40 {
-				before := q.delivered("healthy")
-				q.addTo("healthy", 10, 10)
-				// At least two at a time, of ten for each.
-				time.Sleep(55 * time.Millisecond)
-				synctest.Wait()
-				if got := q.delivered("healthy") - before; got != 100 {
-					t.Fatalf("%d of 100 delivered in time beside %d that hang", got, hanging)
-				}
-				time.Sleep(900 * time.Millisecond)
-			}
-			stop()
-			if w.most("all") > 64+256 {
-				t.Errorf("%d requests at once", w.most("all"))
-			}
-		})
-	}
-}
-
 // A failed endpoint is probed by one request at a time, and regains its window by successes.
 func TestRecoveringReceiverRegainsItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -88,28 +88,6 @@ func TestNoticesAreDurable(t *testing.T) {
 	})
 }
 
-// Notices that another process left over are given within a minute after their lease.
-func TestLeftoverNoticesOfOtherProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, l := newQueue(), newDiary()
-		run(t, q, delivery.Options{Transport: roundTrip(ok), OnFailure: func(_ context.Context, f delivery.Failure) error {
-			l.add(f)
-			return nil
-		}})
-		time.Sleep(time.Second)
-		q.mu.Lock()
-		for i := range 200 {
-			q.notices = append(q.notices, &notice{Failure: delivery.Failure{Delivery: fmt.Sprint("d", i)}})
-		}
-		q.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(l.given) != 200 || q.unnoted() != 0 {
-			t.Errorf("%d of 200 given", len(l.given))
-		}
-	})
-}
-
 // Notices take no slots and are given eight at a time.
 func TestSlowNoticesDelayNoDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

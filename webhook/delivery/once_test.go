@@ -105,26 +105,3 @@ func TestRunOnceEndsWithContext(t *testing.T) {
 		}
 	})
 }
-
-// The last outcome may be recorded while RunOnce calls Ready.
-func TestRunOnceEndsDuringReady(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.onReady = func() error {
-			time.Sleep(time.Second)
-			return nil
-		}
-		q.onFinish = func([]delivery.Outcome) error {
-			time.Sleep(500 * time.Millisecond)
-			return nil
-		}
-		q.add("d1", endpoint("a"), "body")
-		n, err := newEngine(t, q, delivery.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			time.Sleep(100 * time.Millisecond)
-			return answer(200)
-		})}).RunOnce(t.Context())
-		if n != 1 || err != nil {
-			t.Errorf("RunOnce: %d, %v", n, err)
-		}
-	})
-}

@@ -52,21 +52,6 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 	}
 }
 
-// A refused outcome isn't counted.
-func TestRefusedOutcomeIsNotCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		q.add("d1", endpoint("a"), "body")
-		engine := newEngine(t, q, delivery.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			q.update("d1", func(r *row) { r.claim.Lease++ })
-			return answer(200)
-		})})
-		if n, err := engine.RunOnce(t.Context()); n != 0 || err != nil || q.refused != 1 {
-			t.Errorf("RunOnce: %d, %v; %d refused", n, err, q.refused)
-		}
-	})
-}
-
 func TestFinishOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -199,30 +184,6 @@ func TestHangingQueue(t *testing.T) {
 	})
 }
 
-func TestPayloadOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		start := time.Now()
-		q.onLoad = func([]string) error {
-			if time.Since(start) < 10*time.Second {
-				return errOutage
-			}
-			return nil
-		}
-		rec := &recorder{next: ok}
-		run(t, q, delivery.Options{Transport: rec})
-		q.add("d1", endpoint("a"), "body")
-		time.Sleep(20 * time.Second)
-		r := q.get("d1")
-		if r.result != delivery.Delivered || len(r.attempts) != 1 || len(rec.seen()) != 1 {
-			t.Errorf("%d requests, %+v", len(rec.seen()), r)
-		}
-		if r.claim.Lease > 15 {
-			t.Errorf("claimed %d times in ten seconds", r.claim.Lease)
-		}
-	})
-}
-
 // If a claim took so long that its lease could end during the request, it isn't sent.
 func TestLateClaimIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -274,17 +235,5 @@ func TestUnsendableDeliveriesFollowTheSchedule(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestEmptyPayloadIsSent(t *testing.T) {
-	q := newQueue()
-	rec := &recorder{next: ok}
-	q.add("d1", endpoint("a"), "")
-	if n, err := newEngine(t, q, delivery.Options{Transport: rec}).RunOnce(t.Context()); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
-	if c := rec.seen()[0]; c.body != "" || c.header.Get("x-service-signature") != sign("secret-a", "") {
-		t.Errorf("call %+v", c)
 	}
 }

@@ -125,48 +125,6 @@ func TestSuccessEndsTheSchedule(t *testing.T) {
 	})
 }
 
-func TestOtherSchedules(t *testing.T) {
-	tests := []struct {
-		name     string
-		retries  []time.Duration
-		made     int // before
-		attempts int // made here
-	}{
-		{"no retries", []time.Duration{}, 0, 1},
-		{"one", []time.Duration{time.Hour}, 0, 2},
-		{"without delay", []time.Duration{0, 0}, 0, 3},
-		{"made as many as allowed", []time.Duration{time.Second}, 2, 1},
-		{"made more than allowed", []time.Duration{time.Second}, 7, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue()
-				q.add("d1", endpoint("a"), "body")
-				q.update("d1", func(r *row) { r.claim.Attempts = tt.made })
-				var notices []delivery.Failure
-				stop := run(t, q, delivery.Options{
-					Transport: roundTrip(func(*http.Request) (*http.Response, error) { return answer(404) }),
-					Retries:   tt.retries,
-					OnFailure: func(_ context.Context, f delivery.Failure) error {
-						notices = append(notices, f)
-						return nil
-					},
-				})
-				time.Sleep(2 * time.Hour)
-				stop()
-				r := q.get("d1")
-				if r.result != delivery.Failed || len(r.attempts) != tt.attempts {
-					t.Errorf("result %v after %d attempts", r.result, len(r.attempts))
-				}
-				if len(notices) != 1 || notices[0].Attempts != tt.made+tt.attempts {
-					t.Errorf("notices %+v", notices)
-				}
-			})
-		})
-	}
-}
-
 func TestTimeoutIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

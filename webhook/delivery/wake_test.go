@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,20 +35,6 @@ func TestWakesUpWithoutPolling(t *testing.T) {
 	})
 }
 
-// An idle engine asks once a second and claims nothing.
-func TestIdleEnginePolls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		run(t, q, delivery.Options{Transport: roundTrip(ok)})
-		q.add("later", endpoint("a"), "body")
-		q.update("later", func(r *row) { r.due = r.due.Add(time.Hour) })
-		time.Sleep(100 * time.Second)
-		if n := q.looked(); n < 90 || n > 102 || q.claims() != 0 {
-			t.Errorf("asked %d times, claimed %d times in 100 seconds", n, q.claims())
-		}
-	})
-}
-
 // Events for an endpoint without room don't cause endless queries.
 func TestBusyEndpointNeedsFewQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -61,49 +46,6 @@ func TestBusyEndpointNeedsFewQueries(t *testing.T) {
 		}
 		if n := q.looked(); n > 250 {
 			t.Errorf("asked %d times in a second", n)
-		}
-	})
-}
-
-// During a backlog the queue is asked every few milliseconds, and claims are large.
-func TestBacklogNeedsFewQueries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		run(t, q, delivery.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			time.Sleep(time.Millisecond)
-			return answer(200)
-		})})
-		q.addTo("busy", 1, 2000)
-		time.Sleep(5 * time.Second)
-		if claims, looks := q.claims(), q.looked(); q.delivered("busy") != 2000 || looks > 20 || claims > 20 {
-			t.Errorf("%d delivered, asked %d times for %d claims", q.delivered("busy"), looks, claims)
-		}
-	})
-}
-
-// While a healthy endpoint has no room, the queue isn't asked.
-func TestFullBulkheadMakesNoQueries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		var busy atomic.Bool
-		run(t, q, delivery.Options{Concurrency: 4, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			if busy.Load() {
-				time.Sleep(900 * time.Millisecond)
-			}
-			return answer(200)
-		})})
-		q.addTo("known", 4, 1)
-		time.Sleep(time.Second)
-		busy.Store(true)
-		q.addTo("known", 4, 1)
-		time.Sleep(50 * time.Millisecond)
-		before := q.looked()
-		for range 800 {
-			q.addTo("other", 1, 1)
-			time.Sleep(time.Millisecond)
-		}
-		if n := q.looked() - before; n > 2 {
-			t.Errorf("asked %d times with nothing to give", n)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package thirdparty_test
 import (
 	"database/sql"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -49,28 +48,6 @@ func TestOnce(t *testing.T) {
 		}
 		if got := begin(t, d, eventID); got != webhook.Done {
 			t.Errorf("the event is %v, want done", got)
-		}
-	})
-}
-
-func TestOnceFails(t *testing.T) {
-	t.Parallel()
-	onEachDatabase(t, func(t *testing.T, db *sql.DB, d *webhook.SQLDeduper, _ *clock) {
-		unreachable := func(*sql.Tx) error {
-			t.Error("the effect was run")
-			return nil
-		}
-		if err := d.Once(t.Context(), "", unreachable); err == nil || !strings.Contains(err.Error(), "identifier is empty") {
-			t.Errorf("no identifier: got %v", err)
-		}
-		if err := d.Once(t.Context(), eventID, func(tx *sql.Tx) error { return tx.Rollback() }); !errors.Is(err, sql.ErrTxDone) {
-			t.Errorf("an effect that rolls back: got %v", err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Once(t.Context(), eventID, unreachable); err == nil || !strings.HasPrefix(err.Error(), "webhook: begin transaction: ") {
-			t.Errorf("no database: got %v", err)
 		}
 	})
 }

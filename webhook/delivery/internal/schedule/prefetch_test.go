@@ -63,31 +63,6 @@ func (e *Effect) add(other Effect) {
 	e.Wake = e.Wake || other.Wake
 }
 
-func TestPrefetch(t *testing.T) {
-	t.Parallel()
-	f := newBusyEndpoint(testLimits{Concurrency: 128, PerEndpoint: 2}, 1)
-	if len(f.sent) != 2 || len(f.loading) != 100 {
-		t.Fatalf("%d in flight, %d prefetched, want its window and what it takes %v for", len(f.sent), len(f.loading), prefetchTime)
-	}
-	if e := f.load(); len(e.Send)+len(e.Return) != 0 {
-		t.Fatalf("%d started beyond the window, %d returned", len(e.Send), len(e.Return))
-	}
-	first := f.ready[0]
-	for _, d := range f.sent {
-		e := f.finish(d, Success, 0)
-		if e.Wake {
-			t.Error("claims again while much is left")
-		}
-		if len(e.Send) != 1 || e.Send[0] != first {
-			t.Errorf("%d started instead of one, or not in order", len(e.Send))
-		}
-		first = f.ready[0]
-	}
-	if f.tr.used[fastSlots] != 2 || f.tr.used[prefetchSlots] != 98 || f.prefetched != 98 {
-		t.Errorf("used %v, %d prefetched", f.tr.used, f.prefetched)
-	}
-}
-
 // The scheduler claims again when half is left, not after each request.
 func TestPrefetchIsFilledUpByHalves(t *testing.T) {
 	t.Parallel()
@@ -140,35 +115,5 @@ func TestPrefetchedAmount(t *testing.T) {
 				t.Errorf("%d prefetched, want %d", h.prefetched, tt.want)
 			}
 		})
-	}
-}
-
-func TestPrefetchedDeliveriesAreReturned(t *testing.T) {
-	t.Parallel()
-	for name, spoil := range map[string]func(f *busyEndpoint) Effect{
-		"a failure":      func(f *busyEndpoint) Effect { return f.tr.End(f.sent[0], Failure, 0) },
-		"a timeout":      func(f *busyEndpoint) Effect { return f.tr.End(f.sent[0], Timeout, 0) },
-		"a slow request": func(f *busyEndpoint) Effect { return f.tr.Slow(f.sent[0]) },
-		"no room, and nothing to wait for": func(f *busyEndpoint) (sum Effect) {
-			f.tr.used[fastSlots] += 200
-			for _, d := range f.sent {
-				sum.add(f.finish(d, Success, 0))
-			}
-			return sum
-		},
-	} {
-		f := newBusyEndpoint(testLimits{Concurrency: 128, PerEndpoint: 2}, 10)
-		f.load()
-		e := spoil(f)
-		if len(e.Send) != 0 || len(e.Return) != 100 || len(f.ready) != 0 {
-			t.Errorf("%s: %d started, %d returned", name, len(e.Send), len(e.Return))
-		}
-		before := f.tr.used[allBytes]
-		for _, d := range e.Return {
-			f.finish(d, Unsent, 0)
-		}
-		if f.tr.used[prefetchSlots] != 0 || f.prefetched != 0 || before-f.tr.used[allBytes] != 1000 {
-			t.Errorf("%s: used %v, %d prefetched", name, f.tr.used, f.prefetched)
-		}
 	}
 }
