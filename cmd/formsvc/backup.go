@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/storage/sqlite"
@@ -60,7 +59,7 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
-	opts := &backup.Options{Keyring: ring, Release: strings.TrimPrefix(release(), "devel"), Progress: std.bytesDone()}
+	opts := &backup.Options{Keyring: ring, Progress: std.bytesDone()}
 	if !c.WithoutKeys && g.SecretKeys == "" {
 		opts.KeyFile = g.keyPath()
 	}
@@ -73,11 +72,11 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 }
 
 // tell prints what the backup contains.
-func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) error {
+func (c *backupCmd) tell(g *global, std streams, m *backup.Summary, err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return usageError{fmt.Errorf("--to: %s or %s.incomplete already exists; choose another directory, or remove the .incomplete one if no backup is running", c.To, c.To)}
 	}
-	if err != nil && !errors.Is(err, backup.ErrDamaged) || m.Format == 0 {
+	if err != nil && len(m.Damaged) == 0 {
 		return g.explainKeys(err)
 	}
 	for _, id := range m.Damaged {

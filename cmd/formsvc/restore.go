@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
@@ -46,9 +45,6 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 	case scheme != "sqlite":
 		return usageError{errors.New("--from: restore a Postgres database with pg_restore, then run this with --after-pg-restore (see cmd/formsvc/BACKUP.md)")}
 	}
-	if _, err := backup.Read(c.From); err != nil { // before anything is created
-		return err
-	}
 	ring, err := g.keys(false)
 	if err != nil {
 		return err
@@ -86,24 +82,18 @@ func (c *restoreCmd) ready(ctx context.Context, g *global, std streams) (err err
 }
 
 // tell prints what was restored.
-func (c *restoreCmd) tell(g *global, std streams, m *backup.Manifest, err error) error {
+func (c *restoreCmd) tell(g *global, std streams, m *backup.Summary, err error) error {
 	switch {
 	case errors.Is(err, backup.ErrNotEmpty):
 		return fmt.Errorf("%w\n\nA restore overwrites nothing. If a server is running there, stop it. Then move the existing data away, or\n"+
 			"set --data, --db and --blobs to another place", err)
-	case err != nil && !errors.Is(err, backup.ErrDamaged) || m.Sums == "":
+	case err != nil && len(m.Damaged) == 0:
 		return g.explainKeys(g.explainBlobs(err))
-	}
-	if _, path, _ := g.scheme(); err != nil {
-		if _, statErr := os.Stat(path); statErr != nil { // the database was not restored
-			return err
-		}
 	}
 	for _, id := range m.Damaged {
 		std.note("file %s was not restored: it is damaged or missing in the backup", id)
 	}
-	std.note("Restored the backup of %s: the database and %d files (%s).\n%s",
-		m.CreatedAt.Format(time.RFC3339), m.Files, inBytes(m.FileBytes), aftermath)
+	std.note("Restored the database and %d files (%s).\n%s", m.Files, inBytes(m.FileBytes), aftermath)
 	if !m.HasKeys && g.SecretKeys == "" {
 		std.note("  - The backup has no encryption keys: %s must be the key file of its database.", g.keyPath())
 	}

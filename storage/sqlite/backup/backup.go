@@ -1,15 +1,14 @@
 // Package backup copies a SQLite store with its files and the keys of its secrets to a directory while all of them are in
 // use, and restores them.
 //
-//	manifest.json   what the backup has, and when and by what it was made
-//	SHA256SUMS      of all that follows; "sha256sum --quiet -c SHA256SUMS" checks a copy
 //	formsvc.db      the database
-//	files/          the bytes of each file under its blobstore key
+//	files/          the bytes of each file under its blobstore key; missing if the files are stored elsewhere
 //	secret.keys     the keys, if they are included
+//	SHA256SUMS      of all these; "sha256sum --quiet -c SHA256SUMS" checks a copy
 //
 // A backup appears under its name complete or not at all; until then its directory ends in ".incomplete". It has everything
 // that was acknowledged before [Write] began, and may have later writes. It has every file that its database lists, except
-// those that were damaged before, which [Manifest.Damaged] names. Anyone with a backup can read all answers, and with the
+// those that were damaged before, which [Summary.Damaged] names. Anyone with a backup can read all answers, and with the
 // keys can sign webhooks in the service's name.
 //
 // [Restore] creates the database as it was. Pending deliveries are sent again. Keys that were revoked after the backup work
@@ -19,10 +18,8 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +27,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/fileblob"
@@ -42,7 +38,6 @@ import (
 
 // The names of files in a backup.
 const (
-	manifestFile = "manifest.json"
 	sumsFile     = "SHA256SUMS"
 	databaseFile = "formsvc.db"
 	filesDir     = "files"
@@ -64,19 +59,33 @@ var (
 // attempts is how often Write copies the database, because a file that it lists was deleted, or a key replaced, meanwhile.
 const attempts = 20
 
-// A Manifest says what a backup has.
-type Manifest struct {
-	Format    int       `json:"format"`            // 1
-	Release   string    `json:"release,omitempty"` // see Options.Release
-	CreatedAt time.Time `json:"createdAt"`         // when Write began
-	Database  int64     `json:"databaseBytes"`
-	Files     int       `json:"files"`
-	FileBytes int64     `json:"fileBytes"`
-	HasFiles  bool      `json:"hasFiles"` // false: the files are stored elsewhere
-	HasKeys   bool      `json:"hasKeys"`
-	// Damaged are files that the database lists but the backup doesn't have, because their bytes were missing or damaged.
+// A Summary says what was backed up or restored.
+type Summary struct {
+	Database  int64 `json:"databaseBytes"`
+	Files     int   `json:"files"`
+	FileBytes int64 `json:"fileBytes"`
+	HasFiles  bool  `json:"hasFiles"` // false: the files are stored elsewhere
+	HasKeys   bool  `json:"hasKeys"`
+	// Damaged are files that the database lists but whose bytes were missing or damaged.
 	Damaged []formsvc.ID `json:"damaged,omitempty"`
-	Sums    string       `json:"sha256sums"` // the SHA-256 of SHA256SUMS
+}
+
+// add counts a file that was copied, or is damaged.
+func (s *Summary) add(f *formsvc.File, damaged bool) {
+	if damaged {
+		s.Damaged = append(s.Damaged, f.ID)
+		return
+	}
+	s.Files++
+	s.FileBytes += f.Size
+}
+
+// failure returns ErrDamaged if there are damaged files.
+func (s *Summary) failure() error {
+	if len(s.Damaged) == 0 {
+		return nil
+	}
+	return fmt.Errorf("backup: %d files are missing or %w; everything else was copied", len(s.Damaged), ErrDamaged)
 }
 
 // Options are the optional settings of [Write] and [Restore].
@@ -85,8 +94,6 @@ type Options struct {
 	KeyFile string
 	// Keyring has the keys of the store's secrets if they aren't included. Defaults to none.
 	Keyring *keyring.Keyring
-	// Release is recorded by Write. Defaults to nothing.
-	Release string
 	// Progress is called with the bytes of files that were copied. Defaults to nothing.
 	Progress func(bytes int64)
 }
@@ -103,36 +110,30 @@ func (o *Options) withDefaults() Options {
 }
 
 // Write makes a backup in the directory dir, which must not exist; its parent must. If files is nil, the backup has no
-// files. Damaged or missing files don't stop it: Write returns the manifest and [ErrDamaged]. After any other error there is
-// no backup. The error is fs.ErrExist if dir exists, or if another Write was interrupted or is running.
-func Write(ctx context.Context, dir string, rows *sqlite.Store, files blobstore.Store, opts *Options) (Manifest, error) {
+// files. Damaged or missing files don't stop it: Write returns a Summary that names them, and [ErrDamaged]. After any other
+// error there is no backup. The error is fs.ErrExist if dir exists, or if another Write was interrupted or is running.
+func Write(ctx context.Context, dir string, rows *sqlite.Store, files blobstore.Store, opts *Options) (Summary, error) {
 	dir = filepath.Clean(dir)
-	w := &writing{Options: opts.withDefaults(), rows: rows, files: files, temp: dir + ".incomplete", damaged: make(map[formsvc.ID]bool)}
-	w.m = Manifest{Format: 1, Release: w.Release, CreatedAt: time.Now().UTC(), HasFiles: files != nil}
-	if err := w.write(ctx, dir); err != nil {
-		return Manifest{}, fmt.Errorf("backup: %w", err)
+	w := &writing{Options: opts.withDefaults(), rows: rows, temp: dir + ".incomplete"}
+	if err := w.write(ctx, dir, files); err != nil {
+		return Summary{}, fmt.Errorf("backup: %w", err)
 	}
-	if len(w.m.Damaged) > 0 {
-		return w.m, fmt.Errorf("backup: %w: %d files are missing or damaged, and are not in the backup", ErrDamaged, len(w.m.Damaged))
-	}
-	return w.m, nil
+	return w.summary, w.summary.failure()
 }
 
 type writing struct {
 	Options
 
-	m       Manifest
+	summary Summary
 	rows    *sqlite.Store
-	files   blobstore.Store
+	files   formsvc.Files   // reads and checks the files
+	to      *fileblob.Store // the files of the backup; nil: none
 	temp    string          // path of the backup until it is complete
-	to      *fileblob.Store // its files
-	damaged map[formsvc.ID]bool
-	done    int64
 }
 
 func (w *writing) path(name string) string { return filepath.Join(w.temp, name) }
 
-func (w *writing) write(ctx context.Context, dir string) (err error) {
+func (w *writing) write(ctx context.Context, dir string, files blobstore.Store) (err error) {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fmt.Errorf("%s: %w", dir, fs.ErrExist))
 	}
@@ -144,28 +145,39 @@ func (w *writing) write(ctx context.Context, dir string) (err error) {
 			err = errors.Join(err, os.RemoveAll(w.temp))
 		}
 	}()
-	if w.files != nil {
+	if files != nil {
+		if w.files, err = reader(w.rows, files); err != nil {
+			return err
+		}
 		if w.to, err = fileblob.Open(w.path(filesDir)); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.to.Close()) }()
 	}
-	for n := 1; ; n++ {
-		if err = w.snapshot(ctx); !errors.Is(err, errAgain) || n == attempts {
+	for range attempts {
+		if err = w.snapshot(ctx); !errors.Is(err, errAgain) {
 			break
 		}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = disk.SyncDir(w.temp)
 	}
-	text, err := json.MarshalIndent(w.m, "", "  ")
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(w.temp, dir)
 	}
-	if err := errors.Join(disk.WriteFile(w.path(manifestFile), append(text, '\n')), disk.SyncDir(w.temp), os.Rename(w.temp, dir)); err != nil {
+	if err != nil {
 		return err
 	}
 	return disk.SyncDir(filepath.Dir(dir))
+}
+
+// reader returns a service whose files are compared with their hashes when they are read.
+func reader(rows *sqlite.Store, files blobstore.Store) (formsvc.Files, error) {
+	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: files, HashDownloads: true})
+	if err != nil {
+		return formsvc.Files{}, err
+	}
+	return svc.Files, nil
 }
 
 // snapshot copies the database, the keys, and the files that the copy lists and that are not copied yet. It fails with
@@ -179,9 +191,10 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 	if err := w.rows.Backup(ctx, w.path(databaseFile)); err != nil {
 		return err
 	}
+	w.summary = Summary{HasFiles: w.to != nil}
 	ring := w.Keyring
 	if text, err := os.ReadFile(w.KeyFile); err == nil {
-		w.m.HasKeys = true
+		w.summary.HasKeys = true
 		if err := disk.WriteFile(w.path(keysFile), text); err != nil {
 			return err
 		}
@@ -197,7 +210,7 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, copied.Close()) }()
 	if err := copied.CheckKeys(ctx); err != nil {
-		if w.m.HasKeys && errors.Is(err, keyring.ErrUnknownKey) {
+		if w.summary.HasKeys && errors.Is(err, keyring.ErrUnknownKey) {
 			return errAgain
 		}
 		return err
@@ -206,7 +219,7 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 		return fmt.Errorf("the database is %w: %w", ErrDamaged, err)
 	}
 	var sums strings.Builder
-	if w.files != nil {
+	if w.to != nil {
 		if err := w.copyFiles(ctx, copied, &sums); err != nil {
 			return err
 		}
@@ -219,25 +232,26 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 
 // copyFiles copies the files that the copied database lists, adds their sums, and removes the others.
 func (w *writing) copyFiles(ctx context.Context, copied *sqlite.Store, sums *strings.Builder) error {
-	w.m.Files, w.m.FileBytes, w.m.Damaged = 0, 0, nil
 	listed, gone := make(map[string]bool), false
 	for f, err := range formsvc.AllFiles(ctx, copied) {
 		if err == nil {
-			err = w.copyFile(ctx, f)
+			err = put(ctx, w.files, f, w.to)
 		}
-		switch {
-		case errors.Is(err, formsvc.ErrNotFound):
+		damaged := errors.Is(err, formsvc.ErrCorrupt)
+		if damaged {
+			_, err = w.rows.File(ctx, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
+		}
+		if errors.Is(err, formsvc.ErrNotFound) { // deleted since the database was copied
 			gone = true
-		case errors.Is(err, ErrDamaged):
-			w.damaged[f.ID] = true
-			w.m.Damaged = append(w.m.Damaged, f.ID)
-		case err != nil:
+			continue
+		}
+		if err != nil {
 			return err
-		default:
-			key := formsvc.BlobKey(f.ID)
+		}
+		w.summary.add(f, damaged)
+		w.Progress(w.summary.FileBytes)
+		if key := formsvc.BlobKey(f.ID); !damaged {
 			listed[key] = true
-			w.m.Files++
-			w.m.FileBytes += f.Size
 			fmt.Fprintf(sums, "%x  %s/%s\n", f.SHA256, filesDir, key)
 		}
 	}
@@ -255,76 +269,48 @@ func (w *writing) copyFiles(ctx context.Context, copied *sqlite.Store, sums *str
 	return nil
 }
 
-// copyFile copies a file, unless it has done so. It fails with ErrNotFound if the file was deleted meanwhile, and with
-// ErrDamaged if its bytes are missing or not those that were uploaded.
-func (w *writing) copyFile(ctx context.Context, f *formsvc.File) error {
+// put copies a file, unless to has it: a blob store keeps only whole blobs. It fails with formsvc.ErrCorrupt if the bytes are
+// missing or not those that were uploaded.
+func put(ctx context.Context, files formsvc.Files, f *formsvc.File, to blobstore.Store) error {
 	key := formsvc.BlobKey(f.ID)
-	if _, err := w.to.Stat(ctx, key); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := to.Stat(ctx, key); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := fmt.Errorf("file %s is %w", f.ID, ErrDamaged)
-	if !w.damaged[f.ID] {
-		in, _, openErr := w.files.Open(ctx, key, 0, -1)
-		if err = openErr; err == nil {
-			err = errors.Join(put(ctx, f, in, w.to), in.Close())
-		}
+	in, err := files.Open(ctx, f, 0, -1)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) {
-		if _, err := w.rows.File(ctx, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID}); err != nil {
-			return err
-		}
-		return fmt.Errorf("file %s is %w", f.ID, ErrDamaged)
-	}
-	w.done += f.Size
-	w.Progress(w.done)
-	return err
+	_, err = to.Put(ctx, key, in)
+	return errors.Join(err, in.Close())
 }
 
 // sum writes SHA256SUMS.
 func (w *writing) sum(sums *strings.Builder) error {
-	for _, name := range []string{databaseFile, keysFile} {
-		if name == keysFile && !w.m.HasKeys {
-			continue
-		}
-		sum, size, err := sumOf(w.path(name))
+	names := []string{databaseFile}
+	if w.summary.HasKeys {
+		names = append(names, keysFile)
+	}
+	for _, name := range names {
+		line, size, err := copySum(w.path(name), io.Discard)
 		if err != nil {
 			return err
 		}
 		if name == databaseFile {
-			w.m.Database = size
+			w.summary.Database = size
 		}
-		fmt.Fprintf(sums, "%x  %s\n", sum, name)
+		sums.WriteString(line)
 	}
-	w.m.Sums = fmt.Sprintf("%x", sha256.Sum256([]byte(sums.String())))
 	return disk.WriteFile(w.path(sumsFile), []byte(sums.String()))
 }
 
-// put stores a file. If the bytes aren't those that were uploaded, it stores nothing and fails with ErrDamaged.
-func put(ctx context.Context, f *formsvc.File, in io.Reader, to blobstore.Store) error {
-	h := sha256.New()
-	checked := io.TeeReader(io.LimitReader(in, f.Size), h)
-	_, err := to.Put(ctx, formsvc.BlobKey(f.ID), readerFunc(func(p []byte) (int, error) {
-		n, err := checked.Read(p)
-		if errors.Is(err, io.EOF) && !bytes.Equal(h.Sum(nil), f.SHA256[:]) {
-			return n, fmt.Errorf("file %s is %w: its SHA-256 differs", f.ID, ErrDamaged)
-		}
-		return n, err
-	}))
-	return err
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
-
-// sumOf returns the SHA-256 and the length of a file.
-func sumOf(path string) (sum []byte, size int64, err error) {
+// copySum copies the content of a file, and returns its line in SHA256SUMS and its length.
+func copySum(path string, to io.Writer) (line string, size int64, err error) {
 	f, err := os.Open(path) //nolint:gosec // below a directory that the caller names
 	if err != nil {
-		return nil, 0, err
+		return "", 0, err
 	}
 	defer func() { _ = f.Close() }()
 	h := sha256.New()
-	size, err = io.Copy(h, f)
-	return h.Sum(nil), size, err
+	size, err = io.Copy(io.MultiWriter(h, to), f)
+	return fmt.Sprintf("%x  %s\n", h.Sum(nil), filepath.Base(path)), size, err
 }

@@ -77,7 +77,7 @@ func TestBackupBesideUploadsAndErasures(t *testing.T) {
 			}
 		}
 		if blobs != len(ids) || m.Files != len(ids) {
-			t.Errorf("%d blobs and a manifest with %d of %d files", blobs, m.Files, len(ids))
+			t.Errorf("%d blobs, and a backup of %d of %d files", blobs, m.Files, len(ids))
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (p *place) submit(ctx context.Context, t testing.TB, content []byte) formsv
 	return f
 }
 
-func (p *place) write(t testing.TB, dir string) backup.Manifest {
+func (p *place) write(t testing.TB, dir string) backup.Summary {
 	t.Helper()
 	m, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys()})
 	if err != nil {
@@ -314,7 +314,7 @@ func TestBackupIsCompleteOrAbsent(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 		name, _ := filepath.Rel(dir, path)
-		if !d.IsDir() && name != "SHA256SUMS" && name != "manifest.json" && !strings.Contains(string(listed), "  "+name+"\n") {
+		if !d.IsDir() && name != "SHA256SUMS" && !strings.Contains(string(listed), "  "+name+"\n") {
 			t.Errorf("%s is not among the sums", name)
 		}
 		return nil
@@ -347,8 +347,8 @@ func TestBackupNamesDamagedFiles(t *testing.T) {
 		t.Errorf("damaged are %v, %v", m.Damaged, err)
 	}
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
-		t.Errorf("restore: %v", err)
+	if m, err := backup.Restore(t.Context(), dir, target(t, to), nil); !errors.Is(err, backup.ErrDamaged) || len(m.Damaged) != 2 {
+		t.Errorf("restore: damaged are %v, %v", m.Damaged, err)
 	}
 	var broken []formsvc.ID
 	n, err := opened(t, to).svc.Files.Verify(t.Context(), func(f *formsvc.File, _ error) error {

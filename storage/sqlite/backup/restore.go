@@ -2,18 +2,15 @@ package backup
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/fileblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/disk"
 	"github.com/formsvc/toolkit/storage/keyring"
@@ -24,9 +21,11 @@ import (
 type Target struct {
 	// Database is the path of the database file, which must not exist; the directory must.
 	Database string
-	// Files receives the files. It must be empty, and then belongs to the database. If it is nil, the files stay in the backup.
+	// Files receives the files that it doesn't have. It must be empty or belong to the database. If it is nil, the files stay
+	// in the backup.
 	Files blobstore.Store
-	// KeyFile is the path of the file for the keys, if the backup has keys. A file with the same keys may exist.
+	// KeyFile is the path of the file for the keys, if the backup has keys. A file with the same keys may exist. Defaults to
+	// secret.keys beside the database.
 	KeyFile string
 }
 
@@ -34,74 +33,54 @@ type Target struct {
 // program should not create one.
 func Unfinished(database string) string { return database + ".restoring" }
 
-// Read returns the manifest of a backup. It fails with [ErrNoBackup].
-func Read(dir string) (Manifest, error) {
-	var m Manifest
-	text, err := os.ReadFile(filepath.Join(dir, manifestFile)) //nolint:gosec // the caller names the directory
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil || m.Format != 1 {
-		return m, fmt.Errorf("backup: %s: %w (format %d): %w", dir, ErrNoBackup, m.Format, errors.Join(err))
-	}
-	return m, nil
-}
-
 // Restore restores a backup: the files, the keys and, last, the database, which it migrates. So nothing can use an
 // incomplete restore. Of opts it uses Keyring, for a backup without keys, and Progress. After an interruption, call it again.
 //
-// If files are damaged or missing in the backup, Restore restores the rest and returns [ErrDamaged] with a manifest that
-// names them. It changes nothing if the database or the keys of the backup are damaged (ErrDamaged), with [ErrNoBackup],
+// If files are damaged or missing in the backup, Restore restores the rest and returns [ErrDamaged] with a Summary that names
+// them. It changes nothing if the database or the keys of the backup are damaged (ErrDamaged), with [ErrNoBackup],
 // [ErrNotEmpty], formsvc.ErrOtherBlobs, and keyring.ErrUnknownKey.
-func Restore(ctx context.Context, dir string, to Target, opts *Options) (Manifest, error) {
-	m, err := Read(dir)
-	if err != nil {
-		return m, err
+func Restore(ctx context.Context, dir string, to Target, opts *Options) (Summary, error) {
+	if to.KeyFile == "" {
+		to.KeyFile = filepath.Join(filepath.Dir(to.Database), keysFile)
 	}
-	r := &restoring{Options: opts.withDefaults(), to: to, dir: dir, m: &m, temp: Unfinished(to.Database)}
+	r := &restoring{
+		Options: opts.withDefaults(), to: to, dir: dir, temp: Unfinished(to.Database), tempKeys: Unfinished(to.KeyFile),
+	}
 	if err := r.restore(ctx); err != nil {
-		return m, fmt.Errorf("backup: restore: %w", err)
+		return Summary{}, fmt.Errorf("backup: restore: %w", err)
 	}
-	if len(r.damaged) > 0 {
-		m.Damaged = append(m.Damaged, r.damaged...)
-		return m, fmt.Errorf("backup: restore: %w: %d files of the backup are missing or damaged; the rest was restored", ErrDamaged, len(r.damaged))
-	}
-	return m, nil
+	return r.summary, r.summary.failure()
 }
 
 type restoring struct {
 	Options
 
-	to      Target
-	dir     string
-	m       *Manifest
-	temp    string
-	damaged []formsvc.ID
-	done    int64
+	to             Target
+	dir            string
+	sums           string // the text of SHA256SUMS
+	summary        Summary
+	temp, tempKeys string // paths of the database and the keys until they have their names
 }
 
-func (r *restoring) restore(ctx context.Context) (err error) {
-	sums, err := os.ReadFile(filepath.Join(r.dir, sumsFile))
-	if err != nil || fmt.Sprintf("%x", sha256.Sum256(sums)) != r.m.Sums {
-		return fmt.Errorf("%s of the backup is %w: %w", sumsFile, ErrDamaged, errors.Join(err))
-	}
-	resumed, err := r.checkTarget(ctx)
+func (r *restoring) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *restoring) restore(ctx context.Context) error {
+	sums, err := os.ReadFile(r.path(sumsFile)) // is written last
 	if err != nil {
+		return fmt.Errorf("%s: %w: %w", r.dir, ErrNoBackup, err)
+	}
+	r.sums = string(sums)
+	r.summary.HasKeys = strings.Contains(r.sums, "  "+keysFile+"\n")
+	_, err = os.Stat(r.path(filesDir))
+	r.summary.HasFiles = err == nil || strings.Contains(r.sums, "  "+filesDir+"/")
+	if err := errors.Join(r.checkTarget(), r.removeTemp()); err != nil {
 		return err
 	}
-	if err := r.copyIn(string(sums), databaseFile, r.temp); err != nil {
-		return err
-	}
-	ring := r.Keyring
-	keys := r.tempKeys()
-	if r.m.HasKeys {
-		if err = r.copyIn(string(sums), keysFile, keys); err == nil {
-			ring, err = keyring.OpenFile(keys)
-		}
-	}
-	begun := resumed
+	begun := false // whether files may have been written
+	rows, err := r.open(ctx)
 	if err == nil {
-		begun, err = r.fill(ctx, ring, begun)
+		begun, err = r.fill(ctx, rows)
+		err = errors.Join(err, rows.Close()) // moves the log into the file
 	}
 	if err != nil {
 		if !begun {
@@ -109,82 +88,35 @@ func (r *restoring) restore(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	if r.m.HasKeys && r.to.KeyFile != "" {
-		if err := rename(keys, r.to.KeyFile); err != nil && !errors.Is(err, ErrNotEmpty) { // checkTarget has compared them
+	if r.summary.HasKeys {
+		if err := rename(r.tempKeys, r.to.KeyFile); err != nil && !errors.Is(err, ErrNotEmpty) { // checkTarget has compared them
 			return err
 		}
 	}
 	return errors.Join(rename(r.temp, r.to.Database), r.removeTemp())
 }
 
-// tempKeys returns the path of the keys until they have their name, on the same file system.
-func (r *restoring) tempKeys() string {
-	if r.to.KeyFile != "" {
-		return Unfinished(r.to.KeyFile)
-	}
-	return r.temp + ".keys"
-}
-
-// checkTarget checks that nothing would be overwritten. resumed says that an interrupted restore is there.
-func (r *restoring) checkTarget(ctx context.Context) (resumed bool, err error) {
+// checkTarget checks that nothing would be overwritten.
+func (r *restoring) checkTarget() error {
 	for _, path := range []string{r.to.Database, r.to.Database + "-wal", r.to.Database + "-shm"} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return false, errors.Join(err, fmt.Errorf("%s already exists: %w", path, ErrNotEmpty))
+			return errors.Join(err, fmt.Errorf("%s already exists: %w", path, ErrNotEmpty))
 		}
 	}
-	if r.m.HasKeys && r.to.KeyFile != "" {
-		there, err := os.ReadFile(r.to.KeyFile)
-		own, ownErr := os.ReadFile(filepath.Join(r.dir, keysFile))
-		if err == nil && (ownErr != nil || string(there) != string(own)) {
-			return false, errors.Join(ownErr, fmt.Errorf("%s already exists and has other keys: %w", r.to.KeyFile, ErrNotEmpty))
-		}
+	there, err := os.ReadFile(r.to.KeyFile)
+	if err != nil || !r.summary.HasKeys {
+		return nil
 	}
-	if _, err := os.Lstat(r.temp); err == nil {
-		return true, nil
-	}
-	if r.to.Files == nil {
-		return false, nil
-	}
-	for info, err := range r.to.Files.List(ctx, "") {
-		if err != nil {
-			return false, err
-		}
-		if info.Key != formsvc.MarkerKey { // fill checks whether it has the same data
-			return false, fmt.Errorf("the blob store already has files, such as %s: %w", info.Key, ErrNotEmpty)
-		}
-	}
-	return false, nil
-}
-
-// copyIn copies a file of the backup, and checks its sum. It removes a bad copy.
-func (r *restoring) copyIn(sums, name, to string) error {
-	from := filepath.Join(r.dir, name)
-	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	in, err := os.Open(from) //nolint:gosec // below the directory that the caller names
-	if err != nil {
-		return fmt.Errorf("%s of the backup is %w: %w", name, ErrDamaged, err)
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names it
-	if err != nil {
-		return err
-	}
-	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(out, h), in)
-	if err = errors.Join(err, out.Sync(), out.Close()); err == nil && !strings.Contains(sums, fmt.Sprintf("%x  %s\n", h.Sum(nil), name)) {
-		err = fmt.Errorf("%s of the backup is %w: its SHA-256 differs", name, ErrDamaged)
-	}
-	if err != nil {
-		return errors.Join(err, r.removeTemp())
+	own, err := os.ReadFile(r.path(keysFile))
+	if err != nil || string(there) != string(own) {
+		return errors.Join(err, fmt.Errorf("%s already exists and has other keys: %w", r.to.KeyFile, ErrNotEmpty))
 	}
 	return nil
 }
 
 // removeTemp removes what an unfinished restore has beside the files.
 func (r *restoring) removeTemp() (failed error) {
-	for _, path := range []string{r.temp, r.temp + "-wal", r.temp + "-shm", r.tempKeys()} {
+	for _, path := range []string{r.temp, r.temp + "-wal", r.temp + "-shm", r.tempKeys} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, err)
 		}
@@ -192,59 +124,76 @@ func (r *restoring) removeTemp() (failed error) {
 	return failed
 }
 
-// fill prepares the database and restores the files that it lists. begun says whether files may have been written.
-func (r *restoring) fill(ctx context.Context, ring *keyring.Keyring, begun bool) (_ bool, err error) {
+// open copies the keys and the database, and opens it.
+func (r *restoring) open(ctx context.Context) (_ *sqlite.Store, err error) {
+	ring := r.Keyring
+	if r.summary.HasKeys {
+		if _, err := r.copyIn(keysFile, r.tempKeys); err != nil {
+			return nil, err
+		}
+		if ring, err = keyring.OpenFile(r.tempKeys); err != nil {
+			return nil, err
+		}
+	}
+	if r.summary.Database, err = r.copyIn(databaseFile, r.temp); err != nil {
+		return nil, err
+	}
 	rows, err := sqlite.Open(ctx, r.temp, &sqlite.Options{Keyring: ring})
-	if err != nil {
-		if errors.Is(err, keyring.ErrUnknownKey) && !r.m.HasKeys {
-			err = fmt.Errorf("the backup was made without its keys: %w", err)
-		}
-		return begun, err
+	if errors.Is(err, keyring.ErrUnknownKey) && !r.summary.HasKeys {
+		err = fmt.Errorf("the backup was made without its keys: %w", err)
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }() // moves the log into the file
-	if err := rows.CheckIntegrity(ctx); err != nil {
-		return begun, fmt.Errorf("%s of the backup is %w: %w", databaseFile, ErrDamaged, err)
-	}
-	if err := rows.Restored(ctx); err != nil || r.to.Files == nil || !r.m.HasFiles {
-		return begun, err
-	}
-	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: r.to.Files})
-	if err != nil {
-		return begun, err
-	}
-	if err := svc.Files.Claim(ctx, nil); err != nil {
-		return begun, err
-	}
-	for f, err := range formsvc.AllFiles(ctx, rows) {
-		if err == nil && !slices.Contains(r.m.Damaged, f.ID) {
-			err = r.bringBack(ctx, f)
-			r.done += f.Size
-			r.Progress(r.done)
-		}
-		if errors.Is(err, ErrDamaged) {
-			r.damaged, err = append(r.damaged, f.ID), nil
-		}
-		if err != nil {
-			return true, err
-		}
-	}
-	return true, nil
+	return rows, err
 }
 
-// bringBack restores a file, unless an interrupted restore has done so: a blob store keeps only whole blobs.
-func (r *restoring) bringBack(ctx context.Context, f *formsvc.File) error {
-	in, err := os.Open(filepath.Join(r.dir, filesDir, filepath.FromSlash(formsvc.BlobKey(f.ID))))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("file %s is %w: it is missing", f.ID, ErrDamaged)
+// copyIn copies a file of the backup, checks its sum, and returns its length.
+func (r *restoring) copyIn(name, to string) (int64, error) {
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names it
+	if err != nil {
+		return 0, err
+	}
+	line, size, err := copySum(r.path(name), out)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !strings.Contains(r.sums, line) {
+		err = fmt.Errorf("%s of the backup is missing or %w", name, ErrDamaged)
+	}
+	return size, errors.Join(err, out.Sync(), out.Close())
+}
+
+// fill prepares the database and restores the files that it lists. begun says whether files may have been written.
+func (r *restoring) fill(ctx context.Context, rows *sqlite.Store) (begun bool, err error) {
+	if err := rows.CheckIntegrity(ctx); err != nil {
+		return false, fmt.Errorf("%s of the backup is %w: %w", databaseFile, ErrDamaged, err)
+	}
+	if err := rows.Restored(ctx); err != nil || r.to.Files == nil || !r.summary.HasFiles {
+		return false, err
+	}
+	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: r.to.Files})
+	if err == nil {
+		err = svc.Files.Claim(ctx, nil)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	err = errors.Join(put(ctx, f, in, r.to.Files), in.Close())
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	from, err := fileblob.Open(r.path(filesDir))
+	if err != nil {
+		return true, err
 	}
-	return err
+	defer func() { err = errors.Join(err, from.Close()) }()
+	files, err := reader(rows, from)
+	if err != nil {
+		return true, err
+	}
+	for f, err := range formsvc.AllFiles(ctx, rows) {
+		if err == nil {
+			err = put(ctx, files, f, r.to.Files)
+		}
+		damaged := errors.Is(err, formsvc.ErrCorrupt)
+		if err != nil && !damaged {
+			return true, err
+		}
+		r.summary.add(f, damaged)
+		r.Progress(r.summary.FileBytes)
+	}
+	return true, nil
 }
 
 // rename gives a file a new name, which must be free. Unlike a rename, a link never replaces a file that another process has

@@ -68,9 +68,6 @@ func TestRestoreRefusesNonEmptyTarget(t *testing.T) {
 			_, err := keyring.OpenFile(filepath.Join(to, "secret.keys"))
 			return err
 		},
-		"files": func(to string) error {
-			return os.CopyFS(filepath.Join(to, "files"), os.DirFS(filepath.Join(p.dir, "files")))
-		},
 	} {
 		to := t.TempDir()
 		if err := prepare(to); err != nil {
@@ -100,12 +97,8 @@ func TestRestoreRefusesBadBackups(t *testing.T) {
 		damage func(dir string) error
 		want   error
 	}{
-		{"no manifest", func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) }, backup.ErrNoBackup},
-		{"no JSON", func(dir string) error { return os.WriteFile(filepath.Join(dir, "manifest.json"), []byte("{"), 0o600) }, backup.ErrNoBackup},
-		{"newer format", func(dir string) error {
-			return replace(filepath.Join(dir, "manifest.json"), `"format": 1`, `"format": 2`)
-		}, backup.ErrNoBackup},
-		{"other sums", func(dir string) error { return replace(filepath.Join(dir, "SHA256SUMS"), "a", "b") }, backup.ErrDamaged},
+		{"no sums", func(dir string) error { return os.Remove(filepath.Join(dir, "SHA256SUMS")) }, backup.ErrNoBackup},
+		{"empty sums", func(dir string) error { return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), nil, 0o600) }, backup.ErrDamaged},
 		{"other keys", func(dir string) error { return replace(filepath.Join(dir, "secret.keys"), "#", "# ") }, backup.ErrDamaged},
 		{"other database", func(dir string) error { return replace(filepath.Join(dir, "formsvc.db"), "ada@", "eve@") }, backup.ErrDamaged},
 		{"no database", func(dir string) error { return os.Remove(filepath.Join(dir, "formsvc.db")) }, backup.ErrDamaged},
@@ -194,6 +187,26 @@ func TestRestoreResumes(t *testing.T) {
 	}
 }
 
+// A place that has files of the same database gets those that are missing.
+func TestRestoreAddsMissingFiles(t *testing.T) {
+	t.Parallel()
+	dir, p := backedUp(t, true)
+	ids := p.sound(t)
+	to := t.TempDir()
+	if err := os.CopyFS(filepath.Join(to, "files"), os.DirFS(filepath.Join(p.dir, "files"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(to, "files", filepath.FromSlash(formsvc.BlobKey(ids[1])))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		t.Fatal(err)
+	}
+	if back := opened(t, to).sound(t); !slices.Equal(back, ids) {
+		t.Errorf("there are %v, want %v", back, ids)
+	}
+}
+
 // Files that are damaged in the backup are named, and everything else is restored.
 func TestRestoreNamesDamagedFiles(t *testing.T) {
 	t.Parallel()
@@ -277,19 +290,23 @@ func TestRestoreKeepsTheIdentity(t *testing.T) {
 	}
 }
 
-// A blob store of another database isn't changed.
+// A blob store of another database isn't changed, whether it has a marker or only files.
 func TestRestoreRefusesFilesOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	dir, _ := backedUp(t, true)
-	to := t.TempDir()
-	at := target(t, to)
-	mark(t, at.Files, formsvc.NewID(time.Now()))
-	before := names(t, to)
-	if _, err := backup.Restore(t.Context(), dir, at, nil); !errors.Is(err, formsvc.ErrOtherBlobs) {
-		t.Errorf("%v, want ErrOtherBlobs", err)
-	}
-	if after := names(t, to); !slices.Equal(after, before) {
-		t.Errorf("there was %v, and is %v", before, after)
+	for _, key := range []string{formsvc.MarkerKey, formsvc.BlobKey(formsvc.NewID(time.Now()))} {
+		to := t.TempDir()
+		at := target(t, to)
+		if _, err := at.Files.Put(t.Context(), key, strings.NewReader(string(formsvc.NewID(time.Now())))); err != nil {
+			t.Fatal(err)
+		}
+		before := names(t, to)
+		if _, err := backup.Restore(t.Context(), dir, at, nil); !errors.Is(err, formsvc.ErrOtherBlobs) {
+			t.Errorf("%s: %v, want ErrOtherBlobs", key, err)
+		}
+		if after := names(t, to); !slices.Equal(after, before) {
+			t.Errorf("%s: there was %v, and is %v", key, before, after)
+		}
 	}
 }
 
