@@ -9,8 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -51,8 +49,7 @@ type put struct {
 
 	// For a blob in parts.
 	upload string
-	mu     sync.Mutex
-	sent   []minio.CompletePart // in the order of arrival, until all have arrived
+	sent   []minio.CompletePart
 }
 
 // run stores the content of r, in one request if it fits into a buffer.
@@ -67,14 +64,14 @@ func (p *put) run(ctx context.Context, r io.Reader) error {
 		return err
 	}
 	buf, err := p.acquire(ctx, p.limit(partSize))
-	if err == nil {
-		copy(buf[:], head[:])
-	}
-	p.small.Put(head)
 	if err != nil {
+		p.small.Put(head)
 		return err
 	}
-	return p.large(ctx, r, buf, n)
+	defer p.release(buf)
+	copy(buf[:], head[:])
+	p.small.Put(head)
+	return p.large(ctx, r, buf[:], n)
 }
 
 // acquire waits for a part buffer, up to the time limit. The caller that waits longest is served
@@ -87,16 +84,6 @@ func (s *Store) acquire(ctx context.Context, limit time.Duration) (*[partSize]by
 		return nil, ctx.Err()
 	case <-time.After(limit):
 		return nil, fmt.Errorf("%w: all %d buffers are in use", blobstore.ErrUnavailable, cap(s.held))
-	}
-}
-
-// spare returns another part buffer, or nil if none is free or another Put waits for one.
-func (s *Store) spare() *[partSize]byte {
-	select {
-	case s.held <- struct{}{}:
-		return s.parts.Get().(*[partSize]byte)
-	default:
-		return nil
 	}
 }
 
@@ -143,22 +130,19 @@ func (p *put) options() minio.PutObjectOptions {
 	return minio.PutObjectOptions{UserMetadata: map[string]string{tokenName: p.token}}
 }
 
-// large stores a blob whose first n bytes are in buf, and releases buf.
-func (p *put) large(ctx context.Context, r io.Reader, buf *[partSize]byte, n int) error {
+// large stores a blob whose first n bytes are in buf, which is as long as a part.
+func (p *put) large(ctx context.Context, r io.Reader, buf []byte, n int) error {
 	m, end, err := fill(ctx, r, buf[n:])
-	n += m
-	if err == nil && end {
-		err = p.single(ctx, buf[:n])
-	}
-	if err == nil && !end {
-		err = p.begin(ctx)
-	}
-	if err != nil || end {
-		p.release(buf)
+	if err != nil {
 		return err
 	}
-	err = p.sendAll(ctx, r, buf)
-	if err == nil {
+	if end {
+		return p.single(ctx, buf[:n+m])
+	}
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	if err = p.sendAll(ctx, r, buf); err == nil {
 		err = p.complete(ctx)
 	}
 	if err != nil {
@@ -181,54 +165,20 @@ func (p *put) begin(ctx context.Context) error {
 	}))
 }
 
-// partsAside is how many parts of one Put are sent at once while the next one is filled, if there
-// are buffers. With one at a time, a server would use only one processor.
-const partsAside = 2
-
-// sendAll sends all parts, the first of which is in buf, and releases buf. A Put keeps one buffer
-// to its end, so that it never waits for others; it takes more only while parts are being sent, and
-// only if they are free.
-func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[partSize]byte) error {
-	reading, fail := context.WithCancelCause(ctx) // its cause is the first error
-	defer fail(nil)
-	var aside sync.WaitGroup
-	slots := make(chan struct{}, partsAside)
-	n, end := partSize, false
-	for number := 1; n > 0 && reading.Err() == nil; number++ {
-		var next *[partSize]byte
-		if !end && len(slots) < partsAside {
-			next = p.spare()
+// sendAll sends all parts one after another, the first of which is in buf. So a Put never waits for
+// the buffers of others.
+func (p *put) sendAll(ctx context.Context, r io.Reader, buf []byte) error {
+	n, end := len(buf), false
+	for number := 1; n > 0; number++ {
+		if err := p.part(ctx, number, buf[:n]); err != nil || end {
+			return err
 		}
-		if next == nil {
-			if err := p.part(ctx, number, buf[:n]); err != nil {
-				fail(err)
-			}
-		} else {
-			full, size := buf, n
-			slots <- struct{}{}
-			aside.Go(func() {
-				if err := p.part(ctx, number, full[:size]); err != nil {
-					fail(err)
-				}
-				p.release(full)
-				<-slots
-			})
-			buf = next
-		}
-		n = 0
-		if !end {
-			var err error
-			if n, end, err = fill(reading, r, buf[:]); err != nil {
-				fail(err)
-			}
+		var err error
+		if n, end, err = fill(ctx, r, buf); err != nil {
+			return err
 		}
 	}
-	// If a part or the reader fails, other parts are not canceled: the server may be processing
-	// them, and finish them after the upload was aborted.
-	aside.Wait()
-	p.release(buf)
-	slices.SortFunc(p.sent, func(a, b minio.CompletePart) int { return cmp.Compare(a.PartNumber, b.PartNumber) })
-	return cmp.Or(ctx.Err(), context.Cause(reading))
+	return nil
 }
 
 // part sends a part.
@@ -249,8 +199,6 @@ func (p *put) part(ctx context.Context, number int, data []byte) error {
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.sent = append(p.sent, minio.CompletePart{PartNumber: number, ETag: part.ETag, ChecksumCRC32C: crc32c})
 	p.size += int64(len(data))
 	return nil
