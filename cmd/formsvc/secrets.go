@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +21,8 @@ func (g *global) keyPath() string { return filepath.Join(g.Data, keyFile) }
 // there is no file, it is created with make; otherwise keys returns nil.
 func (g *global) keys(make bool) (*keyring.Keyring, error) {
 	if g.SecretKeys != "" {
-		list, err := keyring.Parse(g.SecretKeys)
-		ring, ringErr := keyring.New(list...)
-		if err = cmp.Or(err, ringErr); err != nil {
+		ring, err := keyring.Parse(g.SecretKeys)
+		if err != nil {
 			return nil, usageError{fmt.Errorf("--secret-keys: %w", err)}
 		}
 		return ring, nil

@@ -51,11 +51,8 @@ func Example() {
 func ExampleParse() {
 	var ring *keyring.Keyring // stores plain text
 	if text := os.Getenv("EXAMPLE_KEYS"); text != "" {
-		keys, err := keyring.Parse(text)
-		if err != nil {
-			panic(err)
-		}
-		if ring, err = keyring.New(keys...); err != nil {
+		var err error
+		if ring, err = keyring.Parse(text); err != nil {
 			panic(err)
 		}
 	}

@@ -25,9 +25,10 @@ func OpenFile(path string) (*Keyring, error) {
 	}
 	k := &Keyring{path: path}
 	if err = k.load(); errors.Is(err, fs.ErrNotExist) {
-		fresh := fmt.Sprintf("%s.%s.tmp", path, Generate().ID())
+		first := generate()
+		fresh := path + "." + first.id + ".tmp"
 		// Unlike a rename, a link never replaces a file that another process has created.
-		if err = errors.Join(write(fresh, Generate()), os.Link(fresh, path)); errors.Is(err, fs.ErrExist) {
+		if err = errors.Join(write(fresh, []key{first}), os.Link(fresh, path)); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
 		if err = errors.Join(err, os.Remove(fresh), disk.SyncDir(filepath.Dir(path))); err == nil {
@@ -57,36 +58,29 @@ func (k *Keyring) load() error {
 		return fmt.Errorf("keyring: %w", err)
 	}
 	ring, err := Parse(string(text))
-	if err == nil {
-		_, err = New(ring...)
-	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", k.path, err)
 	}
-	k.keys.Store(&ring)
+	k.keys.Store(ring.keys.Load())
 	return nil
 }
 
 // AddKey puts a new random key first in an existing file, and returns the Keyring of the file. Then seal every value again
 // (see [KeyID]), and call [RemoveKeys]. If several machines use one database, copy the file to all of them at once.
 func AddKey(path string) (*Keyring, error) {
-	return change(path, func(ring []Key) ([]Key, error) { return slices.Insert(ring, 0, Generate()), nil })
+	return change(path, func(ring []key) []key { return append([]key{generate()}, ring...) })
 }
 
 // RemoveKeys removes all keys from a file but the one with this id. Values sealed under a removed key can't be opened any
 // more. It fails with [ErrUnknownKey] if the file doesn't have that key.
 func RemoveKeys(path, keep string) (*Keyring, error) {
-	return change(path, func(ring []Key) ([]Key, error) {
-		ring = slices.DeleteFunc(ring, func(key Key) bool { return key.ID() != keep })
-		if len(ring) == 0 {
-			return nil, fmt.Errorf("%w: %s", ErrUnknownKey, keep)
-		}
-		return ring, nil
+	return change(path, func(ring []key) []key {
+		return slices.DeleteFunc(slices.Clone(ring), func(k key) bool { return k.id != keep })
 	})
 }
 
 // change replaces a file as a whole. The new file, path.tmp, also excludes other changes until it has the file's name.
-func change(path string, edit func([]Key) ([]Key, error)) (*Keyring, error) {
+func change(path string, edit func([]key) []key) (*Keyring, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
@@ -95,12 +89,12 @@ func change(path string, edit func([]Key) ([]Key, error)) (*Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring, err := edit(slices.Clone(k.list()))
-	if err != nil {
-		return nil, err
+	ring := edit(k.list())
+	if len(ring) == 0 {
+		return nil, fmt.Errorf("%w: the file doesn't have the one to keep", ErrUnknownKey)
 	}
 	fresh := path + ".tmp"
-	if err := write(fresh, ring...); err != nil {
+	if err := write(fresh, ring); err != nil {
 		return nil, fmt.Errorf("%w (if no other change is running, remove %s)", err, fresh)
 	}
 	if err := errors.Join(keepOwner(fresh, path), os.Rename(fresh, path), disk.SyncDir(filepath.Dir(path))); err != nil {
@@ -110,10 +104,10 @@ func change(path string, edit func([]Key) ([]Key, error)) (*Keyring, error) {
 }
 
 // write creates a file with these keys. When it returns nil, they are on disk.
-func write(path string, ring ...Key) error {
+func write(path string, ring []key) error {
 	text := []byte(header)
-	for _, key := range ring {
-		text = fmt.Appendf(text, "%x # %s\n", key.secret[:], key.id)
+	for _, k := range ring {
+		text = fmt.Appendf(text, "%x # %s\n", k.secret[:], k.id)
 	}
 	return disk.WriteFile(path, text)
 }

@@ -45,37 +45,52 @@ const (
 // encoding rejects unused bits that aren't zero, so that a value has only one encoding.
 var encoding = base64.RawURLEncoding.Strict() //nolint:gochecknoglobals // immutable
 
-// A Key is 32 random bytes. It prints as its id.
-type Key struct {
+// A key is 32 random bytes. Its id names it in the values that it seals: 8 hex digits computed from its bytes, not secret.
+type key struct {
 	id     string
 	secret [32]byte
 	aead   cipher.AEAD
 }
 
-func newKey(secret [32]byte) Key {
+func newKey(secret [32]byte) key {
 	sum := sha256.Sum256(append([]byte("formsvc keyring key id"), secret[:]...))
 	block, _ := aes.NewCipher(secret[:])           // never fails with 32 bytes
 	aead, _ := cipher.NewGCMWithRandomNonce(block) // never fails with AES
-	return Key{hex.EncodeToString(sum[:])[:idLength], secret, aead}
+	return key{hex.EncodeToString(sum[:])[:idLength], secret, aead}
 }
 
-// Generate returns a new random key.
-func Generate() Key {
+func generate() key {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails since Go 1.24
 	return newKey(secret)
 }
 
-// ID returns the name of the key in the values that it seals: 8 hex digits computed from its bytes. It isn't secret.
-func (k Key) ID() string { return k.id }
+func find(ring []key, id string) *key {
+	if i := slices.IndexFunc(ring, func(k key) bool { return k.id == id }); i >= 0 {
+		return &ring[i]
+	}
+	return nil
+}
 
-// Format writes the id for every verb.
-func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("key(" + k.id + ")")) }
+// A Keyring seals values under its first key and opens them under any. Create it with [New], [Parse] or [OpenFile]. It is
+// safe for concurrent use.
+type Keyring struct {
+	path string // "" if the keys aren't from a file
+	keys atomic.Pointer[[]key]
+}
+
+// New returns a Keyring with a new random key.
+func New() *Keyring {
+	k := new(Keyring)
+	k.keys.Store(&[]key{generate()})
+	return k
+}
 
 // Parse reads keys from the text of a file or an environment variable. They are separated by commas, white space or line
 // breaks; a "#" starts a comment that ends with the line. Each key is 32 bytes as 64 hex digits, or in base64 with the
-// standard or the URL alphabet. The error names a malformed key's number, and contains nothing of the text.
-func Parse(text string) (keys []Key, err error) {
+// standard or the URL alphabet. The error names the number of a malformed or repeated key, and contains nothing of the text.
+func Parse(text string) (*Keyring, error) {
+	var ring []key
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
 		for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
@@ -84,54 +99,29 @@ func Parse(text string) (keys []Key, err error) {
 				b, err = encoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(word))
 			}
 			if err != nil || len(b) != 32 {
-				return nil, fmt.Errorf("keyring: key %d is neither 64 hexadecimal digits nor base64 of 32 bytes", len(keys)+1)
+				return nil, fmt.Errorf("keyring: key %d is neither 64 hexadecimal digits nor base64 of 32 bytes", len(ring)+1)
 			}
-			keys = append(keys, newKey([32]byte(b)))
-		}
-	}
-	if len(keys) == 0 {
-		return nil, errors.New("keyring: there is no key")
-	}
-	return keys, nil
-}
-
-// A Keyring seals values under its first key and opens them under any. Create it with [New] or [OpenFile]. It is safe for
-// concurrent use.
-type Keyring struct {
-	path string // "" if the keys aren't from a file
-	keys atomic.Pointer[[]Key]
-}
-
-// New returns a Keyring with these keys. It fails if there is none, one is all zeros, or two have the same id.
-func New(ring ...Key) (*Keyring, error) {
-	for i, key := range ring {
-		if key.secret == ([32]byte{}) || find(ring[:i], key.id) != nil {
-			return nil, fmt.Errorf("keyring: key %d is all zeros, or another one has the id %s too", i+1, key.id)
+			k := newKey([32]byte(b))
+			if k.secret == ([32]byte{}) || find(ring, k.id) != nil {
+				return nil, fmt.Errorf("keyring: key %d is all zeros, or another one has the id %s too", len(ring)+1, k.id)
+			}
+			ring = append(ring, k)
 		}
 	}
 	if len(ring) == 0 {
 		return nil, errors.New("keyring: there is no key")
 	}
-	k, own := new(Keyring), slices.Clone(ring)
-	k.keys.Store(&own)
+	k := new(Keyring)
+	k.keys.Store(&ring)
 	return k, nil
 }
 
 // list returns the keys, which never change.
-func (k *Keyring) list() []Key {
+func (k *Keyring) list() []key {
 	if k == nil || k.keys.Load() == nil {
 		return nil
 	}
 	return *k.keys.Load()
-}
-
-func find(ring []Key, id string) *Key {
-	for i := range ring {
-		if ring[i].id == id {
-			return &ring[i]
-		}
-	}
-	return nil
 }
 
 // Seal returns plain in its stored form, encrypted under the first key. The context says where the value belongs, such as

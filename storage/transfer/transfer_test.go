@@ -107,9 +107,7 @@ func (w *world) with(t testing.TB, dsn string, do func(svc *formsvc.Service)) {
 func newWorld(t testing.TB, dsn string) *world {
 	t.Helper()
 	ctx, w := t.Context(), &world{blobs: memblob.New()}
-	var err error
-	w.ring, err = keyring.New(keyring.Generate())
-	must(t, err)
+	w.ring = keyring.New()
 	w.with(t, dsn, func(svc *formsvc.Service) {
 		account, key, err := svc.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 		must(t, err)

@@ -19,27 +19,19 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// key returns the key of that name.
-func key(t testing.TB, name string) keyring.Key {
-	t.Helper()
-	keys, err := keyring.Parse(fmt.Sprintf("%x", sha256.Sum256([]byte(name))))
-	must(t, err)
-	return keys[0]
-}
-
-func keyID(t testing.TB, name string) string { return key(t, name).ID() }
-
 // ring returns a keyring of the keys of these names.
 func ring(t testing.TB, names ...string) *keyring.Keyring {
 	t.Helper()
-	var keys []keyring.Key
+	text := ""
 	for _, name := range names {
-		keys = append(keys, key(t, name))
+		text += fmt.Sprintf("%x\n", sha256.Sum256([]byte(name)))
 	}
-	k, err := keyring.New(keys...)
+	k, err := keyring.Parse(text)
 	must(t, err)
 	return k
 }
+
+func keyID(t testing.TB, name string) string { return ring(t, name).Primary() }
 
 // open opens a store with the keys, and fails the test on an error.
 func (d *Database) open(t testing.TB, ring *keyring.Keyring) Store {
