@@ -38,16 +38,14 @@ var cases = []struct {
 	run  func(w *world)
 }{
 	{"sizes and readers", testSizes},
-	{"two readers", testTwoReaders},
+	{"a closed reader", testClosedReader},
 	{"ranges", testRanges},
 	{"good keys", testGoodKeys},
 	{"bad keys", testBadKeys},
 	{"missing keys", testMissing},
 	{"taken keys", testTaken},
-	{"a key taken during Put", testTakenMeanwhile},
 	{"concurrent Puts of a key", func(w *world) { w.race(w.store, w.store) }},
 	{"concurrent Puts of a key through two stores", func(w *world) { w.race(w.store, w.reopen()) }},
-	{"concurrent calls", testConcurrent},
 	{"invisible during Put", testInvisible},
 	{"readers that fail", testFailing},
 	{"Delete during reading", testReadDeleted},

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/formsvc/toolkit/blobstore"
 )
@@ -38,32 +36,15 @@ func testSizes(w *world) {
 	}
 }
 
-// testTwoReaders reads a blob with two readers alternately, and then after Close.
-func testTwoReaders(w *world) {
-	want := w.content("twice", large)
-	w.put("twice", want)
-	var got [2]bytes.Buffer
-	var readers [2]io.ReadCloser
-	for i := range readers {
-		r, _, err := w.store.Open(w.ctx, "twice", 0, -1)
-		w.check("Open", err)
-		defer func() { _ = r.Close() }()
-		readers[i] = r
-	}
-	for i := range 24 {
-		_, err := io.CopyN(&got[i%2], readers[i%2], int64(i*25*kib))
-		w.check("read", err)
-	}
-	_, err := got[0].ReadFrom(readers[0])
+func testClosedReader(w *world) {
+	w.put("closed", w.content("closed", large))
+	r, _, err := w.store.Open(w.ctx, "closed", 0, -1)
+	w.check("Open", err)
+	_, err = io.ReadFull(r, make([]byte, 1000))
 	w.check("read", err)
-	w.check("Close", readers[1].Close())
-	if n, err := got[1].ReadFrom(readers[1]); err == nil {
+	w.check("Close", r.Close())
+	if n, err := io.Copy(io.Discard, r); err == nil {
 		w.Errorf("a closed reader gives %d bytes and ends", n)
-	}
-	for reader, want := range [][]byte{want, want[:min(got[1].Len(), large)]} {
-		if d := differ(got[reader].Bytes(), want); d != "" {
-			w.Errorf("reader %d gives %s", reader, d)
-		}
 	}
 }
 
@@ -149,51 +130,6 @@ func testMissing(w *world) {
 func (w *world) deleteNone(key string) {
 	w.Helper()
 	w.allowError("Delete "+key, w.store.Delete(w.ctx, key), fs.ErrNotExist)
-}
-
-// testConcurrent puts, reads, lists and deletes blobs under few keys concurrently. Each read must
-// return one of the blobs that were put, complete, and each list the blob that isn't deleted. Blobs
-// differ in size, and the content follows from that.
-func testConcurrent(w *world) {
-	const workers, rounds, keys, kept = 8, 40, 5, 300 * kib
-	bySize := func(size int) []byte { return w.content(fmt.Sprint(size), size) }
-	read := func(key string) {
-		got, info, err := w.read(key, 0, -1)
-		if err != nil { // a deleted blob may fail in any way, but must not end early
-			return
-		}
-		if d := differ(got, bySize(len(got))); d != "" || info.Size != int64(len(got)) {
-			w.Errorf("%s of %d bytes has %d others, %s", key, info.Size, len(got), d)
-		}
-	}
-	w.put("few/stays", bySize(kept))
-	var all sync.WaitGroup
-	for worker := range workers {
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(7, uint64(worker)))
-			for round := range rounds {
-				key := fmt.Sprintf("few/%d", random.IntN(keys))
-				switch random.IntN(5) {
-				case 0:
-					w.deleteNone(key)
-				case 1:
-					read(key)
-				case 2:
-					if found, err := w.tryList(w.ctx, "few/"); err != nil || found["few/stays"].Size != kept {
-						w.Errorf("a concurrent List: %v, %v", found, err)
-					}
-				default:
-					size := []int{16, 16, 16, 1000, 1000, 1000, kept, 6 * mib}[random.IntN(8)] + 1 + worker*rounds + round
-					_, err := w.store.Put(w.ctx, key, newOdd(bySize(size)))
-					w.allowError("Put", err, fs.ErrExist)
-				}
-			}
-		})
-	}
-	all.Wait()
-	for key := range w.list("few/") {
-		read(key)
-	}
 }
 
 // testReadDeleted deletes a blob that is being read. The rest is read completely or fails.

@@ -39,21 +39,6 @@ func testTaken(w *world) {
 	}
 }
 
-// testTakenMeanwhile puts a second blob under the key of a running Put: the first one that finishes
-// gets the key.
-func testTakenMeanwhile(w *world) {
-	for _, size := range []int{1000, large} {
-		key := fmt.Sprintf("meanwhile/%d", size)
-		want := w.content("second", 2000)
-		_, err := w.store.Put(w.ctx, key, &script{
-			rest:  w.content("first", size),
-			steps: []step{{size / 2, func() { w.put(key, want) }}},
-		})
-		w.wantError("Put of a key that was taken meanwhile", err, fs.ErrExist)
-		w.wantBlob(key, want)
-	}
-}
-
 // race repeatedly puts eight blobs under one key, alternating between the stores.
 func (w *world) race(stores ...blobstore.Store) {
 	for _, size := range []int{0, 1000, 6 * mib} {
