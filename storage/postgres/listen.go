@@ -36,9 +36,6 @@ const (
 	connectPause = 3 * time.Second
 	// connectTimeout limits connecting, and closing the connection.
 	connectTimeout = 5 * time.Second
-	// drainTimeout limits the search for more notifications that arrived while no Wait
-	// was under way.
-	drainTimeout = 200 * time.Microsecond
 )
 
 // A listener receives notifications of deliveries that other processes queued. It ignores
@@ -50,7 +47,6 @@ type listener struct {
 	conn    *pgx.Conn  // nil: to be opened
 	retryAt time.Time
 	pending bool // a notification was received and no Wait has returned for it
-	drain   bool // more notifications may be there
 }
 
 // wait returns when a notification arrives, woken is signalled, the store closes, ctx
@@ -93,37 +89,9 @@ func (l *listener) listen(ctx context.Context) bool {
 		// Deliveries may have been queued while there was no connection.
 		return l.connect(ctx)
 	}
-	if l.drain {
-		l.drain = false
-		for l.next(ctx, drainTimeout) {
-			l.pending = true
-		}
-		if l.pending {
-			l.pending = false
-			return true
-		}
-		if l.conn == nil {
-			return false
-		}
-	}
-	l.drain = l.next(ctx, 0)
-	return l.drain
-}
-
-// next waits for one notification. It drops a connection that fails, and keeps one that
-// is only silent until ctx ends.
-func (l *listener) next(ctx context.Context, d time.Duration) bool {
-	if l.conn == nil {
-		return false
-	}
-	wait := ctx
-	if d > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, d)
-		defer cancel()
-	}
-	n, err := l.conn.WaitForNotification(wait)
-	if err != nil && (wait.Err() == nil || l.conn.IsClosed()) {
+	n, err := l.conn.WaitForNotification(ctx)
+	// A connection that is only silent until ctx ends is kept.
+	if err != nil && (ctx.Err() == nil || l.conn.IsClosed()) {
 		l.drop()
 	}
 	return n != nil
@@ -150,7 +118,6 @@ func (l *listener) connect(ctx context.Context) bool {
 		l.drop()
 		return false
 	}
-	l.drain = true
 	return true
 }
 

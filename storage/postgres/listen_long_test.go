@@ -67,28 +67,6 @@ func TestWaitIgnoresOtherSchemas(t *testing.T) {
 	}
 }
 
-// Many deliveries are queued while no Wait is under way.
-func TestQueuedNotificationsWakeOnce(t *testing.T) {
-	t.Parallel()
-	dsn := postgrestest.DSN(t)
-	engine := openListening(t, dsn)
-	s := openStore(t, dsn, nil)
-	q := newQueue(t, s)
-	const notifications = 40
-	for range notifications {
-		q.add(t)
-		time.Sleep(notifyPause + time.Millisecond)
-	}
-	if err := s.Close(); err != nil { // sends everything
-		t.Fatal(err)
-	}
-	wait(t, engine) // for the first, even if it is late
-	// Under load some may still arrive.
-	if n := 1 + engine.listener.hear(t, 200*time.Millisecond); n > notifications/2 {
-		t.Errorf("woken %d times by %d notifications", n, notifications)
-	}
-}
-
 // Two calls wait at once: the second doesn't wait for the first.
 func TestSecondWaitDoesNotBlock(t *testing.T) {
 	t.Parallel()
