@@ -41,14 +41,6 @@
 // calls, makes new events follow the old ones. Don't write events between the restore and that call.
 // Call Restored, too: it keeps readers that have read beyond the dump from missing new events.
 //
-// # Secrets
-//
-// With [Options.Keyring] the secrets of webhooks and the values of their headers are encrypted. [Open]
-// and CheckKeys fail without a key that a value is encrypted under. To rotate keys,
-// put a new one first in the keyring of every process that uses the database, and call RotateSecrets.
-// Then you can remove the others. If a value can't be opened, because its key was lost or the value
-// is damaged, it is shown as empty. Nothing is sent to the webhook until it gets another value.
-//
 // # Poolers
 //
 // The package needs no extension. In a session it keeps only prepared statements, settings and, on

@@ -185,7 +185,7 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 	if err := s.Migrate(ctx); err != nil {
 		return err
 	}
-	if err := s.records.CheckActive(ctx); err != nil {
+	if err := s.records.Ping(ctx); err != nil {
 		return err
 	}
 	return s.CheckKeys(ctx)
@@ -248,11 +248,8 @@ func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 // call it at once. It refuses a schema that is newer
 // than this release.
 func (s *Store) Migrate(ctx context.Context) error {
-	list, err := migrations()
-	if err != nil {
-		return err
-	}
-	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error { return bunstore.Migrate(ctx, list, c, schemaExists) })
+	list := bunstore.Migrations(migrationFiles)
+	err := s.inTx(ctx, func(ctx context.Context, c bun.IConn) error { return bunstore.Migrate(ctx, list, c, schemaExists) })
 	if err == nil {
 		err = s.moveFeed(ctx)
 	}
@@ -261,10 +258,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // Migrations returns every step of the schema and when it was applied.
 func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err error) {
-	steps, err := migrations()
-	if err != nil {
-		return nil, err
-	}
+	steps := bunstore.Migrations(migrationFiles)
 	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
 		list, err = bunstore.Status(ctx, steps, c, schemaExists)
 		return err
@@ -288,7 +282,3 @@ func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) er
 }
 
 const schemaExists = "SELECT to_regclass('formsvc_schema') IS NOT NULL"
-
-func migrations() ([]bunstore.Migration, error) {
-	return bunstore.Migrations(migrationFiles, "migrations")
-}

@@ -46,23 +46,17 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: open: a database is required")
 	}
-	s := newOn(bun.NewDB(db, sqlitedialect.New()), opts)
+	o := opts.withDefaults()
+	s := newStore(&poolWriter{db: db}, bunstore.NewPrepared(db), bun.NewDB(db, sqlitedialect.New()), &o)
+	s.pool = db
 	err := checkPool(ctx, db)
-	if err == nil && (opts == nil || !opts.SkipMigrations) {
+	if err == nil && !o.SkipMigrations {
 		err = s.ready(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w", s.backend.Classify(err))
 	}
 	return s, nil
-}
-
-// newOn returns a store on a caller's database without using it.
-func newOn(db *bun.DB, opts *Options) *Store {
-	o := opts.withDefaults()
-	s := newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
-	s.pool = db.DB
-	return s
 }
 
 // Bind returns a store that works inside tx, a transaction of the caller: the store's

@@ -34,14 +34,6 @@
 //
 // Events are in the feed in commit order, and readable as soon as they are committed.
 //
-// # Secrets
-//
-// With [Options.Keyring] the secrets of webhooks and the values of their headers are
-// encrypted. [Open] and CheckKeys fail without a key that a value is encrypted under. To rotate keys, put a new one first in the keyring of every process that
-// uses the database, and call RotateSecrets. Then you can remove the others. If a value
-// can't be opened, because its key was lost or the value is damaged, it is shown as
-// empty. Nothing is sent to the webhook until it gets another value.
-//
 // # Backups
 //
 // [Store.Backup] copies the database while it is in use. Package backup, below this one,

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
 // The queue's statements use look-ups whose cost doesn't depend on the backlog of an
@@ -85,7 +87,10 @@ func explain(t *testing.T, s *Store, statement string) []string {
 }
 
 // NewOn returns a store on a database with hooks.
-func NewOn(db *bun.DB) *Store { return newOn(db, nil) }
+func NewOn(db *bun.DB) *Store {
+	o := (*Options)(nil).withDefaults()
+	return newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
+}
 
 // Steps returns the plan of a statement.
 func Steps(t *testing.T, db *sql.DB, statement string) (list []string) {

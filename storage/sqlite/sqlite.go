@@ -177,7 +177,7 @@ func connect(ctx context.Context, db *sql.DB, patience time.Duration) (*sql.Conn
 func (s *Store) ready(ctx context.Context) error {
 	err := s.Migrate(ctx)
 	if err == nil {
-		err = s.records.CheckActive(ctx)
+		err = s.records.Ping(ctx)
 	}
 	if err == nil {
 		err = s.CheckKeys(ctx)
@@ -228,12 +228,9 @@ func (s *Store) Close() error {
 // Migrate migrates the schema, and gives the database its identity. Two processes may
 // call it at once. It refuses a schema that is newer than this release.
 func (s *Store) Migrate(ctx context.Context) error {
-	list, err := migrations()
-	if err != nil {
-		return err
-	}
+	list := bunstore.Migrations(migrationFiles)
 	current := false
-	err = alone(ctx, s.writer, func(c bun.IConn) error { // without the write lock, which another process may hold for long
+	err := alone(ctx, s.writer, func(c bun.IConn) error { // without the write lock, which another process may hold for long
 		current = bunstore.Current(ctx, list, c, schemaExists)
 		return nil
 	})
@@ -245,10 +242,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // Migrations returns every step of the schema and when it was applied.
 func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err error) {
-	steps, err := migrations()
-	if err != nil {
-		return nil, err
-	}
+	steps := bunstore.Migrations(migrationFiles)
 	err = alone(ctx, s.writer, func(c bun.IConn) (err error) {
 		list, err = bunstore.Status(ctx, steps, c, schemaExists)
 		return err
@@ -257,10 +251,6 @@ func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err e
 }
 
 const schemaExists = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'"
-
-func migrations() ([]bunstore.Migration, error) {
-	return bunstore.Migrations(migrationFiles, "migrations")
-}
 
 func dsn(path string, o *Options, pragmas ...string) string {
 	q := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())}}

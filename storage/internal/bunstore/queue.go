@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -26,14 +25,10 @@ import (
 // tokenSteps is the number of tokens per microsecond.
 const tokenSteps = 16
 
-// firstTimed is less than any token with a time in it. Tokens of earlier releases count
-// from 1.
-const firstTimed = 1 << 53
-
 // claimedAt returns when a delivery was claimed, by its token; the zero time if it isn't
 // claimed.
 func claimedAt(lease int64) time.Time {
-	if lease&1 == 0 || lease < firstTimed {
+	if lease&1 == 0 {
 		return time.Time{}
 	}
 	return fromMicros(lease / tokenSteps)
@@ -76,10 +71,8 @@ func (s *Store) endpoint(d *Due, now int64) delivery.Endpoint {
 		v.previous = ""
 	}
 	e := delivery.Endpoint{ID: string(d.ID), Account: string(d.Account), URL: d.URL}
-	secret, secretErr := s.openSecret(&v)
-	previous, previousErr := s.openPrevious(&v)
-	headers, headersErr := s.openHeaders(&v)
-	if e.Err = errors.Join(secretErr, previousErr, headersErr); e.Err == nil {
+	secret, previous, headers, err := s.open(&v)
+	if e.Err = err; err == nil {
 		e.Secret, e.Previous, e.Headers = secret, previous, httpHeaders(headers)
 	}
 	return e

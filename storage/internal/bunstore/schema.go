@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,49 +16,23 @@ import (
 	"github.com/formsvc/toolkit/storage"
 )
 
-// The states of a database; see the table formsvc_identity.
-const (
-	Active = "active"
-	Moved  = "moved"
-)
-
-// A State says what data a database has, and whether it may be used.
-type State struct {
-	Identity string
-	State    string
-	Peer     string // where the data of a moved database is, or came from if that one isn't marked yet
-	Since    int64
-}
-
-// ReadState reads the state.
-func ReadState(ctx context.Context, c bun.IConn) (s State, err error) {
-	err = c.QueryRowContext(ctx, "SELECT identity, state, peer, since FROM formsvc_identity WHERE id = 1").
-		Scan(&s.Identity, &s.State, &s.Peer, &s.Since)
-	return s, err
-}
-
-// CheckActive fails with formsvc.ErrMoved if the data was copied to another database. The
-// error says where it is. Open calls it.
-func (s *Store) CheckActive(ctx context.Context) error {
+// Ping implements storage.Database.
+func (s *Store) Ping(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	state, err := ReadState(ctx, s.read)
-	if err != nil {
+	var state, peer string
+	var since int64
+	row := s.read.QueryRowContext(ctx, "SELECT state, peer, since FROM formsvc_identity WHERE id = 1")
+	switch err := row.Scan(&state, &peer, &since); {
+	case err != nil:
 		return s.backend.Classify(err)
+	case state == "moved":
+		return fmt.Errorf("%w: since %s its data is in %s; use that one", formsvc.ErrMoved, fromMicros(since).Format(time.RFC3339), peer)
+	case state != "active":
+		return errors.New("bunstore: the database is in a state that this release does not know: " + state)
 	}
-	return state.Refuse()
-}
-
-// Refuse returns why the database must not be used, or nil.
-func (s *State) Refuse() error {
-	switch s.State {
-	case Active:
-		return nil
-	case Moved:
-		return fmt.Errorf("%w: since %s its data is in %s; use that one", formsvc.ErrMoved, fromMicros(s.Since).Format(time.RFC3339), s.Peer)
-	}
-	return errors.New("bunstore: the database is in a state that this release does not know: " + s.State)
+	return nil
 }
 
 // makeIdentity gives a database an identity unless it has one. If several nodes start at
@@ -103,26 +75,15 @@ type Migration struct {
 // must not write to it.
 var ErrSchemaNewer = errors.New("the database schema is newer than this release")
 
-// Migrations reads the files named NNNN_name.sql in a directory.
-func Migrations(files fs.FS, dir string) ([]Migration, error) {
-	names, err := fs.Glob(files, path.Join(dir, "*.sql"))
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	list := make([]Migration, 0, len(names))
+// Migrations reads the embedded files migrations/NNNN_name.sql, in the order of their names.
+func Migrations(files fs.FS) (list []Migration) {
+	names, _ := fs.Glob(files, "migrations/*.sql") // never fails
 	for i, file := range names {
-		number, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
-		if version, err := strconv.Atoi(number); err != nil || version != i+1 {
-			return nil, fmt.Errorf("bunstore: migration %s: want number %d", file, i+1)
-		}
-		text, err := fs.ReadFile(files, file)
-		if err != nil {
-			return nil, err
-		}
+		_, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
+		text, _ := fs.ReadFile(files, file) // never fails
 		list = append(list, Migration{storage.Migration{Version: i + 1, Name: name}, string(text)})
 	}
-	return list, nil
+	return list
 }
 
 // Steps migrates the schema to this release, in a transaction that excludes other migrating
@@ -155,11 +116,10 @@ func Migrate(ctx context.Context, list []Migration, c bun.IConn, exists string) 
 // Current reports whether Migrate has nothing to do.
 func Current(ctx context.Context, list []Migration, c bun.IConn, exists string) bool {
 	times, err := applied(ctx, c, exists)
-	if err == nil && len(times) == len(list) {
-		_, err = ReadState(ctx, c)
-		return err == nil
+	if err != nil || len(times) != len(list) {
+		return false
 	}
-	return false
+	return c.QueryRowContext(ctx, "SELECT id FROM formsvc_identity WHERE id = 1").Scan(new(int)) == nil
 }
 
 func (m *Migration) apply(ctx context.Context, c bun.IConn) error {

@@ -74,28 +74,19 @@ func (s *Store) openOne(sealed, column, webhook string) (string, error) {
 	return plain, nil
 }
 
-func (s *Store) openSecret(v *secrets) (string, error) {
-	return s.openOne(v.secret, secretColumn, v.webhook)
-}
-
-func (s *Store) openPrevious(v *secrets) (string, error) {
-	return s.openOne(v.previous, previousColumn, v.webhook)
-}
-
-func (s *Store) openHeaders(v *secrets) ([]formsvc.Header, error) {
-	text, err := s.openOne(v.headers, headersColumn, v.webhook)
-	if text == "" || err != nil {
-		return nil, err
-	}
+// open returns the plain values. One that can't be opened is left empty, and err says why.
+func (s *Store) open(v *secrets) (secret, previous string, headers []formsvc.Header, err error) {
+	secret, secretErr := s.openOne(v.secret, secretColumn, v.webhook)
+	previous, previousErr := s.openOne(v.previous, previousColumn, v.webhook)
+	text, headersErr := s.openOne(v.headers, headersColumn, v.webhook)
 	var list []sealedHeader
-	if json.Unmarshal([]byte(text), &list) != nil { // json's error would quote the text
-		return nil, fmt.Errorf("bunstore: %s of webhook %s: not in the stored form", headersColumn, v.webhook)
+	if text != "" && json.Unmarshal([]byte(text), &list) != nil { // json's error would quote the text
+		headersErr = fmt.Errorf("bunstore: %s of webhook %s: not in the stored form", headersColumn, v.webhook)
 	}
-	headers := make([]formsvc.Header, len(list))
-	for i, h := range list {
-		headers[i] = formsvc.Header(h)
+	for _, h := range list {
+		headers = append(headers, formsvc.Header(h))
 	}
-	return headers, nil
+	return secret, previous, headers, errors.Join(secretErr, previousErr, headersErr)
 }
 
 // httpHeaders returns headers as an http.Header.

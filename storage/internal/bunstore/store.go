@@ -158,9 +158,6 @@ func checkIDs(ids ...formsvc.ID) error {
 	return nil
 }
 
-// Ping implements storage.Database.
-func (s *Store) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
-
 // unit commits a function as one transaction.
 func (s *Store) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
 	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) { return false, do(ctx, c) })

@@ -72,10 +72,7 @@ func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 			w.Events = append(w.Events, t)
 		}
 	}
-	sealed := r.secrets()
-	w.Secret, _ = s.openSecret(sealed)
-	w.Previous, _ = s.openPrevious(sealed)
-	w.Headers, _ = s.openHeaders(sealed)
+	w.Secret, w.Previous, w.Headers, _ = s.open(r.secrets())
 	return w
 }
 

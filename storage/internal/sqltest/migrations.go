@@ -72,13 +72,12 @@ func steps(t *testing.T, d Database, texts ...string) error {
 	t.Helper()
 	files, exists := make(fstest.MapFS), "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'"
 	for i, text := range texts {
-		files[fmt.Sprintf("%04d_step.sql", i+1)] = &fstest.MapFile{Data: []byte(text)}
+		files[fmt.Sprintf("migrations/%04d_step.sql", i+1)] = &fstest.MapFile{Data: []byte(text)}
 	}
 	if d.DB.Dialect().Name() == dialect.PG {
 		exists = "SELECT to_regclass('formsvc_schema') IS NOT NULL"
 	}
-	list, err := bunstore.Migrations(files, ".")
-	must(t, err)
+	list := bunstore.Migrations(files)
 	return d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
 		return bunstore.Steps(ctx, list, tx.Tx, exists)
 	})

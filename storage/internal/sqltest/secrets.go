@@ -19,9 +19,12 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// ring returns a keyring of the keys of these names.
+// ring returns a keyring of the keys of these names; nil for none.
 func ring(t testing.TB, names ...string) *keyring.Keyring {
 	t.Helper()
+	if len(names) == 0 {
+		return nil
+	}
 	text := ""
 	for _, name := range names {
 		text += fmt.Sprintf("%x\n", sha256.Sum256([]byte(name)))
@@ -33,19 +36,11 @@ func ring(t testing.TB, names ...string) *keyring.Keyring {
 
 func keyID(t testing.TB, name string) string { return ring(t, name).Primary() }
 
-// open opens a store with the keys, and fails the test on an error.
-func (d *Database) open(t testing.TB, ring *keyring.Keyring) Store {
+// open opens a store with the keys of these names.
+func (d *Database) open(t testing.TB, names ...string) Store {
 	t.Helper()
-	s, err := d.OpenWith(t, ring)
+	s, err := d.OpenWith(t, ring(t, names...))
 	must(t, err)
-	return s
-}
-
-// newSecretScene returns a scene on a store with the keys.
-func newSecretScene(t *testing.T, d Database, ring *keyring.Keyring) *scene {
-	t.Helper()
-	s := &scene{Store: d.open(t, ring), now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
-	s.fill(t)
 	return s
 }
 
@@ -69,8 +64,8 @@ func spoil(t testing.TB, d Database, id formsvc.ID, text string, columns ...stri
 	}
 }
 
-// under counts the stored values of webhooks by the key that sealed them; "" is none.
-func under(t testing.TB, d Database, hooks ...formsvc.Webhook) map[string]int {
+// wantUnder checks how many values of webhooks are stored under each key; "" is none.
+func wantUnder(t testing.TB, d Database, want map[string]int, hooks ...formsvc.Webhook) {
 	t.Helper()
 	got := make(map[string]int)
 	for _, hook := range hooks {
@@ -82,12 +77,7 @@ func under(t testing.TB, d Database, hooks ...formsvc.Webhook) map[string]int {
 			got[id]++
 		}
 	}
-	return got
-}
-
-func wantUnder(t testing.TB, d Database, want map[string]int, hooks ...formsvc.Webhook) {
-	t.Helper()
-	if got := under(t, d, hooks...); !maps.Equal(got, want) {
+	if !maps.Equal(got, want) {
 		t.Errorf("values by key: %v, want %v", got, want)
 	}
 }
@@ -143,7 +133,7 @@ func noSecrets(t testing.TB, text string, secrets ...string) {
 }
 
 func secretsSealed(t *testing.T, d Database) {
-	s := newSecretScene(t, d, ring(t, "a"))
+	s := newScene(t, d, "a")
 	wantHook(t, s, &s.hook)
 	for _, text := range stored(t, d, s.hook.ID) {
 		noSecrets(t, text, s.hook.Secret, s.hook.Previous, s.hook.Headers[0].Name, s.hook.Headers[0].Value)
@@ -164,19 +154,9 @@ func secretsSealed(t *testing.T, d Database) {
 	wantUnder(t, d, map[string]int{keyID(t, "a"): 3}, s.hook)
 }
 
-func secretsReadable(t *testing.T, d Database) {
-	s := newSecretScene(t, d, nil)
-	wantHook(t, s, &s.hook)
-	wantUnder(t, d, map[string]int{"": 3}, s.hook)
-	if n, err := s.RotateSecrets(t.Context()); n != 0 || err == nil {
-		t.Errorf("RotateSecrets without keys: %d, %v; want an error", n, err)
-	}
-	wantHook(t, d.open(t, ring(t, "a")), &s.hook)
-}
-
 // secretsMoved copies sealed values to the wrong places.
 func secretsMoved(t *testing.T, d Database) {
-	s := newSecretScene(t, d, ring(t, "a"))
+	s := newScene(t, d, "a")
 	text := stored(t, d, s.addWebhook(t).ID)[0]
 	spoil(t, d, s.hook.ID, text, "secret")
 	if got, err := s.Webhook(t.Context(), s.key()); err != nil || got.Secret != "" {
@@ -192,7 +172,7 @@ func secretsMoved(t *testing.T, d Database) {
 // secretsUnread has values that can't be opened. The webhook can be shown, nothing is sent to it, and it works again with a
 // new secret. What a change leaves alone stays as it is, in case the key is found.
 func secretsUnread(t *testing.T, d Database) {
-	s := newSecretScene(t, d, ring(t, "a"))
+	s := newScene(t, d, "a")
 	disable := func(hook *formsvc.Webhook) { hook.Disabled = !hook.Disabled }
 	before := stored(t, d, s.hook.ID)
 	if s.change(t, s, disable); stored(t, d, s.hook.ID) != before {
@@ -232,36 +212,39 @@ func secretsUnread(t *testing.T, d Database) {
 }
 
 func secretsMissing(t *testing.T, d Database) {
-	s := newSecretScene(t, d, ring(t, "a"))
-	refused := func(what string, ring *keyring.Keyring, missing string) {
+	s := newScene(t, d, "a")
+	refused := func(what, missing string, names ...string) {
 		t.Helper()
-		_, err := d.OpenWith(t, ring)
+		_, err := d.OpenWith(t, ring(t, names...))
 		if !errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), keyID(t, missing)) {
 			t.Errorf("%s: %v, want one that names the key %s", what, err, missing)
 		}
 	}
-	refused("another key", ring(t, "b"), "a")
-	refused("no key", nil, "a")
-	s.change(t, d.open(t, ring(t, "b", "a")), func(hook *formsvc.Webhook) { hook.Secret = "a secret under b" })
-	refused("only the old key", ring(t, "a"), "b")
-	refused("only the new key", ring(t, "b"), "a")
-	d.open(t, ring(t, "a", "b"))
+	refused("another key", "a", "b")
+	refused("no key", "a")
+	s.change(t, d.open(t, "b", "a"), func(hook *formsvc.Webhook) { hook.Secret = "a secret under b" })
+	refused("only the old key", "b", "a")
+	refused("only the new key", "a", "b")
+	d.open(t, "a", "b")
 	must(t, d.bound(t, ring(t, "c", "b", "a"), func(_ bun.Tx, bound formsvc.Store) error {
 		s.change(t, bound, another)
 		return nil
 	}))
-	refused("without a key that came later", ring(t, "a", "b"), "c")
+	refused("without a key that came later", "c", "a", "b")
 }
 
 // secretsRotated has values without a key, values that can't be opened, and others.
 func secretsRotated(t *testing.T, d Database) {
-	s := newSecretScene(t, d, nil)
+	s := newScene(t, d)
 	plain, a, b := s.hook, keyID(t, "a"), keyID(t, "b")
-	s.Store = d.open(t, ring(t, "a"))
+	if n, err := s.RotateSecrets(t.Context()); n != 0 || err == nil {
+		t.Errorf("RotateSecrets without keys: %d, %v; want an error", n, err)
+	}
+	s.Store = d.open(t, "a")
 	old, lost := s.addWebhook(t), s.addWebhook(t)
 	broken := "s1." + a + ".AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	spoil(t, d, lost.ID, broken, "secret")
-	s.Store = d.open(t, ring(t, "b", "a"))
+	s.Store = d.open(t, "b", "a")
 	wantUnder(t, d, map[string]int{"": 3, a: 6}, plain, old, lost)
 	n, err := s.RotateSecrets(t.Context())
 	if err == nil || n != 3 {
@@ -276,7 +259,7 @@ func secretsRotated(t *testing.T, d Database) {
 	if n, err := s.RotateSecrets(t.Context()); n != 0 || err != nil {
 		t.Errorf("RotateSecrets, again: %d, %v", n, err)
 	}
-	s.Store = d.open(t, ring(t, "b")) // key a isn't needed anymore
+	s.Store = d.open(t, "b") // key a isn't needed anymore
 	wantHook(t, s, &plain)
 	wantHook(t, s, &old)
 }
@@ -284,8 +267,8 @@ func secretsRotated(t *testing.T, d Database) {
 // secretsRotatedMeanwhile changes webhooks, in a process that still seals with the old key, while secrets are rotated. The
 // changes are kept.
 func secretsRotatedMeanwhile(t *testing.T, d Database) {
-	s := newSecretScene(t, d, ring(t, "a"))
-	before, after := d.open(t, ring(t, "a", "b")), d.open(t, ring(t, "b", "a"))
+	s := newScene(t, d, "a")
+	before, after := d.open(t, "a", "b"), d.open(t, "b", "a")
 	hooks := make([]formsvc.Webhook, 8)
 	var writers sync.WaitGroup
 	var left atomic.Int32
@@ -314,8 +297,8 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 // secretsRotatedBesideBound rotates while an open transaction of a host seals with a key that nothing else needs anymore:
 // the key isn't forgotten.
 func secretsRotatedBesideBound(t *testing.T, d Database) {
-	s := newSecretScene(t, d, ring(t, "b"))
-	after := d.open(t, ring(t, "b", "a"))
+	s := newScene(t, d, "b")
+	after := d.open(t, "b", "a")
 	tx, err := d.DB.BeginTx(t.Context(), nil)
 	must(t, err)
 	bound, err := d.Bind(tx, ring(t, "a", "b"))
@@ -326,5 +309,5 @@ func secretsRotatedBesideBound(t *testing.T, d Database) {
 		return nil, err
 	})
 	must(t, err)
-	wantHook(t, d.open(t, ring(t, "b")), &hook)
+	wantHook(t, d.open(t, "b"), &hook)
 }
