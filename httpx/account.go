@@ -10,9 +10,6 @@ import (
 // getMe returns the account, permissions and quota of the key, so that a client can test its key without side effects.
 // The request counts for the quota.
 func (h *Handler) getMe(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	account, err := h.svc.Accounts.Get(c.ctx(), c.who.AccountID)
 	if errors.Is(err, formsvc.ErrNotFound) {
 		return formsvc.ErrUnauthenticated // a key without its account grants nothing

@@ -21,21 +21,13 @@ func (h *Handler) readJSON(c *call) error {
 	if err := h.readBody(c); err != nil {
 		return err
 	}
-	if err := c.noQuery(); err != nil {
-		return err // this refusal is not remembered
-	}
-	c.readWhole()
-	return nil
+	return c.readWhole()
 }
 
 // readOptionalJSON is readJSON for a body that may be absent; then the media type may be absent too.
 func (h *Handler) readOptionalJSON(c *call) error {
 	if c.r.ContentLength == 0 {
-		if err := c.noQuery(); err != nil {
-			return err
-		}
-		c.readWhole()
-		return nil
+		return c.readWhole()
 	}
 	return h.readJSON(c)
 }

@@ -86,7 +86,7 @@ func (c *call) pause() {
 }
 
 // noQuery refuses all parameters.
-func (c *call) noQuery() error {
+func (h *Handler) noQuery(c *call) error {
 	if c.r.URL.RawQuery == "" {
 		return nil
 	}

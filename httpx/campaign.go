@@ -11,17 +11,11 @@ func (c *call) campaignKey() formsvc.CampaignKey {
 }
 
 func (h *Handler) listCampaigns(c *call) error {
-	q, sum, err := c.listQuery(pageParams | paramSearch)
-	if err != nil {
-		return err
-	}
-	page, err := h.svc.Campaigns.List(c.ctx(), formsvc.CampaignQuery{
-		AccountID: c.who.AccountID, Search: q.search, Page: q.page,
-	})
-	if err != nil {
-		return err
-	}
-	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Campaign) ([]byte, formsvc.ID) {
+	return serveList(c, pageParams|paramSearch, func(q *listQuery) (formsvc.Page[formsvc.Campaign], error) {
+		return h.svc.Campaigns.List(c.ctx(), formsvc.CampaignQuery{
+			AccountID: c.who.AccountID, Search: q.search, Page: q.page,
+		})
+	}, func(b []byte, x *formsvc.Campaign) ([]byte, formsvc.ID) {
 		return h.appendCampaign(b, x), x.ID
 	})
 }
@@ -42,14 +36,11 @@ func (h *Handler) createCampaign(c *call) error {
 }
 
 func (h *Handler) getCampaign(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
 	if err != nil {
 		return err
 	}
-	return c.sendCampaign(http.StatusOK, revalidate, &campaign)
+	return c.sendCampaign(&campaign)
 }
 
 func (h *Handler) replaceCampaign(c *call) error {
@@ -57,10 +48,7 @@ func (h *Handler) replaceCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	in.IfVersion, err = c.ifVersion(true, func() (int64, error) {
-		campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
-		return campaign.Version, err
-	})
+	in.IfVersion, err = c.ifVersion(true, (*Handler).campaignVersion)
 	if err != nil {
 		return err
 	}
@@ -68,17 +56,11 @@ func (h *Handler) replaceCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendCampaign(http.StatusOK, noStore, &campaign)
+	return c.sendCampaign(&campaign)
 }
 
 func (h *Handler) deleteCampaign(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
-	version, err := c.ifVersion(true, func() (int64, error) {
-		campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
-		return campaign.Version, err
-	})
+	version, err := c.ifVersion(true, (*Handler).campaignVersion)
 	if err != nil {
 		return err
 	}
@@ -88,13 +70,12 @@ func (h *Handler) deleteCampaign(c *call) error {
 	return c.sendNoContent()
 }
 
-// sendCampaign sends the campaign, or 304 if the client has it.
-func (c *call) sendCampaign(status int, cache []string, campaign *formsvc.Campaign) error {
+func (h *Handler) campaignVersion(c *call) (int64, error) {
+	campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
+	return campaign.Version, err
+}
+
+func (c *call) sendCampaign(campaign *formsvc.Campaign) error {
 	tag := campaignTag(campaign.Version, campaign.ResponseCount)
-	c.setHeader("Etag", tag)
-	if c.route.Method == http.MethodGet && c.hasTag(tag) {
-		return c.sendNotModified()
-	}
-	c.out = c.h.appendCampaign(c.out, campaign)
-	return c.send(status, cache)
+	return c.sendRecord(tag, func(b []byte) []byte { return c.h.appendCampaign(b, campaign) })
 }

@@ -78,7 +78,7 @@ func (h *Handler) find(c *call, x *resource) error {
 // way returns all that follows for a route.
 func (r *route) way() handler {
 	if r.Public {
-		return r.handle
+		return chain(r.handle, read(r.read))
 	}
 	return chain(r.handle, authenticate, count, permit, idempotent, read(r.read), admit)
 }
@@ -177,14 +177,14 @@ func idempotent(next handler) handler {
 	}
 }
 
-// read reads the body into memory, if the route has one. The client may send slowly, so the request has no slot yet.
-func read(body handler) step {
+// read checks the query and reads the body into memory. The client may send slowly, so the request has no slot yet.
+func read(request handler) step {
 	return func(next handler) handler {
-		if body == nil {
+		if request == nil {
 			return next
 		}
 		return func(h *Handler, c *call) error {
-			if err := body(h, c); err != nil {
+			if err := request(h, c); err != nil {
 				return err
 			}
 			return next(h, c)

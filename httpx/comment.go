@@ -7,15 +7,9 @@ import (
 )
 
 func (h *Handler) listComments(c *call) error {
-	q, sum, err := c.listQuery(pageParams)
-	if err != nil {
-		return err
-	}
-	page, err := h.svc.Comments.List(c.ctx(), c.responseKey(), q.page)
-	if err != nil {
-		return err
-	}
-	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Comment) ([]byte, formsvc.ID) {
+	return serveList(c, pageParams, func(q *listQuery) (formsvc.Page[formsvc.Comment], error) {
+		return h.svc.Comments.List(c.ctx(), c.responseKey(), q.page)
+	}, func(b []byte, x *formsvc.Comment) ([]byte, formsvc.ID) {
 		return x.AppendJSON(b), x.ID
 	})
 }

@@ -17,17 +17,11 @@ func (c *call) deliveryKey() formsvc.DeliveryKey {
 const shortAnswer = 256
 
 func (h *Handler) listDeliveries(c *call) error {
-	q, sum, err := c.listQuery(pageParams | paramState)
-	if err != nil {
-		return err
-	}
-	page, err := h.svc.Deliveries.List(c.ctx(), formsvc.DeliveryQuery{
-		AccountID: c.who.AccountID, WebhookID: c.ids[0], State: q.state, Page: q.page,
-	})
-	if err != nil {
-		return err
-	}
-	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Delivery) ([]byte, formsvc.ID) {
+	return serveList(c, pageParams|paramState, func(q *listQuery) (formsvc.Page[formsvc.Delivery], error) {
+		return h.svc.Deliveries.List(c.ctx(), formsvc.DeliveryQuery{
+			AccountID: c.who.AccountID, WebhookID: c.ids[0], State: q.state, Page: q.page,
+		})
+	}, func(b []byte, x *formsvc.Delivery) ([]byte, formsvc.ID) {
 		for i := range x.Log {
 			x.Log[i].Answer = cut(x.Log[i].Answer, shortAnswer)
 		}
@@ -36,9 +30,6 @@ func (h *Handler) listDeliveries(c *call) error {
 }
 
 func (h *Handler) getDelivery(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	d, err := h.svc.Deliveries.Get(c.ctx(), c.deliveryKey())
 	if err != nil {
 		return err

@@ -43,9 +43,6 @@ var (
 
 // getDocs serves the documentation page. The page uses relative addresses, so that it works under any prefix.
 func (h *Handler) getDocs(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	c.setPagePolicy()
 	return c.sendFile(docs, "docs/page.html", typeHTML)
 }
@@ -60,9 +57,6 @@ func (c *call) setPagePolicy() {
 
 // getDocsFile serves one of the files that the documentation page uses.
 func (h *Handler) getDocsFile(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	switch c.r.PathValue("name") {
 	case "":
 		return c.sendToDocs()
@@ -221,9 +215,6 @@ const openAPIServer = `"url": "/"`
 
 // getOpenAPI serves the OpenAPI document, with the address that clients are to use.
 func (h *Handler) getOpenAPI(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	server := h.baseURL
 	if server == "" {
 		server = strings.TrimSuffix(askedPath(c.r), openAPIPath)

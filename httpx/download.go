@@ -18,24 +18,15 @@ import (
 const maxRanges = 16
 
 func (h *Handler) listFiles(c *call) error {
-	q, sum, err := c.listQuery(pageParams)
-	if err != nil {
-		return err
-	}
-	page, err := h.svc.Files.List(c.ctx(), c.responseKey(), q.page)
-	if err != nil {
-		return err
-	}
-	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.File) ([]byte, formsvc.ID) {
+	return serveList(c, pageParams, func(q *listQuery) (formsvc.Page[formsvc.File], error) {
+		return h.svc.Files.List(c.ctx(), c.responseKey(), q.page)
+	}, func(b []byte, x *formsvc.File) ([]byte, formsvc.ID) {
 		return x.AppendJSON(b), x.ID
 	})
 }
 
 // downloadFile sends the bytes of a file. [http.ServeContent] works out ranges and conditions.
 func (h *Handler) downloadFile(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	f, err := h.svc.Files.Get(c.r.Context(), formsvc.FileKey{AccountID: c.who.AccountID, ID: c.ids[0]})
 	if err != nil {
 		return err

@@ -37,16 +37,18 @@ func idempotencyKey(header http.Header) (string, error) {
 		formsvc.MaxIdempotencyKey))
 }
 
-// readWhole records that the whole body was read into c.body: a refusal now depends on nothing but the request.
-func (c *call) readWhole() {
-	if c.idem.Key == "" {
-		return
+// readWhole refuses parameters, and records that the whole body was read into c.body: a refusal now depends on nothing but
+// the request.
+func (c *call) readWhole() error {
+	if err := c.h.noQuery(c); err != nil || c.idem.Key == "" {
+		return err
 	}
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%s %s?%s\n", c.r.Method, c.path(), c.r.URL.RawQuery)
 	_, _ = hash.Write(c.body.raw)
 	hash.Sum(c.idem.Request[:0])
 	c.whole = true
+	return nil
 }
 
 // service returns the service for a call that changes something. It knows the Idempotency-Key, and refuses a body that

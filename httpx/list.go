@@ -112,10 +112,18 @@ func (c *call) beginItem(i int) {
 	}
 }
 
-// sendList sends a page. item appends one item and returns its ID.
-func sendList[T any](
-	c *call, q *listQuery, sum scope, page *formsvc.Page[T], item func(b []byte, x *T) ([]byte, formsvc.ID),
+// serveList serves a list with these parameters. read returns a page; item appends one item and returns its ID.
+func serveList[T any](
+	c *call, allowed parameter, read func(*listQuery) (formsvc.Page[T], error), item func(b []byte, x *T) ([]byte, formsvc.ID),
 ) error {
+	q, sum, err := c.listQuery(allowed)
+	if err != nil {
+		return err
+	}
+	page, err := read(&q)
+	if err != nil {
+		return err
+	}
 	if err := c.reserve(sizeOf(page.Items)); err != nil {
 		return err
 	}
@@ -128,7 +136,7 @@ func sendList[T any](
 	if !page.More {
 		last = ""
 	}
-	return c.endList(q, page.Total, last, sum)
+	return c.endList(&q, page.Total, last, sum)
 }
 
 // sizeOf returns about how many bytes the records have in a reply. Those that don't know their size are small.

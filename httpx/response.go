@@ -15,25 +15,14 @@ func (c *call) responseKey() formsvc.ResponseKey {
 }
 
 // responseTag returns the ETag of a response.
-func responseTag(version int64) string {
-	var b [24]byte
-	tag := append(b[:0], '"')
-	tag = strconv.AppendInt(tag, version, 10)
-	return string(append(tag, '"'))
-}
+func responseTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
 func (h *Handler) listResponses(c *call) error {
-	q, sum, err := c.listQuery(pageParams | filterParams)
-	if err != nil {
-		return err
-	}
-	page, err := h.svc.Responses.List(c.ctx(), formsvc.ResponseQuery{
-		AccountID: c.who.AccountID, CampaignID: c.ids[0], Filter: q.filter, Page: q.page,
-	})
-	if err != nil {
-		return err
-	}
-	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Response) ([]byte, formsvc.ID) {
+	return serveList(c, pageParams|filterParams, func(q *listQuery) (formsvc.Page[formsvc.Response], error) {
+		return h.svc.Responses.List(c.ctx(), formsvc.ResponseQuery{
+			AccountID: c.who.AccountID, CampaignID: c.ids[0], Filter: q.filter, Page: q.page,
+		})
+	}, func(b []byte, x *formsvc.Response) ([]byte, formsvc.ID) {
 		return x.AppendJSON(b), x.ID
 	})
 }
@@ -54,14 +43,11 @@ func (h *Handler) createResponse(c *call) error {
 }
 
 func (h *Handler) getResponse(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
 	if err != nil {
 		return err
 	}
-	return c.sendResponse(http.StatusOK, revalidate, &r)
+	return c.sendRecord(responseTag(r.Version), r.AppendJSON)
 }
 
 func (h *Handler) updateResponse(c *call) error {
@@ -69,10 +55,7 @@ func (h *Handler) updateResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	patch.IfVersion, err = c.ifVersion(false, func() (int64, error) {
-		r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
-		return r.Version, err
-	})
+	patch.IfVersion, err = c.ifVersion(false, (*Handler).responseVersion)
 	if err != nil {
 		return err
 	}
@@ -82,21 +65,13 @@ func (h *Handler) updateResponse(c *call) error {
 	}
 	c.acceptPatch()
 	if c.who.May(formsvc.ResponsesRead) {
-		return c.sendResponse(http.StatusOK, noStore, &r)
+		return c.sendRecord(responseTag(r.Version), r.AppendJSON)
 	}
-	c.setHeader("Etag", responseTag(r.Version))
-	c.out = appendUpdated(c.out, &r, &patch)
-	return c.send(http.StatusOK, noStore)
+	return c.sendRecord(responseTag(r.Version), func(b []byte) []byte { return appendUpdated(b, &r, &patch) })
 }
 
 func (h *Handler) deleteResponse(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
-	version, err := c.ifVersion(false, func() (int64, error) {
-		r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
-		return r.Version, err
-	})
+	version, err := c.ifVersion(false, (*Handler).responseVersion)
 	if err != nil {
 		return err
 	}
@@ -106,15 +81,9 @@ func (h *Handler) deleteResponse(c *call) error {
 	return c.sendNoContent()
 }
 
-// sendResponse sends the response, or 304 if the client has it.
-func (c *call) sendResponse(status int, cache []string, r *formsvc.Response) error {
-	tag := responseTag(r.Version)
-	c.setHeader("Etag", tag)
-	if c.route.Method == http.MethodGet && c.hasTag(tag) {
-		return c.sendNotModified()
-	}
-	c.out = r.AppendJSON(c.out)
-	return c.send(status, cache)
+func (h *Handler) responseVersion(c *call) (int64, error) {
+	r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
+	return r.Version, err
 }
 
 // appendUpdated appends what a client without responses:read gets of the response that it changed: what tells it apart,

@@ -31,9 +31,6 @@ func checkLinks(further []Link) ([]Link, error) {
 
 // getRoot lists the addresses of everything else: as a page for browsers, and as JSON for other clients.
 func (h *Handler) getRoot(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	c.setPagePolicy()
 	c.w.Header()["Vary"] = []string{"Accept"}
 	mediaType := typeJSON

@@ -31,7 +31,7 @@ func Routes() []Route {
 // A route is a Route with its handler.
 type route struct {
 	Route
-	read    handler // reads the body; nil if there is none, or if it is a file
+	read    handler // reads the query and the body; nil if handle does
 	handle  handler // decodes, calls the service and sends
 	serve   handler // the steps of [route.way]
 	matched string  // method and pattern, as in [http.Request.Pattern]
@@ -48,15 +48,21 @@ const (
 func routes() []route {
 	op := func(name, method, pattern string, permission formsvc.Permission, handle handler) route {
 		r := route{Route: Route{Name: name, Method: method, Pattern: pattern, Permission: permission}, handle: handle}
-		if method != http.MethodGet && method != http.MethodDelete {
+		switch r.list = strings.HasPrefix(name, "list"); {
+		case r.list:
+		case method == http.MethodGet || method == http.MethodDelete:
+			r.read = (*Handler).noQuery
+		default:
 			r.read = (*Handler).readJSON
 		}
 		return r
 	}
 	optional := func(r route) route { r.read = (*Handler).readOptionalJSON; return r }
-	file := func(r route) route { r.read = nil; return r }
+	own := func(r route) route { r.read = nil; return r }
 	public := func(name, pattern string, handle handler) route {
-		return route{Route: Route{Name: name, Method: http.MethodGet, Pattern: pattern, Public: true}, handle: handle}
+		r := op(name, http.MethodGet, pattern, "", handle)
+		r.Public = true
+		return r
 	}
 	const (
 		campaigns  = "/v1/campaigns"
@@ -77,14 +83,14 @@ func routes() []route {
 		op("replaceCampaign", http.MethodPut, campaign, formsvc.CampaignsWrite, (*Handler).replaceCampaign),
 		op("deleteCampaign", http.MethodDelete, campaign, formsvc.CampaignsWrite, (*Handler).deleteCampaign),
 		op("listResponses", http.MethodGet, responses, formsvc.ResponsesRead, (*Handler).listResponses),
-		op("exportResponsesAsCsv", http.MethodGet, responses+".csv", formsvc.ResponsesRead, (*Handler).exportCSV),
-		op("exportResponsesAsNdjson", http.MethodGet, responses+".ndjson", formsvc.ResponsesRead, (*Handler).exportNDJSON),
+		own(op("exportResponsesAsCsv", http.MethodGet, responses+".csv", formsvc.ResponsesRead, (*Handler).exportCSV)),
+		own(op("exportResponsesAsNdjson", http.MethodGet, responses+".ndjson", formsvc.ResponsesRead, (*Handler).exportNDJSON)),
 		op("createResponse", http.MethodPost, responses, formsvc.ResponsesWrite, (*Handler).createResponse),
 		op("getResponse", http.MethodGet, response, formsvc.ResponsesRead, (*Handler).getResponse),
 		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),
 		op("deleteResponse", http.MethodDelete, response, formsvc.ResponsesWrite, (*Handler).deleteResponse),
 		op("listFiles", http.MethodGet, uploads, formsvc.FilesRead, (*Handler).listFiles),
-		file(op("uploadFile", http.MethodPost, uploads, formsvc.ResponsesWrite, (*Handler).uploadFile)),
+		own(op("uploadFile", http.MethodPost, uploads, formsvc.ResponsesWrite, (*Handler).uploadFile)),
 		op("listComments", http.MethodGet, comments, formsvc.ResponsesRead, (*Handler).listComments),
 		op("createComment", http.MethodPost, comments, formsvc.ResponsesWrite, (*Handler).createComment),
 		op("listSignatures", http.MethodGet, signatures, formsvc.ResponsesRead, (*Handler).listSignatures),
@@ -138,7 +144,6 @@ func (h *Handler) mux(table []route) *http.ServeMux {
 			resources[r.Pattern] = x
 		}
 		r.matched = r.Method + " " + r.Pattern
-		r.list = strings.HasPrefix(r.Name, "list")
 		r.serve = r.way()
 		x.routes = append(x.routes, r)
 		if x.allow != "" {

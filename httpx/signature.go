@@ -7,15 +7,9 @@ import (
 )
 
 func (h *Handler) listSignatures(c *call) error {
-	q, sum, err := c.listQuery(pageParams)
-	if err != nil {
-		return err
-	}
-	page, err := h.svc.Signatures.List(c.ctx(), c.responseKey(), q.page)
-	if err != nil {
-		return err
-	}
-	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Signature) ([]byte, formsvc.ID) {
+	return serveList(c, pageParams, func(q *listQuery) (formsvc.Page[formsvc.Signature], error) {
+		return h.svc.Signatures.List(c.ctx(), c.responseKey(), q.page)
+	}, func(b []byte, x *formsvc.Signature) ([]byte, formsvc.ID) {
 		return x.AppendJSON(b), x.ID
 	})
 }

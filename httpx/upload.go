@@ -121,7 +121,7 @@ func (h *Handler) formInput(c *call, src *source, boundary string) (in formsvc.F
 		return in, badRequest("invalid_boundary",
 			"Content-Type needs a boundary of 1 to 70 characters that RFC 2046 allows in one.")
 	}
-	if err := c.noQuery(); err != nil {
+	if err := h.noQuery(c); err != nil {
 		return in, err
 	}
 	if src.want, err = contentDigests(c.r.Header["Content-Digest"]); err != nil {

@@ -13,16 +13,10 @@ func (c *call) webhookKey() formsvc.WebhookKey {
 }
 
 func (h *Handler) listWebhooks(c *call) error {
-	q, sum, err := c.listQuery(pageParams)
-	if err != nil {
-		return err
-	}
-	all, err := h.svc.Webhooks.List(c.ctx(), c.who.AccountID)
-	if err != nil {
-		return err
-	}
-	page := pageOfWebhooks(all, q.page)
-	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Webhook) ([]byte, formsvc.ID) {
+	return serveList(c, pageParams, func(q *listQuery) (formsvc.Page[formsvc.Webhook], error) {
+		all, err := h.svc.Webhooks.List(c.ctx(), c.who.AccountID)
+		return pageOfWebhooks(all, q.page), err
+	}, func(b []byte, x *formsvc.Webhook) ([]byte, formsvc.ID) {
 		return x.AppendJSON(b), x.ID
 	})
 }
@@ -81,14 +75,11 @@ func (c *call) sendSecret(status int, hook *formsvc.Webhook, given, secret strin
 }
 
 func (h *Handler) getWebhook(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	hook, err := h.svc.Webhooks.Get(c.ctx(), c.webhookKey())
 	if err != nil {
 		return err
 	}
-	return c.sendWebhook(http.StatusOK, revalidate, &hook, "")
+	return c.sendRecord(webhookTag(&hook), hook.AppendJSON)
 }
 
 func (h *Handler) replaceWebhook(c *call) error {
@@ -96,10 +87,7 @@ func (h *Handler) replaceWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	in.IfVersion, err = c.ifVersion(true, func() (int64, error) {
-		hook, err := h.svc.Webhooks.Get(c.ctx(), c.webhookKey())
-		return hook.Version, err
-	})
+	in.IfVersion, err = c.ifVersion(true, (*Handler).webhookVersion)
 	if err != nil {
 		return err
 	}
@@ -107,14 +95,16 @@ func (h *Handler) replaceWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendWebhook(http.StatusOK, noStore, &hook, in.Secret)
+	return c.sendRecord(webhookTag(&hook), func(b []byte) []byte { return appendWarnings(hook.AppendJSON(b), in.Secret) })
+}
+
+func (h *Handler) webhookVersion(c *call) (int64, error) {
+	hook, err := h.svc.Webhooks.Get(c.ctx(), c.webhookKey())
+	return hook.Version, err
 }
 
 // deleteWebhook replies 204 also if there is no such webhook, so that a retry succeeds.
 func (h *Handler) deleteWebhook(c *call) error {
-	if err := c.noQuery(); err != nil {
-		return err
-	}
 	if err := c.noCondition(); err != nil {
 		return err
 	}
@@ -154,17 +144,6 @@ func (h *Handler) rotateWebhook(c *call) error {
 		return err
 	}
 	return c.sendSecret(http.StatusOK, &hook, rotation.Secret, hook.Secret)
-}
-
-// sendWebhook sends the webhook, or 304 if the client has it. secret is the one in the request.
-func (c *call) sendWebhook(status int, cache []string, hook *formsvc.Webhook, secret string) error {
-	tag := webhookTag(hook)
-	c.setHeader("Etag", tag)
-	if c.route.Method == http.MethodGet && c.hasTag(tag) {
-		return c.sendNotModified()
-	}
-	c.out = appendWarnings(hook.AppendJSON(c.out), secret)
-	return c.send(status, cache)
 }
 
 // appendWarnings adds warnings about the secret of the request to a webhook. Without a secret there are none.
