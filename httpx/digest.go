@@ -6,6 +6,7 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"hash"
+	"regexp"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -13,32 +14,37 @@ import (
 
 // A digest is a hash that a content must match.
 type digest struct {
-	algorithm string
-	want      []byte
-	hash      hash.Hash
+	want []byte
+	hash hash.Hash
 }
 
-// digests are the hashes that one content must match, of the algorithms that we know.
-type digests []digest
+// digests are the hashes that one content must match, by the algorithms that we know.
+type digests map[string]digest
 
 const digestSHA256 = "sha-256"
 
-// contentDigests reads Content-Digest (RFC 9530 §2), a dictionary of byte sequences (RFC 9651). It ignores unknown
-// algorithms. If an algorithm occurs twice, the last one counts, as in every dictionary.
+// digestForm is a member of Content-Digest: a byte sequence (RFC 9651), whose padding may be absent.
+var digestForm = regexp.MustCompile(`^[ \t]*([a-z*][a-z0-9_.*-]*)=:([A-Za-z0-9+/]*)=*:[ \t]*$`)
+
+// contentDigests reads Content-Digest (RFC 9530 §2), a dictionary. It ignores unknown algorithms. If an algorithm occurs twice,
+// the last one counts, as in every dictionary.
 func contentDigests(lines []string) (digests, error) {
-	var list digests
-	rest := strings.Trim(strings.Join(lines, ","), " ")
-	for rest != "" {
-		member, more, another := strings.Cut(rest, ",")
-		if rest = strings.TrimLeft(more, " \t"); another && rest == "" {
+	all := strings.Join(lines, ",")
+	if strings.Trim(all, " ") == "" {
+		return nil, nil //nolint:nilnil // any content matches
+	}
+	list := make(digests)
+	for member := range strings.SplitSeq(all, ",") {
+		m := digestForm.FindStringSubmatch(member)
+		if m == nil {
 			return nil, badDigest()
 		}
-		algorithm, want, ok := parseDigest(strings.TrimRight(member, " \t"))
-		if !ok {
+		want, err := base64.RawStdEncoding.DecodeString(m[2])
+		if err != nil {
 			return nil, badDigest()
 		}
 		var sum hash.Hash
-		switch algorithm {
+		switch m[1] {
 		case digestSHA256:
 			sum = sha256.New()
 		case "sha-512":
@@ -49,7 +55,7 @@ func contentDigests(lines []string) (digests, error) {
 		if len(want) != sum.Size() {
 			return nil, badDigest()
 		}
-		list = append(list.without(algorithm), digest{algorithm, want, sum})
+		list[m[1]] = digest{want, sum}
 	}
 	return list, nil
 }
@@ -58,55 +64,27 @@ func badDigest() error {
 	return badHeader("Content-Digest must be a dictionary of byte sequences, for example sha-256=:<base64>:.")
 }
 
-// parseDigest reads one member of the dictionary.
-func parseDigest(member string) (algorithm string, want []byte, ok bool) {
-	algorithm, value, _ := strings.Cut(member, "=")
-	if algorithm == "" || strings.Trim(algorithm, "abcdefghijklmnopqrstuvwxyz0123456789_-.*") != "" ||
-		strings.IndexByte("0123456789_-.", algorithm[0]) >= 0 {
-		return "", nil, false
+// takeSHA256 removes the SHA-256 that the content must match, and returns it, or nil for any.
+func (list digests) takeSHA256() *[sha256.Size]byte {
+	d, ok := list[digestSHA256]
+	if !ok {
+		return nil
 	}
-	if len(value) < 2 || value[0] != ':' || value[len(value)-1] != ':' {
-		return "", nil, false
-	}
-	value = strings.TrimRight(value[1:len(value)-1], "=") // padding may be absent
-	if strings.ContainsAny(value, "\r\n") {               // the decoder would skip these
-		return "", nil, false
-	}
-	want, err := base64.RawStdEncoding.DecodeString(value)
-	return algorithm, want, err == nil
-}
-
-// without returns the list without the algorithm.
-func (list digests) without(algorithm string) digests {
-	for i := range list {
-		if list[i].algorithm == algorithm {
-			return append(list[:i:i], list[i+1:]...)
-		}
-	}
-	return list
-}
-
-// sha256 returns the SHA-256 that the content must match, or nil for any.
-func (list digests) sha256() *[sha256.Size]byte {
-	for i := range list {
-		if list[i].algorithm == digestSHA256 {
-			return (*[sha256.Size]byte)(list[i].want)
-		}
-	}
-	return nil
+	delete(list, digestSHA256)
+	return (*[sha256.Size]byte)(d.want)
 }
 
 // add hashes the next bytes of the content.
 func (list digests) add(p []byte) {
-	for i := range list {
-		_, _ = list[i].hash.Write(p) // never fails
+	for _, d := range list {
+		_, _ = d.hash.Write(p) // never fails
 	}
 }
 
 // check compares the hashes. Call it at the end of the content.
 func (list digests) check() error {
-	for i := range list {
-		if !bytes.Equal(list[i].hash.Sum(nil), list[i].want) {
+	for _, d := range list {
+		if !bytes.Equal(d.hash.Sum(nil), d.want) {
 			return formsvc.ErrDigest
 		}
 	}

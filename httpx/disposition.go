@@ -2,7 +2,9 @@ package httpx
 
 import (
 	"mime"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -34,27 +36,11 @@ func disposition(name string) string {
 		}
 		return r
 	}, name)
-	b := []byte(`attachment; filename="` + ascii + `"; filename*=UTF-8''`)
-	for i := range len(name) {
-		b = appendExtended(b, name[i])
-	}
-	return string(b)
+	return `attachment; filename="` + ascii + `"; filename*=UTF-8''` + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
-// appendExtended appends one byte of a value in the extended notation (RFC 8187
-// §3.2.1).
-func appendExtended(b []byte, c byte) []byte {
-	const hex = "0123456789ABCDEF"
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("!#$&+-.^_`|~", c) >= 0:
-		return append(b, c)
-	}
-	return append(b, '%', hex[c>>4], hex[c&15])
-}
-
-// servedType returns the Content-Type under which a file of a declared type is
-// given out. What a browser might run, or render as a document with scripts, and
-// whatever is not known to be harmless is application/octet-stream.
+// servedType returns the Content-Type of a download. It is application/octet-stream unless the declared type is known to be
+// harmless: a browser might run others, or render them as documents with scripts.
 func servedType(declared string) string {
 	mediaType, params, err := mime.ParseMediaType(declared)
 	if err != nil || !harmless(mediaType) {
@@ -73,16 +59,14 @@ func harmless(mediaType string) bool {
 			return false
 		}
 	}
-	major, _, _ := strings.Cut(mediaType, "/")
-	switch major {
+	switch major, minor, _ := strings.Cut(mediaType, "/"); major {
 	case "image", "audio", "video", "font":
 		return true
+	case "text":
+		return slices.Contains([]string{"plain", "csv", "markdown", "calendar"}, minor)
+	case "application":
+		return strings.HasPrefix(minor, "vnd.") ||
+			slices.Contains([]string{"pdf", "json", "zip", "gzip", "x-tar", "x-7z-compressed", "msword", "rtf"}, minor)
 	}
-	switch mediaType {
-	case "text/plain", "text/csv", "text/markdown", "text/calendar",
-		"application/pdf", "application/json", "application/zip", "application/gzip", "application/x-tar",
-		"application/x-7z-compressed", "application/msword", "application/rtf":
-		return true
-	}
-	return strings.HasPrefix(mediaType, "application/vnd.")
+	return false
 }

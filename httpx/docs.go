@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"cmp"
 	"compress/gzip"
 	"embed"
 	"encoding/binary"
@@ -9,7 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"strconv"
+	"regexp"
 	"strings"
 
 	"github.com/swaggest/swgui/v5/static"
@@ -113,19 +114,15 @@ func (c *call) sendZipped(from fs.FS, name string, mediaType []string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	tag, size, err := gzipContent(f)
+	tag, zippedSize, size, err := gzipContent(f)
 	if err != nil {
 		return err
 	}
 	header := c.w.Header()
 	header["Vary"] = []string{"Accept-Encoding"}
-	zipped := takesGzip(c.r.Header["Accept-Encoding"])
+	zipped := gzipAccepted.MatchString(strings.Join(c.r.Header["Accept-Encoding"], ","))
 	if zipped {
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		tag, size = tag+"-gzip", info.Size()
+		tag, size = tag+"-gzip", zippedSize
 	}
 	if c.current(`"` + tag + `"`) {
 		return nil
@@ -143,22 +140,20 @@ func (c *call) sendZipped(from fs.FS, name string, mediaType []string) error {
 	return nil
 }
 
-// gzipContent returns an ETag for the content of a compressed file, and its length. It reads only the end of the file
-// (RFC 1952 §2.3.1).
-func gzipContent(f fs.File) (tag string, size int64, err error) {
-	file, ok := f.(io.ReadSeeker)
-	if !ok {
-		return "", 0, errors.New("the file can't be read from its end")
+// gzipAccepted matches an Accept-Encoding that names gzip with a weight above 0 (RFC 9110 §12.5.3).
+var gzipAccepted = regexp.MustCompile(`(?i)(?:^|,)\s*(?:x-)?gzip\s*(?:$|,|;\s*q\s*=\s*(?:1|0?\.\d*[1-9]))`)
+
+// gzipContent returns an ETag for the content of a compressed file, the length of the file, and that of the content. It reads only the
+// end of the file (RFC 1952 §2.3.1).
+func gzipContent(f fs.File) (tag string, zipped, size int64, err error) {
+	file, ok := f.(io.ReaderAt)
+	info, err := f.Stat()
+	if err != nil || !ok {
+		return "", 0, 0, cmp.Or(err, errors.New("the file can't be read from its end"))
 	}
 	var end [8]byte // the checksum and the length
-	if _, err := file.Seek(-int64(len(end)), io.SeekEnd); err != nil {
-		return "", 0, err
-	}
-	if _, err := io.ReadFull(file, end[:]); err != nil {
-		return "", 0, err
-	}
-	_, err = file.Seek(0, io.SeekStart)
-	return hex.EncodeToString(end[:]), int64(binary.LittleEndian.Uint32(end[4:])), err
+	_, err = file.ReadAt(end[:], info.Size()-int64(len(end)))
+	return hex.EncodeToString(end[:]), info.Size(), int64(binary.LittleEndian.Uint32(end[4:])), err
 }
 
 // current sets the ETag. If the client has that version, it replies 304.
@@ -171,35 +166,6 @@ func (c *call) current(tag string) bool {
 	c.sent = true
 	c.w.WriteHeader(http.StatusNotModified)
 	return true
-}
-
-// takesGzip reports whether a client with this Accept-Encoding accepts gzip (RFC 9110 §12.5.3). A client without the
-// header doesn't.
-func takesGzip(lists []string) bool {
-	takes := false
-	for coding := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		coding, parameters, _ := strings.Cut(coding, ";")
-		q := weight(parameters)
-		switch strings.ToLower(strings.TrimSpace(coding)) {
-		case "gzip", "x-gzip":
-			return q > 0
-		case "*":
-			takes = q > 0
-		}
-	}
-	return takes
-}
-
-// weight returns the parameter q of an element of Accept or Accept-Encoding, or 1 without one.
-func weight(parameters string) float64 {
-	for parameter := range strings.SplitSeq(parameters, ";") {
-		name, value, _ := strings.Cut(parameter, "=")
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			q, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // an invalid number counts as 0
-			return q
-		}
-	}
-	return 1
 }
 
 const openAPIPath = "/openapi.json"

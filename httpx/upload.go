@@ -102,16 +102,15 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 	if wrong != "" {
 		return in, badHeader("Content-Disposition " + wrong + ".")
 	}
-	want, err := contentDigests(c.r.Header["Content-Digest"])
-	if err != nil {
+	if src.want, err = contentDigests(c.r.Header["Content-Digest"]); err != nil {
 		return in, err
 	}
 	if err := h.checkLength(c, 0); err != nil {
 		return in, err
 	}
-	src.want = want.without(digestSHA256) // the service computes SHA-256 anyway
 	return formsvc.FileInput{
-		Name: said["filename"], ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src, SHA256: want.sha256(),
+		Name: said["filename"], ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src,
+		SHA256: src.want.takeSHA256(), // the service computes it anyway
 	}, nil
 }
 
