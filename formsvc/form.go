@@ -10,11 +10,11 @@ import (
 
 // A Form is how a campaign is published: as a page for everybody who has its address, made from the modules.
 type Form struct {
-	Enabled        bool
-	Description    string   // above the questions, at most 10,000 characters
-	SuccessMessage string   // on the thanks page, at most 2,000 characters
-	RedirectURL    string   // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
-	AllowedOrigins []string // of pages that embed the form or send JSON, such as https://example.com; at most 50
+	Enabled        bool     `json:"enabled"`
+	Description    string   `json:"description"`    // above the questions, at most 10,000 characters
+	SuccessMessage string   `json:"successMessage"` // on the thanks page, at most 2,000 characters
+	RedirectURL    string   `json:"redirectUrl"`    // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
+	AllowedOrigins []string `json:"allowedOrigins"` // of pages that embed the form or send JSON, such as https://example.com; at most 50
 }
 
 // Limits of a [Form].

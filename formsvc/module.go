@@ -31,23 +31,23 @@ const (
 
 // A Module is one question of a campaign.
 type Module struct {
-	Name        string     // unique in its campaign, 1 to 200 characters
-	Label       string     // at most 1,000 characters
-	Help        string     // shown below the label, at most 2,000 characters
-	Placeholder string     // shown in an empty field of text, longtext, email, url and number; at most 200 characters
-	Type        ModuleType // "" means TextModule
-	Required    bool       // an answer must have a value that can be seen, unless the module is hidden
-	Options     []string   // for ChoiceModule: 1 to 1,000 distinct values
-	MaxLength   int        // characters a value may have, for text, longtext, email and url; 0 means no limit
-	Multiple    bool       // more than one value, or file, is allowed
-	ShowIf      *Condition // nil: always shown
+	Name        string     `json:"name"`        // unique in its campaign, 1 to 200 characters
+	Label       string     `json:"label"`       // at most 1,000 characters
+	Help        string     `json:"help"`        // shown below the label, at most 2,000 characters
+	Placeholder string     `json:"placeholder"` // shown in an empty field of text, longtext, email, url and number; at most 200 characters
+	Type        ModuleType `json:"type"`        // "" means TextModule
+	Required    bool       `json:"required"`    // an answer must have a value that can be seen, unless the module is hidden
+	Options     []string   `json:"options"`     // for ChoiceModule: 1 to 1,000 distinct values
+	MaxLength   int        `json:"maxLength"`   // characters a value may have, for text, longtext, email and url; 0 means no limit
+	Multiple    bool       `json:"multiple"`    // more than one value, or file, is allowed
+	ShowIf      *Condition `json:"showIf"`      // nil: always shown
 }
 
 // A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
 // and takes no value.
 type Condition struct {
-	Module string   // the name of an earlier module that isn't a file
-	Equals []string // one of these values is needed, compared exactly: 1 to 100, of at most 500 characters each
+	Module string   `json:"module"` // the name of an earlier module that isn't a file
+	Equals []string `json:"equals"` // one of these values is needed, compared exactly: 1 to 100, of at most 500 characters each
 }
 
 // Limits of a campaign, which keep it small enough to be read for every response that is checked against it.
