@@ -3,9 +3,29 @@ package httpx
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
+
+type meReply struct {
+	Account     named                `json:"account"`
+	Key         *named               `json:"key"` // nil if the host application authenticated the request
+	Permissions []formsvc.Permission `json:"permissions"`
+	Quota       *quotaReply          `json:"quota"` // nil: none
+}
+
+type named struct {
+	ID   formsvc.ID `json:"uuid"`
+	Name string     `json:"name"`
+}
+
+type quotaReply struct {
+	Limit         int `json:"limit"`
+	Remaining     int `json:"remaining"`
+	ResetSeconds  int `json:"resetSeconds"`
+	WindowSeconds int `json:"windowSeconds"`
+}
 
 // getMe returns the account, permissions and quota of the key, so that a client can test its key without side effects.
 // The request counts for the quota.
@@ -17,28 +37,13 @@ func (h *Handler) getMe(c *call) error {
 	if err != nil {
 		return err
 	}
-	b := append(c.out, `{"account":{"uuid":`...)
-	b = appendString(b, string(account.ID))
-	b = append(b, `,"name":`...)
-	b = appendString(b, account.Name)
-	b = append(b, `},"key":`...)
-	if c.who.KeyID == "" { // authentication by the host application
-		b = append(b, `null`...)
-	} else {
-		b = append(b, `{"uuid":`...)
-		b = appendString(b, string(c.who.KeyID))
-		b = append(b, `,"name":`...)
-		b = appendString(b, c.who.KeyName)
-		b = append(b, '}')
+	me := meReply{Account: named{account.ID, account.Name}, Permissions: c.who.Permissions}
+	if c.who.KeyID != "" {
+		me.Key = &named{c.who.KeyID, c.who.KeyName}
 	}
-	b = append(b, `,"permissions":[`...)
-	for i, p := range c.who.Permissions {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, string(p))
+	if q := c.quota; q.Limit > 0 {
+		me.Quota = &quotaReply{q.Limit, q.Left, wholeSeconds(q.Reset, 0), int(q.Window / time.Second)}
 	}
-	b = appendQuota(append(b, `],"quota":`...), c.quota)
-	c.out = append(b, '}')
+	c.out = appendReply(c.out, me)
 	return c.send(http.StatusOK, noStore)
 }

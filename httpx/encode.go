@@ -60,6 +60,15 @@ var replyFormat = json.JoinOptions(json.Deterministic(true), jsontext.AllowInval
 		return to.WriteValue(appendTime(nil, t))
 	})))
 
+// appendReply appends v, plain data, as JSON.
+func appendReply(b []byte, v any) []byte {
+	text, err := json.Marshal(v, replyFormat)
+	if err != nil {
+		panic(err)
+	}
+	return append(b, text...)
+}
+
 // appendCampaign appends the campaign as clients get it.
 func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	form := formReply{Form: c.Form}
@@ -69,12 +78,8 @@ func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 			form.URL = new(h.baseURL + "/f/" + c.FormToken)
 		}
 	}
-	text, err := json.Marshal(campaignReply{
+	return appendReply(b, campaignReply{
 		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.Modules, c.Metadata, form,
 		c.ResponseCount, c.CreatedAt, c.UpdatedAt,
-	}, replyFormat)
-	if err != nil {
-		panic(err) // campaigns are plain data
-	}
-	return append(b, text...)
+	})
 }

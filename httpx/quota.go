@@ -135,18 +135,6 @@ func quotaExceeded(over *formsvc.QuotaState, cause error) *problem {
 	}
 }
 
-// appendQuota appends the quota as GET /v1/me shows it.
-func appendQuota(b []byte, state formsvc.QuotaState) []byte {
-	if state.Limit == 0 {
-		return append(b, "null"...)
-	}
-	b = strconv.AppendInt(append(b, `{"limit":`...), int64(state.Limit), 10)
-	b = strconv.AppendInt(append(b, `,"remaining":`...), int64(state.Left), 10)
-	b = strconv.AppendInt(append(b, `,"resetSeconds":`...), int64(wholeSeconds(state.Reset, 0)), 10)
-	b = strconv.AppendInt(append(b, `,"windowSeconds":`...), int64(state.Window/time.Second), 10)
-	return append(b, '}')
-}
-
 // checkRate returns the limiter for [Options.Rate], or nil if there is no limit.
 func (o *Options) checkRate() (*limiter, error) {
 	switch {
