@@ -49,15 +49,7 @@ func newTable(names []string) *table {
 	return t
 }
 
-// appendHeader appends the record of column names.
-func (t *table) appendHeader(b []byte) []byte {
-	for i, name := range t.header {
-		b = t.appendField(b, name, i)
-	}
-	return b
-}
-
-// set takes the next response, whose cells can be appended then. It fails if an answer has no column.
+// set fills the cells with a response. It fails if an answer has no column.
 func (t *table) set(r *formsvc.Response) error {
 	clear(t.cells)
 	for i, text := range [...]string{
@@ -79,16 +71,15 @@ func (t *table) set(r *formsvc.Response) error {
 	})
 }
 
-// appendCell appends a cell of the current response.
-func (t *table) appendCell(b []byte, i int) []byte { return t.appendField(b, t.cells[i], i) }
-
-// appendField appends a field and the separator after it.
-func (t *table) appendField(b []byte, text string, column int) []byte {
-	b = appendQuoted(b, text)
-	if column == len(t.header)-1 {
-		return append(b, '\r', '\n')
+// appendRecord appends a line of fields.
+func appendRecord(b []byte, fields []string) []byte {
+	for i, text := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendQuoted(b, text)
 	}
-	return append(b, ',')
+	return append(b, '\r', '\n')
 }
 
 // timeCell returns a time in the format of JSON, or "" for the zero time.

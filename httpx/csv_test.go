@@ -26,10 +26,7 @@ func TestFormulasAreEscaped(t *testing.T) {
 		if err := table.set(&r); err != nil {
 			t.Fatal(err)
 		}
-		b := table.appendHeader(nil)
-		for i := range table.cells {
-			b = table.appendCell(b, i)
-		}
+		b := appendRecord(appendRecord(nil, table.header), table.cells)
 		got, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
 		if err != nil || len(got) != 2 {
 			t.Fatalf("%q: %q, %v", text, b, err)

@@ -1,10 +1,10 @@
 package httpx
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -21,30 +21,21 @@ var (
 	typeNDJSON = []string{"application/x-ndjson"}
 )
 
-// An export sends the responses of a campaign, which a format has appended to the call's buffer.
+// An export is the writer of a reply with the responses of a campaign.
 type export struct {
 	*call
 	mediaType []string
 	extension string
-	control   *http.ResponseController
 	pace      pace
 }
 
 // exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
-	return h.export(c, typeNDJSON, ".ndjson", appendNDJSON)
+	return h.export(c, typeNDJSON, ".ndjson", writeNDJSON)
 }
 
 // exportCSV sends the responses as a table.
-func (h *Handler) exportCSV(c *call) error { return h.export(c, typeCSV, ".csv", appendCSV) }
-
-func tooManyColumns() *problem {
-	return &problem{
-		status: http.StatusUnprocessableEntity, code: "too_many_columns",
-		detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
-			" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
-	}
-}
+func (h *Handler) exportCSV(c *call) error { return h.export(c, typeCSV, ".csv", writeCSV) }
 
 // export sends the requested responses. HEAD reads none of them, since it would cost as much as GET.
 func (h *Handler) export(c *call, mediaType []string, extension string, format exportFormat) error {
@@ -65,17 +56,22 @@ func (h *Handler) export(c *call, mediaType []string, extension string, format e
 	defer done()
 	control := http.NewResponseController(c.w)
 	e := &export{
-		call: c, mediaType: mediaType, extension: extension, control: control,
+		call: c, mediaType: mediaType, extension: extension,
 		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
 	responses.Before = func(context.Context) error { return e.turn(func() error { return nil }) }
 	if c.r.Method != http.MethodHead {
 		_ = control.SetWriteDeadline(time.Time{}) // the columns of a table must be known before the first byte
-		if err := format(c.r.Context(), responses, &c.out, func() error { return e.flush(flushAt) }); err != nil {
+		to := bufio.NewWriterSize(e, flushAt)
+		if err := format(c.r.Context(), responses, to); err != nil {
+			return err
+		}
+		if err := to.Flush(); err != nil {
 			return err
 		}
 	}
-	return e.flush(0)
+	e.begin()
+	return nil
 }
 
 // exportQuery reads the query of an export. Its cursor is one of the list's, or the identifier of the last response
@@ -95,33 +91,30 @@ func (c *call) exportQuery() (listQuery, error) {
 	return q, nil
 }
 
-// flush sends c.out if it is longer than above. The first call also sends the headers; until then an error can still
-// get a problem document.
-func (e *export) flush(above int) error {
-	if len(e.out) < above {
-		return nil
-	}
+// begin sends the headers, unless that was done. Until then an error can still get a problem document.
+func (e *export) begin() {
 	if !e.sent {
 		e.w.Header()["Content-Disposition"] = []string{`attachment; filename="responses-` + string(e.ids[0]) + e.extension + `"`}
 		e.start(http.StatusOK, e.mediaType, noStore, -1)
 	}
-	if e.r.Method == http.MethodHead || len(e.out) == 0 {
-		return nil
-	}
-	err := e.turn(func() error {
+}
+
+// Write implements io.Writer.
+func (e *export) Write(p []byte) (n int, err error) {
+	e.begin()
+	err = e.turn(func() (err error) {
 		e.pace.begin()
-		n, err := e.w.Write(e.out)
+		n, err = e.w.Write(p)
 		e.pace.end(n)
 		return err
 	})
-	e.out = e.out[:0]
 	if err != nil {
-		return &problem{
+		err = &problem{
 			status: statusClientGone, code: "client_gone", detail: "The client disconnected.",
 			cause: fmt.Errorf("send an export: %w", err),
 		}
 	}
-	return nil
+	return n, err
 }
 
 // turn releases the slot, calls wait, and acquires a slot of exports. Exports read and format all the time, so they have few slots, and

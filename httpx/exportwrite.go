@@ -1,10 +1,12 @@
 package httpx
 
 import (
+	"bufio"
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
+	"net/http"
+	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -13,73 +15,62 @@ import (
 // each module that has answers. It escapes cells that a spreadsheet might run as formulas. Memory is bounded; WriteCSV
 // reads all responses twice, first for the columns. It fails if there are more modules than a table can have columns.
 func WriteCSV(ctx context.Context, w io.Writer, e *formsvc.Export) error {
-	return writeExport(ctx, w, e, appendCSV)
+	return writeExport(ctx, w, e, writeCSV)
 }
 
 // WriteNDJSON writes the responses of an export in the format of GET …/responses.ndjson: one JSON object a line.
 func WriteNDJSON(ctx context.Context, w io.Writer, e *formsvc.Export) error {
-	return writeExport(ctx, w, e, appendNDJSON)
+	return writeExport(ctx, w, e, writeNDJSON)
 }
 
 func writeExport(ctx context.Context, w io.Writer, e *formsvc.Export, format exportFormat) error {
-	var out []byte
-	write := func() error {
-		n := len(out)
-		if out = out[:0]; n == 0 {
-			return nil
-		}
-		if _, err := w.Write(out[:n]); err != nil {
-			return fmt.Errorf("httpx: write an export: %w", err)
-		}
-		return nil
-	}
-	err := format(ctx, e, &out, func() error {
-		if len(out) < flushAt {
-			return nil
-		}
-		return write()
-	})
-	return errors.Join(err, write()) // the responses written so far may be of use
+	to := bufio.NewWriterSize(w, flushAt)
+	err := format(ctx, e, to)
+	return cmp.Or(err, to.Flush()) // the responses written so far may be of use
 }
 
-// An exportFormat appends the responses to *out, and calls flush after every part of them. flush may empty *out.
-type exportFormat func(ctx context.Context, e *formsvc.Export, out *[]byte, flush func() error) error
+// An exportFormat writes responses.
+type exportFormat func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error
 
-func appendNDJSON(ctx context.Context, e *formsvc.Export, out *[]byte, flush func() error) error {
+func writeNDJSON(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
+	var line []byte
 	for r, err := range e.All(ctx) {
 		if err != nil {
 			return err
 		}
-		*out = append(r.AppendJSON(*out), '\n')
-		if err := flush(); err != nil {
+		line = append(r.AppendJSON(line[:0]), '\n')
+		if _, err := to.Write(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func appendCSV(ctx context.Context, e *formsvc.Export, out *[]byte, flush func() error) error {
+func writeCSV(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
 	names, ok, err := e.Columns(ctx, maxColumns)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return tooManyColumns()
+		return &problem{
+			status: http.StatusUnprocessableEntity, code: "too_many_columns",
+			detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
+				" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
+		}
 	}
 	t := newTable(names)
-	*out = t.appendHeader(*out)
+	record := appendRecord(nil, t.header)
+	_, _ = to.Write(record) // an error remains
 	for r, err := range e.All(ctx) {
+		if err == nil {
+			err = t.set(r)
+		}
+		if err == nil {
+			record = appendRecord(record[:0], t.cells)
+			_, err = to.Write(record)
+		}
 		if err != nil {
 			return err
-		}
-		if err := t.set(r); err != nil {
-			return err
-		}
-		for i := range t.cells {
-			*out = t.appendCell(*out, i)
-			if err := flush(); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
