@@ -26,9 +26,10 @@ var arrows = map[string][]string{
 	"formsvc":                 {"webhook", "blobstore", "forms"},
 	"formsvc/digest":          {"formsvc", "webhook", "blobstore", "forms"},
 	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
-	"httpx":                   {"formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
-	"httpx/intake":            {"formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "golang.org/x/sync/semaphore"},
-	"httpx/console":           {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
+	"httpx/internal/limits":   {"golang.org/x/time"},
+	"httpx":                   {"httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
+	"httpx/intake":            {"httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "golang.org/x/sync/semaphore"},
+	"httpx/console":           {"httpx", "httpx/internal/limits", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"examples": {}, // tests of the guide; the programs may import anything
 

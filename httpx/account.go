@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 type meReply struct {
@@ -42,7 +43,7 @@ func (h *Handler) getMe(c *call) error {
 		me.Key = &named{c.who.KeyID, c.who.KeyName}
 	}
 	if q := c.quota; q.Limit > 0 {
-		me.Quota = &quotaReply{q.Limit, q.Left, wholeSeconds(q.Reset, 0), int(q.Window / time.Second)}
+		me.Quota = &quotaReply{q.Limit, q.Left, limits.Seconds(q.Reset, 0), int(q.Window / time.Second)}
 	}
 	c.out = appendReply(c.out, me)
 	return c.send(http.StatusOK, noStore)

@@ -1,13 +1,14 @@
 package httpx
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // TrustedProxies returns a function that finds the client's address for requests that went through proxies in the given
@@ -39,7 +40,7 @@ func TrustedProxies(ranges []netip.Prefix) func(*http.Request) string {
 	return func(r *http.Request) string {
 		hop, ok := parseHop(r.RemoteAddr)
 		if !ok {
-			return remoteHost(r)
+			return limits.RemoteHost(r)
 		}
 		headers := r.Header["X-Forwarded-For"]
 		for i := len(headers) - 1; i >= 0; i-- {
@@ -104,11 +105,13 @@ const (
 	failureEvery = time.Second
 )
 
-func newFailures() *limiter { return newLimiter(rate.Every(failureEvery), failureBurst) }
+func newFailures() *limits.Limiter {
+	return &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst}
+}
 
 // failed returns the problem for a request whose authentication failed.
 func (h *Handler) failed(c *call, err error) error {
-	wait, ok := h.failures.take(network(h.clientAddress(c.r)), h.now())
+	wait, ok := h.failures.Take(limits.Network(h.clientAddress(c.r)), h.now())
 	if ok {
 		return err
 	}
@@ -116,27 +119,4 @@ func (h *Handler) failed(c *call, err error) error {
 		status: http.StatusTooManyRequests, code: "too_many_failures", retryAfter: seconds(wait), cause: err,
 		detail: "Too many requests without a valid key came from this address. A valid key is always accepted.",
 	}
-}
-
-// remoteHost is the default of [Options.ClientAddress].
-func remoteHost(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// network returns the key under which failures of an address are counted: the address, or its network where one client
-// commonly has all of it.
-func network(address string) string {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return address[:min(len(address), 64)]
-	}
-	a = a.Unmap().WithZone("")
-	if a.Is4() {
-		return a.String()
-	}
-	return netip.PrefixFrom(a, 64).Masked().String()
 }

@@ -15,8 +15,8 @@ func (h *Handler) readJSON(c *call) error {
 	if err := c.checkMediaType(); err != nil {
 		return err
 	}
-	if c.r.ContentLength > h.limits.Body {
-		return bodyTooLarge(h.limits.Body)
+	if c.r.ContentLength > h.bounds.Body {
+		return bodyTooLarge(h.bounds.Body)
 	}
 	if err := h.readBody(c); err != nil {
 		return err
@@ -38,9 +38,9 @@ func (h *Handler) readBody(c *call) error {
 		return nil
 	}
 	c.pause()
-	return c.body.read(c.r.Body, c.r.ContentLength, h.limits.Body, func(n int64) error {
+	return c.body.read(c.r.Body, c.r.ContentLength, h.bounds.Body, func(n int64) error {
 		if more := n - freeBody - c.weight; more > 0 {
-			if !h.bodies.take(string(c.who.AccountID), more) {
+			if !h.bodies.Take(string(c.who.AccountID), more) {
 				return h.overloaded(c, errBodies)
 			}
 			c.weight += more

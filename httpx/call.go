@@ -106,8 +106,8 @@ func (c *call) reserve(n int) error {
 	}
 	bodies, account := c.h.bodies, string(c.who.AccountID)
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.idem.Repeated {
-		bodies.force(account, more)
-	} else if !bodies.take(account, more) {
+		bodies.Force(account, more)
+	} else if !bodies.Take(account, more) {
 		return c.h.overloaded(c, errBodies)
 	}
 	c.replies += more
@@ -120,9 +120,9 @@ func (h *Handler) release(c *call) {
 	if c.weight == 0 {
 		return
 	}
-	h.bodies.give(string(c.who.AccountID), c.weight)
+	h.bodies.Give(string(c.who.AccountID), c.weight)
 	if c.weight >= heavyAt {
-		h.heavy.note(string(c.who.AccountID), h.now())
+		h.heavy.Put(string(c.who.AccountID), struct{}{}, h.now().Add(heavyFor))
 	}
 	c.weight, c.replies = 0, 0
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // This file is the way of a request, from top to bottom. [route.way] has its steps in a line.
@@ -91,7 +92,7 @@ func authenticate(next handler) handler {
 		account, known := h.svc.Keys.Known(key)
 		tenant := string(account)
 		if !known {
-			tenant = network(h.clientAddress(c.r))
+			tenant = limits.Network(h.clientAddress(c.r))
 		}
 		if c.slot, err = h.lookups.acquire(c.r.Context(), tenant); err != nil {
 			return h.overloaded(c, err)

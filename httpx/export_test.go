@@ -6,11 +6,11 @@ import "time"
 const FailureBurst = failureBurst
 
 // Limits are all limits of concurrent work, most of which are derived from Options.
-type Limits = limits
+type Limits = bounds
 
 // SetLimits changes some of them.
 func (h *Handler) SetLimits(change func(*Limits)) {
-	l := h.limits
+	l := h.bounds
 	change(&l)
 	h.bound(l)
 }

@@ -249,39 +249,13 @@ func heavySlots() int { return max(2, runtime.GOMAXPROCS(0)) }
 // gateOf returns the gate for a request. Lists, and all requests of accounts whose bodies were large, have slots of their own. They are
 // few, since such requests take memory and processors, of which a gate knows nothing.
 func (h *Handler) gateOf(r *route, account string) *gate {
-	switch {
-	case h.heavy.has(account, h.now()):
+	if _, heavy := h.heavy.Get(account, h.now()); heavy {
 		return h.heavyGate
-	case r.list:
+	}
+	if r.list {
 		return h.listGate
 	}
 	return h.gate
-}
-
-// heavies are the accounts that recently sent or got a large body. It is safe for concurrent use.
-type heavies struct {
-	mu    sync.Mutex
-	until map[string]time.Time
-}
-
-func (x *heavies) note(account string, now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.until == nil || len(x.until) >= limiterSize { // forgetting one costs it nothing
-		x.until = make(map[string]time.Time)
-	}
-	x.until[account] = now.Add(heavyFor)
-}
-
-func (x *heavies) has(account string, now time.Time) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	until, ok := x.until[account]
-	if ok && now.After(until) {
-		delete(x.until, account)
-		ok = false
-	}
-	return ok
 }
 
 // refusalsEvery is the shortest time between two log records about refused requests.
@@ -317,48 +291,4 @@ func (x *refusals) tell(ctx context.Context, logger *slog.Logger, now time.Time)
 		return
 	}
 	logger.LogAttrs(ctx, slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", x.since.Swap(0)))
-}
-
-// A pool shares bytes or places that are held for as long as a client likes. As with a gate, an account gets more only if it then holds
-// no more than was free. A pool is safe for concurrent use.
-type pool struct {
-	mu   sync.Mutex
-	free int64 // negative if take was forced
-	held map[string]int64
-}
-
-func newPool(n int64) *pool { return &pool{free: n, held: make(map[string]int64)} }
-
-// take reserves n for an account, and reports whether it could.
-func (p *pool) take(account string, n int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held[account]+n > p.free {
-		return false
-	}
-	p.add(account, n)
-	return true
-}
-
-// force reserves n even if it isn't free.
-func (p *pool) force(account string, n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.add(account, n)
-}
-
-// give frees n.
-func (p *pool) give(account string, n int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.add(account, -n)
-}
-
-func (p *pool) add(account string, n int64) {
-	p.free -= n
-	if held := p.held[account] + n; held != 0 {
-		p.held[account] = held
-	} else {
-		delete(p.held, account)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // Defaults of [Options].
@@ -101,31 +102,31 @@ type Options struct {
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
-	limits       limits
+	bounds       bounds
 	timeout      time.Duration
 	authenticate func(*http.Request) (*formsvc.Principal, error) // nil: keys alone
 	logger       *slog.Logger
 	ready        *readiness
 	// clientAddress returns the address that failed authentication counts for.
 	clientAddress func(*http.Request) string
-	failures      *limiter // of authentication, by address
-	rates         *limiter // of requests, by key; nil: any number
+	failures      *limits.Limiter // of authentication, by address
+	rates         *limits.Limiter // of requests, by key; nil: any number
 	quota         quotaPolicy
 	now           func() time.Time // of the limiters
 	grace         time.Duration    // how long clients that send or take files may pause
 	routes        *http.ServeMux
-	root          *resource // for the empty path
-	links         []Link    // of the root
-	calls         sync.Pool // of *call
-	transfers     *pool     // of slots for file transfers
-	exportWeight  int64     // how many of them an export takes
-	lookups       *gate     // limits look-ups of keys and quotas
-	gate          *gate     // limits requests that need a key, except those of the next two
-	listGate      *gate     // limits lists
-	heavyGate     *gate     // limits all requests of heavy accounts
-	exportGate    *gate     // limits exports while they read and format
-	heavy         heavies
-	bodies        *pool // of bytes
+	root          *resource               // for the empty path
+	links         []Link                  // of the root
+	calls         sync.Pool               // of *call
+	transfers     *limits.Pool            // of slots for file transfers
+	exportWeight  int64                   // how many of them an export takes
+	lookups       *gate                   // limits look-ups of keys and quotas
+	gate          *gate                   // limits requests that need a key, except those of the next two
+	listGate      *gate                   // limits lists
+	heavyGate     *gate                   // limits all requests of heavy accounts
+	exportGate    *gate                   // limits exports while they read and format
+	heavy         limits.Recent[struct{}] // accounts that recently sent or got a large body
+	bodies        *limits.Pool            // of bytes
 	refusals      refusals
 }
 
@@ -153,12 +154,12 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if o.MaxRequests < 0 || o.MaxMemory < 0 {
 		return nil, errors.New("httpx: options: MaxRequests and MaxMemory must not be negative")
 	}
-	h.bound(o.limits())
+	h.bound(o.bounds())
 	if h.rates, err = o.checkRate(); err != nil {
 		return nil, err
 	}
 	if h.clientAddress == nil {
-		h.clientAddress = remoteHost
+		h.clientAddress = limits.RemoteHost
 	}
 	if h.logger == nil {
 		h.logger = slog.Default()
@@ -171,30 +172,30 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
-// limits are those of concurrent work.
-type limits struct {
+// bounds are the limits of concurrent work.
+type bounds struct {
 	Requests, Waiting, Transfers int
 	Wait                         time.Duration
 	Body, Memory                 int64
 }
 
-// limits derives all limits from the options.
-func (o *Options) limits() limits {
+// bounds derives all limits from the options.
+func (o *Options) bounds() bounds {
 	requests := cmp.Or(o.MaxRequests, DefaultMaxRequests)
-	return limits{
+	return bounds{
 		Requests: requests, Waiting: 40 * requests, Transfers: 2 * requests, Wait: time.Second,
 		Body: MaxBody, Memory: cmp.Or(o.MaxMemory, DefaultMaxMemory),
 	}
 }
 
-func (h *Handler) bound(l limits) {
-	h.limits = l
+func (h *Handler) bound(l bounds) {
+	h.bounds, h.heavy.Most = l, limits.Size
 	transfers := int64(l.Transfers)
-	h.transfers, h.exportWeight = newPool(transfers), max(1, transfers/exportsAtMost)
+	h.transfers, h.exportWeight = limits.NewPool(transfers), max(1, transfers/exportsAtMost)
 	slots := func(n int) *gate { return newGate(min(l.Requests, n), l.Waiting, l.Wait) }
 	h.lookups, h.gate, h.listGate, h.heavyGate = slots(l.Requests), slots(l.Requests), slots(listSlots()), slots(heavySlots())
 	h.exportGate = newGate(heavySlots(), l.Transfers, exportTurn)
-	h.bodies = newPool(max(l.Memory, 2*l.Body))
+	h.bodies = limits.NewPool(max(l.Memory, 2*l.Body))
 }
 
 // checkBaseURL returns the address without its trailing slash.

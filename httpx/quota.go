@@ -2,15 +2,14 @@ package httpx
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // Header names in the canonical form of net/http.
@@ -45,7 +44,7 @@ func newQuotaPolicy(quotas formsvc.Quotas) quotaPolicy {
 	}
 	limit := strconv.Itoa(policy.Limit)
 	count := func(name string) quotaCount {
-		return quotaCount{name, []string{name + ";q=" + limit + ";w=" + strconv.Itoa(wholeSeconds(policy.Window, 1))}}
+		return quotaCount{name, []string{name + ";q=" + limit + ";w=" + strconv.Itoa(limits.Seconds(policy.Window, 1))}}
 	}
 	return quotaPolicy{
 		limit: []string{limit}, perAccount: policy.PerAccount,
@@ -69,12 +68,12 @@ func (p *quotaPolicy) of(who *formsvc.Principal) *quotaCount {
 // count counts the request, or returns the problem if it is beyond the rate or the quota.
 func (h *Handler) count(c *call) error {
 	if h.rates != nil {
-		if wait, ok := h.rates.take(string(c.who.Subject()), h.now()); !ok {
+		if wait, ok := h.rates.Take(string(c.who.Subject()), h.now()); !ok {
 			return &problem{
 				status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: seconds(wait),
 				detail: "The key sends requests too fast. Its limit is " +
-					strconv.FormatFloat(float64(h.rates.rate), 'f', -1, 64) + " a second, and " +
-					strconv.Itoa(h.rates.burst) + " at once.",
+					strconv.FormatFloat(float64(h.rates.Rate), 'f', -1, 64) + " a second, and " +
+					strconv.Itoa(h.rates.Burst) + " at once.",
 			}
 		}
 	}
@@ -117,7 +116,7 @@ func (c *call) showQuota() {
 	end := len(b)
 	b = append(b, ";t="...)
 	reset := len(b)
-	b = strconv.AppendInt(b, int64(wholeSeconds(state.Reset, 0)), 10)
+	b = strconv.AppendInt(b, int64(limits.Seconds(state.Reset, 0)), 10)
 	value := string(b)
 	header := c.w.Header()
 	header[headerLimit], header[headerPolicy] = c.h.quota.limit, counted.policy
@@ -130,73 +129,21 @@ func quotaExceeded(over *formsvc.QuotaState, cause error) *problem {
 	wait := seconds(over.Reset)
 	return &problem{
 		status: http.StatusTooManyRequests, code: "quota_exceeded", retryAfter: wait, cause: cause,
-		detail: "The quota of " + strconv.Itoa(over.Limit) + " requests in " + strconv.Itoa(wholeSeconds(over.Window, 1)) +
+		detail: "The quota of " + strconv.Itoa(over.Limit) + " requests in " + strconv.Itoa(limits.Seconds(over.Window, 1)) +
 			" seconds is used up. There are more in " + wait + " seconds.",
 	}
 }
 
 // checkRate returns the limiter for [Options.Rate], or nil if there is no limit.
-func (o *Options) checkRate() (*limiter, error) {
+func (o *Options) checkRate() (*limits.Limiter, error) {
 	switch {
 	case !(o.Rate >= 0) || o.Rate > MaxRate: // true for NaN too
 		return nil, errors.New("httpx: options: Rate must be from 0 to " + strconv.Itoa(MaxRate))
 	case o.Rate == 0:
 		return nil, nil //nolint:nilnil // no limit
 	}
-	return newLimiter(rate.Limit(o.Rate), wholeSeconds(time.Duration(o.Rate*float64(time.Second)), 1)), nil
-}
-
-// limiterSize is the smallest number of names that a limiter remembers. It remembers at most twice as many.
-const limiterSize = 5_000
-
-// A limiter has a token bucket for each name. It drops the names that were unused the longest, so that it stays small.
-// It is safe for concurrent use.
-type limiter struct {
-	rate  rate.Limit
-	burst int
-
-	mu    sync.Mutex
-	young map[string]*rate.Limiter // used since old was filled
-	old   map[string]*rate.Limiter
-}
-
-func newLimiter(r rate.Limit, burst int) *limiter {
-	return &limiter{rate: r, burst: burst, young: make(map[string]*rate.Limiter)}
-}
-
-// take takes a token. If there is none, it returns the wait for the next one.
-func (l *limiter) take(name string, now time.Time) (wait time.Duration, ok bool) {
-	bucket := l.bucket(name)
-	r := bucket.ReserveN(now, 1)
-	if wait = r.DelayFrom(now); wait <= 0 {
-		return 0, true
-	}
-	r.CancelAt(now)
-	return wait, false
-}
-
-func (l *limiter) bucket(name string) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	bucket := l.young[name]
-	if bucket != nil {
-		return bucket
-	}
-	if bucket = l.old[name]; bucket == nil {
-		bucket = rate.NewLimiter(l.rate, l.burst)
-	}
-	if len(l.young) >= limiterSize {
-		l.old, l.young = l.young, make(map[string]*rate.Limiter)
-	}
-	l.young[name] = bucket
-	return bucket
+	return &limits.Limiter{Rate: rate.Limit(o.Rate), Burst: limits.Seconds(time.Duration(o.Rate*float64(time.Second)), 1)}, nil
 }
 
 // seconds returns a wait for Retry-After: in whole seconds, rounded up, and at least one.
-func seconds(wait time.Duration) string {
-	return strconv.Itoa(wholeSeconds(wait, 1))
-}
-
-func wholeSeconds(wait time.Duration, least int) int {
-	return max(int(math.Ceil(wait.Seconds())), least)
-}
+func seconds(wait time.Duration) string { return strconv.Itoa(limits.Seconds(wait, 1)) }

@@ -59,11 +59,11 @@ const exportTurn = time.Minute
 // client.
 func (h *Handler) transfer(c *call, weight int64) (done func(), err error) {
 	account := string(c.who.AccountID)
-	if !h.transfers.take(account, weight) {
+	if !h.transfers.Take(account, weight) {
 		return nil, &problem{
 			status: http.StatusServiceUnavailable, code: "too_many_transfers",
 			detail: "The maximum number of transfers is in progress. Nothing was changed; retry.",
 		}
 	}
-	return func() { h.transfers.give(account, weight) }, nil
+	return func() { h.transfers.Give(account, weight) }, nil
 }

@@ -1,7 +1,6 @@
 package httpx
 
 import (
-	"strconv"
 	"testing"
 	"time"
 )
@@ -31,22 +30,5 @@ func TestPace(t *testing.T) {
 		if p.end(100); p.moved != row.moved+100 || p.waited < row.waited {
 			t.Errorf("moved %d, waited %v", p.moved, p.waited)
 		}
-	}
-}
-
-// A limiter forgets the names that were unused the longest, and no other.
-func TestLimiterForgetsTheOldest(t *testing.T) {
-	l, now := newFailures(), time.Now()
-	for range failureBurst {
-		l.take("busy", now)
-	}
-	for i := range 3 * limiterSize {
-		l.take(strconv.Itoa(i), now)
-		if _, ok := l.take("busy", now); ok {
-			t.Fatalf("a name that is used all the time is forgotten after %d others", i)
-		}
-	}
-	if n := len(l.young) + len(l.old); n > 2*limiterSize || n < limiterSize {
-		t.Errorf("%d names are remembered", n)
 	}
 }

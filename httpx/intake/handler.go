@@ -11,7 +11,6 @@ import (
 	"hash/crc32"
 	"html/template"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -22,7 +21,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"golang.org/x/time/rate"
+
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // Options configures a [Handler]. The zero value is ready for use.
@@ -62,9 +64,9 @@ type Handler struct {
 	version string // of the assets
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
-	visitor limiter
-	recent  campaigns
-	large   places
+	visitor *limits.Limiter                  // nil: no limit
+	recent  limits.Recent[*formsvc.Campaign] // by the token of their form, so that a busy form isn't read for each post
+	large   *limits.Pool                     // of places for large bodies, by address
 	slots   *semaphore.Weighted
 }
 
@@ -85,11 +87,14 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	o.PerVisitor, o.Logger = cmp.Or(o.PerVisitor, 10), cmp.Or(o.Logger, slog.Default())
 	if o.ClientAddress == nil {
-		o.ClientAddress = remoteHost
+		o.ClientAddress = limits.RemoteHost
 	}
 	h := &Handler{
 		svc: svc, opts: o, now: time.Now, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), slots: semaphore.NewWeighted(slots),
-		visitor: limiter{perMinute: o.PerVisitor}, large: places{free: o.LargeBodies, held: make(map[string]int)},
+		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, large: limits.NewPool(int64(o.LargeBodies)),
+	}
+	if o.PerVisitor > 0 {
+		h.visitor = &limits.Limiter{Rate: rate.Limit(float64(o.PerVisitor) / 60), Burst: o.PerVisitor}
 	}
 	var err error
 	if h.texts, err = readTexts(); err != nil {
@@ -111,15 +116,6 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	h.mux.HandleFunc("GET /{token}/thanks", h.visited((*visit).thanks))
 	h.mux.HandleFunc("/", h.visited(func(*visit) error { return formsvc.ErrNotFound }))
 	return h, nil
-}
-
-// remoteHost is the default of [Options].ClientAddress.
-func remoteHost(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // ServeHTTP serves one request.
@@ -171,7 +167,8 @@ func (v *visit) find() error {
 		return formsvc.ErrNotFound
 	}
 	if v.r.Method == http.MethodPost { // the write confirms that the token is still the form's
-		if v.campaign = v.h.recent.get(v.token, v.h.now()); v.campaign != nil {
+		if c, ok := v.h.recent.Get(v.token, v.h.now()); ok {
+			v.campaign = c
 			return nil
 		}
 	}
@@ -181,11 +178,13 @@ func (v *visit) find() error {
 	defer v.h.slots.Release(1)
 	c, err := v.h.svc.Campaigns.ByForm(v.r.Context(), v.token)
 	if err != nil {
-		v.h.recent.drop(v.token)
+		v.h.recent.Drop(v.token)
 		return err
 	}
 	v.campaign = &c
-	v.h.recent.put(v.token, &c, v.h.now())
+	if c.Size() <= campaignSize {
+		v.h.recent.Put(v.token, &c, v.h.now().Add(campaignAge))
+	}
 	return nil
 }
 

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // How long the service may work on a form, and how often a form that is being stored already is looked at again.
@@ -64,14 +66,16 @@ func wantsJSON(r *http.Request) bool {
 // post takes what a visitor sent.
 func (v *visit) post() error {
 	v.script = wantsJSON(v.r)
-	address := network(v.h.opts.ClientAddress(v.r))
+	address := limits.Network(v.h.opts.ClientAddress(v.r))
 	if len(v.token) > maxToken {
 		return formsvc.ErrNotFound
 	}
-	if wait, ok := v.h.visitor.take(address+" "+v.token, v.h.now()); !ok {
-		v.w.Header().Set("Retry-After", seconds(wait))
-		v.w.Header().Set("Access-Control-Allow-Origin", "*") // so that scripts see the status
-		return errMany
+	if v.h.visitor != nil {
+		if wait, ok := v.h.visitor.Take(address+" "+v.token, v.h.now()); !ok {
+			v.w.Header().Set("Retry-After", strconv.Itoa(limits.Seconds(wait, 1)))
+			v.w.Header().Set("Access-Control-Allow-Origin", "*") // so that scripts see the status
+			return errMany
+		}
 	}
 	if err := v.find(); err != nil {
 		return err
@@ -85,11 +89,10 @@ func (v *visit) post() error {
 		return err
 	}
 	if v.r.ContentLength < 0 || v.r.ContentLength > smallBody {
-		release, ok := v.h.large.take(address)
-		if !ok {
+		if !v.h.large.Take(address, 1) {
 			return errBusy
 		}
-		defer release()
+		defer v.h.large.Give(address, 1)
 	}
 	most := v.h.most()
 	if v.r.ContentLength > most {
