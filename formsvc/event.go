@@ -46,13 +46,12 @@ type eventExtra struct {
 	member         string // one more field of data: its name and JSON
 	json           []byte
 	test           bool
-	trace          string // see Event.TraceParent
 }
 
-func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.Time, extra eventExtra) Event {
+func (c *core) newEvent(ctx context.Context, t EventType, campaign *Campaign, r *Response, now time.Time, extra eventExtra) Event {
 	e := Event{
 		ID: c.NewID(now), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: t, CreatedAt: now,
-		Test: extra.test, TraceParent: extra.trace,
+		Test: extra.test, TraceParent: c.traceParent(ctx),
 	}
 	e.Payload = e.payload(campaign, r, extra, true)
 	if len(e.Payload) > MaxPayload {
@@ -116,7 +115,7 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 		Status: StatusPending, User: User{Email: "test@example.com", FirstName: "Test", LastName: "Person"},
 		Answers: NewAnswers(Answer{Name: "message", Value: []string{"This is a test."}}), Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	extra := eventExtra{test: true, trace: c.traceParent(ctx)}
+	extra := eventExtra{test: true}
 	t := hook.Events[0]
 	switch t {
 	case webhook.ResponseUpdated:
@@ -138,7 +137,7 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 		extra.member, extra.json = "signature", signature.AppendJSON(nil)
 	case webhook.ResponseCreated, webhook.ResponseDeleted:
 	}
-	return c.newEvent(t, &campaign, &r, now, extra), nil
+	return c.newEvent(ctx, t, &campaign, &r, now, extra), nil
 }
 
 // testDocument is the content of the sample file.

@@ -165,32 +165,23 @@ func (c *core) repeated(ctx context.Context, account ID) error {
 		return nil
 	}
 	_, err := c.store.Recall(ctx, account, c.once.Key, c.now().Add(-IdempotencyTTL))
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil
-	case err != nil:
-		return err
+	if err == nil {
+		return ErrRepeated
 	}
-	return ErrRepeated
+	return ignoreNotFound(err)
 }
 
 // record returns the record of a call's result, which must have no secrets, or nil. of is the response that the result
-// is about, or "".
+// is about, or "". A nil result is the response that the call creates, which the store keeps anyway.
 func record[T any](c *core, account, of ID, result *T) *IdempotencyRecord {
 	if c.once == nil {
 		return nil
 	}
-	return &IdempotencyRecord{
-		AccountID: account, Key: c.once.Key, Request: c.once.Request, Result: resultText(result), ResponseID: of, CreatedAt: c.now(),
+	r := &IdempotencyRecord{AccountID: account, Key: c.once.Key, Request: c.once.Request, ResponseID: of, CreatedAt: c.now()}
+	if result != nil {
+		r.Result = resultText(result)
 	}
-}
-
-// made is record for a call that returns the response it creates, which the store keeps anyway.
-func (c *core) made(r *Response) *IdempotencyRecord {
-	if c.once == nil {
-		return nil
-	}
-	return &IdempotencyRecord{AccountID: r.AccountID, Key: c.once.Key, Request: c.once.Request, ResponseID: r.ID, CreatedAt: c.now()}
+	return r
 }
 
 func resultText[T any](result *T) []byte {

@@ -156,26 +156,26 @@ func (c *quotaCounter) state(w *windowCount, key windowKey, now time.Time) Quota
 // Give uncounts a request, given the state that Take returned, and returns the new state. A request
 // of a window that has ended and was written stays counted.
 func (q Quotas) Give(taken QuotaState) QuotaState {
-	return q.give(taken, func(*windowCount) bool { return true })
+	return q.give(taken, false)
 }
 
 // Discount makes a request count a tenth, given the state that Take returned, and returns the new state: of ten such
 // requests of a window, nine are uncounted. Package httpx calls it for requests that cost little.
 func (q Quotas) Discount(taken QuotaState) QuotaState {
-	return q.give(taken, func(w *windowCount) bool {
-		w.cheap++
-		return w.cheap%10 != 0
-	})
+	return q.give(taken, true)
 }
 
-func (q Quotas) give(taken QuotaState, uncount func(*windowCount) bool) QuotaState {
+func (q Quotas) give(taken QuotaState, cheap bool) QuotaState {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	w := q.c.counts[taken.key]
 	if w == nil {
 		return taken
 	}
-	if uncount(w) {
+	if cheap {
+		w.cheap++
+	}
+	if !cheap || w.cheap%10 != 0 {
 		w.pending--
 	}
 	return q.c.state(w, taken.key, q.c.now())

@@ -91,11 +91,7 @@ func (f *ResponseFilter) IsZero() bool {
 
 // Match reports whether the filter matches the response. Stores that filter by query must agree with it.
 func (f *ResponseFilter) Match(r *Response) bool {
-	status := len(f.Status) == 0
-	for _, s := range f.Status {
-		status = status || s == r.Status
-	}
-	return status &&
+	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) &&
 		(f.Email == "" || f.Email == r.User.Email || f.AnyCase && FoldEmail(f.Email) == FoldEmail(r.User.Email)) &&
 		(f.Reference == "" || f.Reference == r.Reference) &&
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
@@ -140,7 +136,6 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 
 func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
 	v, answers := s.checkInput(&in)
-	trace := s.s.traceParent(ctx)
 	var elsewhere time.Duration
 	var last error
 	for range retries {
@@ -156,8 +151,8 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 		if in.Held {
 			r.Status, r.Held = StatusSpam, true
 		}
-		change := Change{Idempotency: s.s.made(&r)}
-		change.unlessHeld(&r, s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{trace: trace}))
+		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil)}
+		change.unlessHeld(&r, s.s.newEvent(ctx, webhook.ResponseCreated, c, &r, now, eventExtra{}))
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
 		case last == nil:
@@ -262,9 +257,8 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	if err != nil {
 		return Response{}, err
 	}
-	trace := s.s.traceParent(ctx)
 	r, err := s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
-		return s.s.applyPatch(&c, r, &patch, v, trace)
+		return s.s.applyPatch(ctx, &c, r, &patch, v)
 	})
 	if err != nil {
 		return Response{}, err
@@ -276,7 +270,7 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 // applyPatch applies the patch to r and returns its events. A store may call it again with the
 // current response. v has the faults found so far.
 func (c *core) applyPatch(
-	campaign *Campaign, r *Response, patch *ResponsePatch, v ValidationError, trace string,
+	ctx context.Context, campaign *Campaign, r *Response, patch *ResponsePatch, v ValidationError,
 ) (Change, error) {
 	if patch.IfVersion != 0 && patch.IfVersion != r.Version {
 		return Change{}, ErrStale
@@ -308,17 +302,14 @@ func (c *core) applyPatch(
 	r.Version++
 	r.UpdatedAt = now
 	finished := moved && c.Workflow.final(r.Status)
-	switch {
-	case finished:
-		r.CompletedAt = now
-	case moved:
+	if moved {
 		r.CompletedAt = time.Time{}
 	}
-	var change Change
-	raise := func(t EventType, extra eventExtra) {
-		extra.trace = trace
-		change.add(c.newEvent(t, campaign, r, now, extra))
+	if finished {
+		r.CompletedAt = now
 	}
+	var change Change
+	raise := func(t EventType, extra eventExtra) { change.add(c.newEvent(ctx, t, campaign, r, now, extra)) }
 	switch {
 	case !r.Held:
 		if len(changes) > 0 {
@@ -365,13 +356,12 @@ type DeleteOptions struct {
 // removed then, and all of them if the Service is bound to a transaction ([Service.With]).
 func (s Responses) Delete(ctx context.Context, key ResponseKey, opts *DeleteOptions) (err error) {
 	defer wrap(&err, "delete response")
-	trace := s.s.traceParent(ctx)
 	files, err := s.s.store.DeleteResponse(ctx, key, func(r *Response) (Change, error) {
 		if opts != nil && opts.IfVersion != 0 && opts.IfVersion != r.Version {
 			return Change{}, ErrStale
 		}
 		var change Change
-		change.unlessHeld(r, s.s.newEvent(webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{trace: trace}))
+		change.unlessHeld(r, s.s.newEvent(ctx, webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{}))
 		change.Audit = s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, map[string]string{"campaign": string(r.CampaignID)})
 		return change, nil
 	})

@@ -78,7 +78,6 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in SignatureInp
 	if sig.SignedAt.IsZero() {
 		sig.SignedAt = now
 	}
-	trace := s.s.traceParent(ctx)
 	sig, err = s.s.store.CreateSignature(ctx, sig, func(r *Response, sig *Signature) (Change, error) {
 		if sig.FileID == "" {
 			text, err := r.Answers.Canonical()
@@ -87,9 +86,9 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in SignatureInp
 			}
 			sig.DocumentSHA256 = sha256.Sum256(text)
 		}
-		extra := eventExtra{member: "signature", json: sig.AppendJSON(nil), trace: trace}
+		extra := eventExtra{member: "signature", json: sig.AppendJSON(nil)}
 		change := Change{Idempotency: record(s.s, key.AccountID, key.ID, sig)}
-		change.unlessHeld(r, s.s.newEvent(webhook.SignatureCompleted, &c, r, s.s.now(), extra))
+		change.unlessHeld(r, s.s.newEvent(ctx, webhook.SignatureCompleted, &c, r, s.s.now(), extra))
 		return change, nil
 	})
 	if err == nil {

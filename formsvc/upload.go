@@ -70,11 +70,10 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	}
 	f := content.file()
 	f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.CreatedAt = id, key.AccountID, key.CampaignID, key.ID, began
-	trace := s.s.traceParent(ctx)
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
-		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
+		extra := eventExtra{member: "file", json: f.AppendJSON(nil)}
 		change := Change{Idempotency: record(s.s, key.AccountID, key.ID, &f), Limit: s.s.MaxStored}
-		change.unlessHeld(r, s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra))
+		change.unlessHeld(r, s.s.newEvent(ctx, webhook.FileUploaded, &c, r, s.s.now(), extra))
 		return change, nil
 	})
 	if err != nil {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -89,14 +89,13 @@ type subscription struct {
 }
 
 func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subscription, error) {
-	var none subscription
 	hook, v, err := w.make(ctx, account, in)
 	if err == nil {
 		hook.Headers = v.headersOf(in.Headers, nil, false)
 		err = v.err()
 	}
 	if err != nil {
-		return none, err
+		return subscription{}, err
 	}
 	if hook.Secret == "" {
 		hook.Secret = newSecret()
@@ -114,7 +113,7 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 		return change, nil
 	})
 	if err != nil {
-		return none, limited(err, "webhooks", MaxWebhooks)
+		return subscription{}, limited(err, "webhooks", MaxWebhooks)
 	}
 	return subscription{w.current(stored), created}, nil
 }
@@ -211,26 +210,21 @@ func (w Webhooks) changed(hook *Webhook, action AuditAction) Change {
 	return Change{Audit: w.audit(hook, action)}
 }
 
-// encodedURL escapes the characters of a URL that must not stand in the request line of HTTP, such as spaces. Control
-// characters and invalid UTF-8 stay, so that they are refused.
+// unescaped matches an escape, or a character of a URL that must not stand in the request line of HTTP, such as a space. Control
+// characters don't match, so that they are refused.
+var unescaped = regexp.MustCompile("%[0-9A-Fa-f]{2}|[ %\"<>\\\\^`{|}]|[^\\x00-\\x7f]")
+
+// encodedURL escapes the characters of a URL that must be. Invalid UTF-8 stays, so that it is refused.
 func encodedURL(s string) string {
 	if !utf8.ValidString(s) {
 		return s
 	}
-	var b strings.Builder
-	for i := range len(s) {
-		bad := s[i] >= utf8.RuneSelf || strings.IndexByte(" \"<>\\^`{|}", s[i]) >= 0
-		if s[i] == '%' {
-			_, err := hex.DecodeString(s[i+1 : min(i+3, len(s))])
-			bad = err != nil || i+3 > len(s)
+	return unescaped.ReplaceAllStringFunc(s, func(part string) string {
+		if part[0] == '%' && len(part) > 1 {
+			return part
 		}
-		if bad {
-			fmt.Fprintf(&b, "%%%02X", s[i])
-		} else {
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
+		return url.PathEscape(part)
+	})
 }
 
 func (in *WebhookInput) check(v *ValidationError) {
