@@ -3,6 +3,7 @@ package httpx
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,32 +43,21 @@ func TrustedProxies(ranges []netip.Prefix) func(*http.Request) string {
 		if !ok {
 			return limits.RemoteHost(r)
 		}
-		headers := r.Header["X-Forwarded-For"]
-		for i := len(headers) - 1; i >= 0; i-- {
-			for rest, more := headers[i], true; more; {
-				if !within(trusted, hop) {
-					return hop.String()
-				}
-				var entry string
-				entry, rest, more = cutLast(rest)
-				if entry == "" { // RFC 9110 §5.6.1 allows empty elements
-					continue
-				}
-				next, ok := parseHop(entry)
-				if !ok {
-					return hop.String()
-				}
-				hop = next
+		isTrusted := func(p netip.Prefix) bool { return p.Contains(hop) }
+		for list := strings.Join(r.Header["X-Forwarded-For"], ","); list != "" && slices.ContainsFunc(trusted, isTrusted); {
+			i := strings.LastIndexByte(list, ',')
+			entry := strings.Trim(list[i+1:], " \t")
+			if list = list[:max(i, 0)]; entry == "" { // RFC 9110 §5.6.1 allows empty elements
+				continue
 			}
+			next, ok := parseHop(entry)
+			if !ok {
+				break
+			}
+			hop = next
 		}
 		return hop.String()
 	}
-}
-
-// cutLast cuts off the last element of a list, and reports whether there are more.
-func cutLast(list string) (last, rest string, more bool) {
-	i := strings.LastIndexByte(list, ',')
-	return strings.Trim(list[i+1:], " \t"), list[:max(i, 0)], i >= 0
 }
 
 // parseHop reads an address, with or without a port.
@@ -85,15 +75,6 @@ func parseHop(s string) (netip.Addr, bool) {
 		a = withPort.Addr()
 	}
 	return a.Unmap().WithZone(""), true
-}
-
-func within(ranges []netip.Prefix, a netip.Addr) bool {
-	for _, p := range ranges {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }
 
 // How often authentication may fail for one address; for IPv6, for one /64 network. A request with a valid key always

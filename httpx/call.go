@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -129,29 +130,17 @@ func (h *Handler) release(c *call) {
 
 // requestID returns the client's X-Request-Id if it is well-formed, or a new one. It must be unique, not secret.
 func requestID(r *http.Request) string {
-	if values := r.Header["X-Request-Id"]; len(values) == 1 && validRequestID(values[0]) {
+	if values := r.Header["X-Request-Id"]; len(values) == 1 && requestIDForm.MatchString(values[0]) {
 		return values[0]
 	}
 	var random [16]byte
-	var text [32]byte
 	binary.LittleEndian.PutUint64(random[:8], rand.Uint64()) //nolint:gosec // unique, not secret
 	binary.LittleEndian.PutUint64(random[8:], rand.Uint64()) //nolint:gosec // unique, not secret
-	hex.Encode(text[:], random[:])
-	return string(text[:])
+	return hex.EncodeToString(random[:])
 }
 
-func validRequestID(s string) bool {
-	if len(s) == 0 || len(s) > 128 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
+// requestIDForm is a well-formed X-Request-Id.
+var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // Constant header values, shared by all replies: net/http and middleware replace the values of a header and don't write
 // into them.

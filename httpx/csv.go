@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -27,20 +28,15 @@ func fixedColumns() []string {
 type table struct {
 	header  []string
 	columns map[string]int // of modules, by name
-	fixed   int
-	cells   []string // of the current response, with formulas escaped
+	cells   []string       // of the current response, with formulas escaped
 }
 
 func newTable(names []string) *table {
-	t := &table{header: fixedColumns(), columns: make(map[string]int, len(names))}
-	t.fixed = len(t.header)
-	taken := make(map[string]bool, t.fixed)
-	for _, name := range t.header {
-		taken[name] = true
-	}
+	fixed := fixedColumns()
+	t := &table{header: fixed, columns: make(map[string]int, len(names))}
 	for _, name := range names {
 		t.columns[name] = len(t.header)
-		if taken[name] || strings.HasPrefix(name, answerPrefix) {
+		if slices.Contains(fixed, name) || strings.HasPrefix(name, answerPrefix) {
 			name = answerPrefix + name
 		}
 		t.header = append(t.header, defused(name))

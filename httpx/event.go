@@ -1,7 +1,6 @@
 package httpx
 
 import (
-	"encoding/base64"
 	"errors"
 	"slices"
 	"strconv"
@@ -27,15 +26,12 @@ func (h *Handler) listEvents(c *call) error {
 	q.page.Ascending = false // so that cursors are the same whether the order is given or not
 	// The types of events are left out of the scope, so that a reader can go on with other types.
 	sum := c.scope(&q)
-	var after formsvc.Cursor
-	if q.cursor != "" {
-		var ok bool
-		if after, ok = parseEventCursor(q.cursor, sum); !ok {
-			return badCursor(badEventCursor)
-		}
+	after, ok := parseCursor(q.cursor, sum)
+	if q.cursor != "" && !ok {
+		return badCursor(badEventCursor)
 	}
 	page, err := h.svc.Events.List(c.ctx(), formsvc.EventQuery{
-		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, After: after, Limit: q.page.Limit,
+		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, After: formsvc.Cursor(after), Limit: q.page.Limit,
 	})
 	if errors.Is(err, formsvc.ErrInvalid) {
 		return badCursor(badEventCursor)
@@ -47,7 +43,7 @@ func (h *Handler) listEvents(c *call) error {
 		return err
 	}
 	b := append(c.out, `,"nextCursor":"`...)
-	b = appendEventCursor(b, page.Next, sum)
+	b = appendCursor(b, string(page.Next), sum)
 	b = append(b, `","more":`...)
 	b = strconv.AppendBool(b, page.More)
 	c.out = append(b, '}')
@@ -102,21 +98,4 @@ func (c *call) appendEvents(events []formsvc.Event, limit int) error {
 	c.out = append(c.out, `],"limit":`...)
 	c.out = strconv.AppendInt(c.out, int64(limit), 10)
 	return nil
-}
-
-// A cursor of events is a version, the store's cursor and the scope, in URL-safe base64.
-const eventCursorVersion = 1
-
-func appendEventCursor(b []byte, next formsvc.Cursor, sum scope) []byte {
-	raw := append([]byte{eventCursorVersion}, next...)
-	return base64.RawURLEncoding.AppendEncode(b, append(raw, sum[:]...))
-}
-
-func parseEventCursor(s string, sum scope) (after formsvc.Cursor, ok bool) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	end := len(raw) - len(sum)
-	if err != nil || end < 1 || raw[0] != eventCursorVersion || scope(raw[end:]) != sum {
-		return "", false
-	}
-	return formsvc.Cursor(raw[1:end]), true
 }

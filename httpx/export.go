@@ -85,10 +85,10 @@ func (c *call) exportQuery() (listQuery, error) {
 	if q.page.After, ok = formsvc.ParseID(q.cursor); ok {
 		return q, nil
 	}
-	if q.page.After, ok = parseCursor(q.cursor, c.scope(&q)); !ok {
-		return q, badCursor("must be the uuid of a response, or the nextCursor of the list, with the same filters and order")
+	if !q.seek(c.scope(&q)) {
+		err = badCursor("must be the uuid of a response, or the nextCursor of the list, with the same filters and order")
 	}
-	return q, nil
+	return q, err
 }
 
 // begin sends the headers, unless that was done. Until then an error can still get a problem document.

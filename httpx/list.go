@@ -3,13 +3,10 @@ package httpx
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -21,13 +18,10 @@ func (c *call) listQuery(allowed parameter) (q listQuery, sum scope, err error) 
 		return q, sum, err
 	}
 	sum = c.scope(&q)
-	if q.cursor != "" {
-		var ok bool
-		if q.page.After, ok = parseCursor(q.cursor, sum); !ok {
-			return q, sum, badCursor("must be the nextCursor of this list, with the same filters and order")
-		}
+	if q.cursor != "" && !q.seek(sum) {
+		err = badCursor("must be the nextCursor of this list, with the same filters and order")
 	}
-	return q, sum, nil
+	return q, sum, err
 }
 
 func badCursor(detail string) *problem {
@@ -42,64 +36,36 @@ type scope [8]byte
 // scope hashes everything that decides which records a list has, and in which order. It isn't a secret: a forged cursor
 // reads only what the client could list anyway.
 func (c *call) scope(q *listQuery) scope {
-	var room [512]byte
 	pattern, _, _ := strings.Cut(c.route.Pattern, ".") // an export accepts the cursors of its list
-	b := append(room[:0], pattern...)
-	b = append(b, 0)
-	b = append(b, c.who.AccountID...)
-	b = append(b, 0)
-	b = append(append(b, c.ids[0]...), c.ids[1]...)
-	b = append(b, 0)
-	b = strconv.AppendBool(b, q.page.Ascending)
 	f := &q.filter
-	if !f.IsZero() {
-		for _, s := range f.Status {
-			b = append(append(b, 0, 1), s...)
-		}
-		b = append(append(b, 0, 2), f.Email...)
-		b = append(append(b, 0, 3), f.Reference...)
-		for _, t := range [...]time.Time{f.CreatedAfter, f.CreatedBefore, f.UpdatedAfter} {
-			b = append(b, 0, 4)
-			if !t.IsZero() {
-				b = binary.BigEndian.AppendUint64(b, uint64(t.UnixMilli()))
-			}
-		}
-	}
-	if q.state != "" {
-		b = append(append(b, 0, 5), q.state...)
-	}
-	if q.search != "" {
-		b = append(append(b, 0, 6), q.search...)
-	}
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t %q %q %q %d %d %d %q %q", pattern, c.who.AccountID, c.ids, q.page.Ascending,
+		f.Status, f.Email, f.Reference, f.CreatedAfter.UnixMilli(), f.CreatedBefore.UnixMilli(), f.UpdatedAfter.UnixMilli(), q.state, q.search))
 	return scope(sum[:8])
 }
 
-// A cursor is a version, the last record's identifier and the scope, in URL-safe base64.
-const (
-	cursorVersion = 1
-	cursorBytes   = 1 + 16 + 8
-)
+// cursorVersion is the first byte of a cursor. The position and the scope follow, in URL-safe base64.
+const cursorVersion = 1
 
-func appendCursor(b []byte, last formsvc.ID, sum scope) []byte {
-	var raw [cursorBytes]byte
-	raw[0] = cursorVersion
-	id, _ := uuid.Parse(string(last)) // an ID is always canonical
-	copy(raw[1:17], id[:])
-	copy(raw[17:], sum[:])
-	return base64.RawURLEncoding.AppendEncode(b, raw[:])
+// appendCursor appends the cursor of a position: the identifier of a list's last record, or a store's position in the events.
+func appendCursor(b []byte, at string, sum scope) []byte {
+	raw := append([]byte{cursorVersion}, at...)
+	return base64.RawURLEncoding.AppendEncode(b, append(raw, sum[:]...))
 }
 
-func parseCursor(s string, sum scope) (formsvc.ID, bool) {
-	var raw [cursorBytes + 2]byte
-	if len(s) != base64.RawURLEncoding.EncodedLen(cursorBytes) {
+func parseCursor(s string, sum scope) (at string, ok bool) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	end := len(raw) - len(sum)
+	if err != nil || end < 1 || raw[0] != cursorVersion || scope(raw[end:]) != sum {
 		return "", false
 	}
-	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(s))
-	if err != nil || n != cursorBytes || raw[0] != cursorVersion || scope(raw[17:25]) != sum {
-		return "", false
-	}
-	return formsvc.ID(uuid.UUID(raw[1:17]).String()), true
+	return string(raw[1:end]), true
+}
+
+// seek sets the position of a list from its cursor, and reports whether it is one.
+func (q *listQuery) seek(sum scope) (ok bool) {
+	at, _ := parseCursor(q.cursor, sum)
+	q.page.After, ok = formsvc.ParseID(at)
+	return ok
 }
 
 // beginList begins the reply; append each item after beginItem.
@@ -165,7 +131,7 @@ func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) er
 		b = append(b, "null"...)
 	} else {
 		b = append(b, '"')
-		b = appendCursor(b, last, sum)
+		b = appendCursor(b, string(last), sum)
 		b = append(b, '"')
 	}
 	c.out = append(b, '}')

@@ -25,44 +25,33 @@ const (
 type quotaPolicy struct {
 	limit      []string // nil: no quota
 	perAccount bool
-	key        quotaCount
-	user       quotaCount
-	account    quotaCount
-}
-
-// A quotaCount names the policy for one kind of principal.
-type quotaCount struct {
-	name   string // in quotes
-	policy []string
+	policies   map[string][]string // by the name of what is counted, in quotes
 }
 
 // newQuotaPolicy builds the headers of draft-ietf-httpapi-ratelimit-headers-10.
-func newQuotaPolicy(quotas formsvc.Quotas) quotaPolicy {
+func newQuotaPolicy(quotas formsvc.Quotas) (p quotaPolicy) {
 	policy := quotas.Policy()
 	if policy.Limit == 0 {
-		return quotaPolicy{}
+		return p
 	}
 	limit := strconv.Itoa(policy.Limit)
-	count := func(name string) quotaCount {
-		return quotaCount{name, []string{name + ";q=" + limit + ";w=" + strconv.Itoa(limits.Seconds(policy.Window, 1))}}
+	p.limit, p.perAccount, p.policies = []string{limit}, policy.PerAccount, make(map[string][]string)
+	for _, name := range []string{`"key"`, `"user"`, `"account"`} {
+		p.policies[name] = []string{name + ";q=" + limit + ";w=" + strconv.Itoa(limits.Seconds(policy.Window, 1))}
 	}
-	return quotaPolicy{
-		limit: []string{limit}, perAccount: policy.PerAccount,
-		key: count(`"key"`), user: count(`"user"`), account: count(`"account"`),
-	}
+	return p
 }
 
-// of returns what is counted for the principal.
-func (p *quotaPolicy) of(who *formsvc.Principal) *quotaCount {
+// counted names what is counted for the principal.
+func (p *quotaPolicy) counted(who *formsvc.Principal) string {
 	switch {
 	case p.perAccount:
-		return &p.account
 	case who.KeyID != "":
-		return &p.key
+		return `"key"`
 	case who.UserID != "" || who.KeyName != "":
-		return &p.user
+		return `"user"`
 	}
-	return &p.account
+	return `"account"`
 }
 
 // count counts the request, or returns the problem if it is beyond the rate or the quota.
@@ -109,8 +98,8 @@ func (c *call) showQuota() {
 		return
 	}
 	var room [64]byte
-	counted := c.h.quota.of(c.who)
-	b := append(append(room[:0], counted.name...), ";r="...)
+	counted := c.h.quota.counted(c.who)
+	b := append(append(room[:0], counted...), ";r="...)
 	remaining := len(b)
 	b = strconv.AppendInt(b, int64(state.Left), 10)
 	end := len(b)
@@ -119,7 +108,7 @@ func (c *call) showQuota() {
 	b = strconv.AppendInt(b, int64(limits.Seconds(state.Reset, 0)), 10)
 	value := string(b)
 	header := c.w.Header()
-	header[headerLimit], header[headerPolicy] = c.h.quota.limit, counted.policy
+	header[headerLimit], header[headerPolicy] = c.h.quota.limit, c.h.quota.policies[counted]
 	c.setHeader(headerRate, value)
 	c.setHeader(headerRemaining, value[remaining:end])
 	c.setHeader(headerReset, value[reset:])
