@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func (d *decoder) syntax(err error) *problem {
 		return badPlace("duplicate_member", s.JSONPointer, "The field appears twice.")
 	case len(rest) > 0 && rest[0] == 0:
 		return unfit(s.JSONPointer, "nul_not_allowed", noNUL)
-	case loneSurrogate(rest):
+	case loneSurrogate.Match(rest):
 		return badPlace("lone_surrogate", s.JSONPointer, "A string has half of a surrogate pair.")
 	case !utf8.Valid(d.raw):
 		return badPlace("invalid_utf8", s.JSONPointer, "The body must be UTF-8.")
@@ -148,16 +149,8 @@ func (d *decoder) syntax(err error) *problem {
 	}
 }
 
-// loneSurrogate reports whether text begins with the escape of a surrogate.
-func loneSurrogate(text []byte) bool {
-	return len(text) >= 6 && text[0] == '\\' && text[1] == 'u' && text[2]|0x20 == 'd' &&
-		(text[3]|0x20 >= 'a' && text[3]|0x20 <= 'f' || text[3] == '8' || text[3] == '9') &&
-		isHex(text[4]) && isHex(text[5])
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
-}
+// loneSurrogate is the escape of a surrogate.
+var loneSurrogate = regexp.MustCompile(`^\\u[dD][89A-Fa-f][0-9A-Fa-f]{2}`)
 
 // bounded returns the pointer, or that of an enclosing object if the pointer is too long to repeat or has a NUL
 // character.

@@ -158,11 +158,11 @@ func problemOf(ctx context.Context, err error) *problem {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return &problem{status: statusClientGone, code: "client_gone", detail: "The client disconnected.", cause: err}
 	}
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return bodyTooLarge(tooLarge.Limit)
+	if body, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return bodyTooLarge(body.Limit)
 	}
-	if tooLarge, ok := errors.AsType[*formsvc.FileSizeError](err); ok {
-		return fileTooLarge(tooLarge.Limit)
+	if file, ok := errors.AsType[*formsvc.FileSizeError](err); ok {
+		return tooLarge("file_too_large", "A file", file.Limit)
 	}
 	for i := range kinds {
 		k := &kinds[i]
@@ -172,7 +172,7 @@ func problemOf(ctx context.Context, err error) *problem {
 		p := &problem{status: k.status, code: k.code, detail: k.detail, passing: errors.Is(k.err, formsvc.ErrInFlight), cause: err}
 		if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 			p.fields = v.Fields
-			if tooLarge := func(f formsvc.FieldError) bool { return f.Code == "too_large" }; slices.ContainsFunc(v.Fields, tooLarge) {
+			if slices.ContainsFunc(v.Fields, func(f formsvc.FieldError) bool { return f.Code == "too_large" }) {
 				p.code = "too_large"
 			}
 		}
@@ -196,17 +196,12 @@ func problemOf(ctx context.Context, err error) *problem {
 	}
 }
 
-func bodyTooLarge(limit int64) *problem {
-	return &problem{
-		status: http.StatusRequestEntityTooLarge, code: "body_too_large", hangUp: true,
-		detail: "The body must have at most " + strconv.FormatInt(limit, 10) + " bytes.",
-	}
-}
+func bodyTooLarge(limit int64) *problem { return tooLarge("body_too_large", "The body", limit) }
 
-func fileTooLarge(limit int64) *problem {
+func tooLarge(code, what string, limit int64) *problem {
 	return &problem{
-		status: http.StatusRequestEntityTooLarge, code: "file_too_large", hangUp: true,
-		detail: "A file must have at most " + strconv.FormatInt(limit, 10) + " bytes.",
+		status: http.StatusRequestEntityTooLarge, code: code, hangUp: true,
+		detail: what + " must have at most " + strconv.FormatInt(limit, 10) + " bytes.",
 	}
 }
 

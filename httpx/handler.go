@@ -140,7 +140,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: o.Logger,
+		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
 		grace:         paceGrace,
 		clientAddress: o.ClientAddress, failures: newFailures(), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
 	}
@@ -160,9 +160,6 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	if h.clientAddress == nil {
 		h.clientAddress = limits.RemoteHost
-	}
-	if h.logger == nil {
-		h.logger = slog.Default()
 	}
 	if o.Ready == nil {
 		o.Ready = svc.Ready

@@ -1,10 +1,12 @@
 package httpx
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -148,7 +150,8 @@ func parseQuery(raw string, allowed parameter) (listQuery, error) {
 	if len(f) > 0 {
 		return q, invalidParameter(f)
 	}
-	q.normalize()
+	slices.Sort(q.filter.Status) // so that equivalent queries are equal
+	q.filter.Status = slices.Compact(q.filter.Status)
 	return q, nil
 }
 
@@ -273,22 +276,8 @@ func setTime(bound func(*listQuery) *time.Time, up bool) func(*listQuery, *fault
 	}
 }
 
-// parseCount reads a number of digits only. It clamps numbers too large for any use.
-func parseCount(s string) (int, bool) {
-	n := 0
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = min(n*10+int(s[i]-'0'), maxOffset+1)
-	}
-	return n, true
-}
-
-// normalize makes equivalent queries equal.
-func (q *listQuery) normalize() {
-	if len(q.filter.Status) > 1 {
-		slices.Sort(q.filter.Status)
-		q.filter.Status = slices.Compact(q.filter.Status)
-	}
+// parseCount reads a number of digits only. A number that is too large for any use is above maxOffset.
+func parseCount(s string) (n int, ok bool) {
+	count, err := strconv.ParseUint(s, 10, 32)
+	return int(count), err == nil || errors.Is(err, strconv.ErrRange) //nolint:gosec // 32 bits
 }
