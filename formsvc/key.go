@@ -231,8 +231,7 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 	if !plausibleKey(value) {
 		return nil, ErrUnauthenticated
 	}
-	hash := sha256.Sum256([]byte(value))
-	now := k.s.now()
+	hash, now := sha256.Sum256([]byte(value)), k.s.now()
 	if key, ok := k.s.keys.get(hash); ok && key.freshAt(now) {
 		return key.principalAt(now)
 	}

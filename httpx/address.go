@@ -12,24 +12,16 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
-// TrustedProxies returns a function that finds the client's address for requests that went through proxies in the given
-// ranges. Use it for [Options.ClientAddress] and for logs:
+// TrustedProxies returns a function for [Options.ClientAddress], and for logs. It finds the client's address behind proxies in the
+// given ranges, and is safe for concurrent use:
 //
 //	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/28")}
 //	httpx.New(svc, &httpx.Options{ClientAddress: httpx.TrustedProxies(proxies)})
 //
-// If RemoteAddr is in a range, the function reads X-Forwarded-For from its end, where the nearest proxy added the
-// address that it saw. The first address that is in no range is the client; the client itself may have written the
-// entries before it, so they are ignored. If all addresses are proxies, the result is the first one. If an entry is no
-// address, the result is the proxy that passed it on. Several headers are one list, in their order. Entries may have a
-// port, and IPv6 addresses brackets.
-//
-// The header Forwarded (RFC 7239) is ignored. A proxy that sets one of the two headers passes the other on as the
-// client sent it, so trusting both would trust the client.
-//
-// Without ranges the result is always the host of RemoteAddr. It has the form of [netip.Addr.String], without a zone,
-// and with IPv4 addresses in IPv6 as IPv4. A RemoteAddr without an address, as of a Unix socket, is returned unchanged.
-// The function is safe for concurrent use.
+// If RemoteAddr is in a range, the function reads X-Forwarded-For from its end, where the nearest proxy added the address that it
+// saw. The first address in no range is the client, which may have written the entries before it. If an entry is no address, the
+// result is the proxy that passed it on. The header Forwarded (RFC 7239) is ignored, since proxies that set one of the two pass
+// the other on. A RemoteAddr without an address, as of a Unix socket, is returned unchanged.
 func TrustedProxies(ranges []netip.Prefix) func(*http.Request) string {
 	trusted := make([]netip.Prefix, 0, len(ranges))
 	for _, p := range ranges {

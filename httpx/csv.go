@@ -88,12 +88,6 @@ func timeCell(t time.Time) string {
 
 // answerCell joins the values of an answer in one cell. Several values look the same as one that contains a semicolon.
 func answerCell(values []string) string {
-	switch len(values) {
-	case 0:
-		return ""
-	case 1:
-		return defused(values[0])
-	}
 	list := make([]string, len(values))
 	for i, value := range values {
 		list[i] = defused(value)
@@ -147,14 +141,6 @@ func appendQuoted(b []byte, text string) []byte {
 	if !strings.ContainsAny(text, ",;\"\r\n\t") && !strings.HasPrefix(text, " ") && !strings.HasSuffix(text, " ") {
 		return append(b, text...)
 	}
-	b = append(b, '"')
-	for {
-		before, after, found := strings.Cut(text, `"`)
-		b = append(b, before...)
-		if !found {
-			return append(b, '"')
-		}
-		b = append(b, '"', '"')
-		text = after
-	}
+	b = append(append(b, '"'), strings.ReplaceAll(text, `"`, `""`)...)
+	return append(b, '"')
 }

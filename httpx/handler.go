@@ -36,21 +36,12 @@ type Options struct {
 	BaseURL string
 	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to a second, after its key and its
 	// body were read, and then fails with 503 and Retry-After. If 40 times as many wait, it fails at once. A refused
-	// request has changed nothing and doesn't count for the quota. Refusing at once would bring the client's next request
-	// at once, and ten refusals cost more than a request served instead. A waiting request costs no more than an idle
-	// connection and its body.
+	// request has changed nothing and doesn't count for the quota. Public routes always reply.
 	//
-	// A request holds a slot only while the server works on it: not while its body arrives, once its reply begins, or
-	// while it transfers a file. So slow clients block nobody. Public routes always reply.
-	//
-	// An account gets a slot only while it holds fewer than are free, and of the accounts that wait, the one with the
-	// fewest is next. Look-ups of keys and quotas have as many slots of their own, in which a key that this node doesn't
-	// know counts for its address. Lists have two for each processor and at least four. All requests of accounts that had
-	// a body of 256 KiB or more in the last minute have one for each processor and at least two, and so have exports while they read.
-	// While others work, an account may write bodies of 1 MiB or more for a tenth of the time.
-	//
-	// Twice as many file transfers, in both directions together, may run at once, each of which takes up to 0.6 MiB of memory, besides
-	// what the blob store uses. An export counts as a 32nd of them. Defaults to [DefaultMaxRequests].
+	// A request holds a slot only while the server works on it, so slow clients block nobody. An account gets a slot only
+	// while it holds fewer than are free. Look-ups of keys, lists, exports, and accounts with large bodies have slots of
+	// their own. Twice as many file transfers may run at once, each of which takes up to 0.6 MiB of memory, besides what
+	// the blob store uses. An export counts as a 32nd of them. Defaults to [DefaultMaxRequests].
 	MaxRequests int
 	// Timeout is how long the server may work on a request before it fails with 503: since it began, and again since its body was
 	// read. It doesn't limit uploads, downloads and exports. A write that has begun to commit is not ended. Negative means no limit.
@@ -90,15 +81,12 @@ type Options struct {
 	Ready func(context.Context) error
 }
 
-// A Handler serves the API. It is safe for concurrent use and starts no goroutines in the background.
-//
-// It takes a path as it was sent, and never redirects. (A [http.ServeMux] in front redirects paths with an empty or a
-// dot segment before it calls the Handler.)
+// A Handler serves the API. It is safe for concurrent use and starts no goroutines in the background. It takes a path as it was
+// sent, and never redirects.
 //
 // A file or an export may take longer than ReadTimeout and WriteTimeout of the [http.Server]: the Handler moves the
-// deadlines of the connection while the client keeps pace. The client may make the server wait for up to a minute at a
-// time, and altogether for a minute and a second more for every 16 KiB. The Handler sets these deadlines on a server
-// without timeouts too.
+// deadlines of the connection. The client may make the server wait for up to a minute at a time, and altogether for a
+// minute and a second more for every 16 KiB.
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string

@@ -122,11 +122,8 @@ func (d *Digester) round(ctx context.Context) {
 
 // one sends a digest. If that fails, the digest is due again when its lease ends.
 func (d *Digester) one(ctx context.Context, digest *formsvc.Digest) {
-	about := []any{
-		slog.String("webhook", string(digest.WebhookID)), slog.String("account", string(digest.AccountID)),
-		slog.Int64("failures", digest.Failures),
-	}
-	logger := d.opts.Logger.With(about...)
+	logger := d.opts.Logger.With(slog.String("webhook", string(digest.WebhookID)), slog.String("account", string(digest.AccountID)),
+		slog.Int64("failures", digest.Failures))
 	if digest.Contact == "" {
 		logger.LogAttrs(ctx, slog.LevelWarn, "webhook failure mail not sent: account has no contact")
 	} else {
