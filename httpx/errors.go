@@ -60,94 +60,50 @@ type kind struct {
 //
 //nolint:gochecknoglobals // immutable
 var kinds = [...]kind{
-	{
-		formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "outcome_unknown",
-		"The connection to the store broke during the write. Check whether the change happened before you retry.",
-	},
-	{
-		formsvc.ErrStoreClosed, http.StatusServiceUnavailable, "unavailable",
-		"The service is shutting down. Nothing was changed; retry.",
-	},
-	{
-		formsvc.ErrMoved, http.StatusServiceUnavailable, "unavailable",
-		"The data is being moved to another database. Nothing was changed; retry later.",
-	},
-	{
-		formsvc.ErrUnavailable, http.StatusServiceUnavailable, "unavailable",
-		"The service is unavailable. Nothing was changed; retry.",
-	},
-	{
-		formsvc.ErrOtherBlobs, http.StatusServiceUnavailable, "unavailable",
-		"The service accepts no files: its file storage belongs to another database. See its log. Nothing was changed.",
-	},
-	{
-		formsvc.ErrNoSpace, http.StatusInsufficientStorage, "insufficient_storage",
-		"The service is out of storage. Nothing was changed.",
-	},
-	{
-		formsvc.ErrCorrupt, http.StatusBadGateway, "blob_corrupt",
-		"The stored file is missing or damaged.",
-	},
-	{
-		errors.ErrUnsupported, http.StatusNotImplemented, "not_supported",
-		"The service doesn't store files.", // everything else works
-	},
-	{
-		context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout",
-		"The service took too long. Check whether the change happened before you retry.",
-	},
-	{
-		formsvc.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated",
-		"Send a valid API key in the header Authorization: Bearer <API_KEY>.",
-	},
-	{
-		formsvc.ErrNotFound, http.StatusNotFound, "not_found",
-		"Nothing was found at this address.",
-	},
-	{
-		formsvc.ErrStale, http.StatusPreconditionFailed, "precondition_failed",
-		"The record changed since you read it. Read it again and repeat your change.",
-	},
-	{
-		formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed",
-		"The campaign takes no new responses now.",
-	},
-	{
-		formsvc.ErrCampaignNotEmpty, http.StatusConflict, "campaign_not_empty",
-		"The campaign has responses. Delete them first.",
-	},
-	{
-		formsvc.ErrTransition, http.StatusConflict, "transition_not_allowed",
-		"The status can't be changed to that one.",
-	},
-	{
-		formsvc.ErrInFlight, http.StatusConflict, "idempotency_in_flight",
-		"A request with this Idempotency-Key is in progress. Wait for its reply, then retry.",
-	},
-	{
-		formsvc.ErrMismatch, http.StatusUnprocessableEntity, "idempotency_mismatch",
-		"This Idempotency-Key was used for another request. Send a new one with every new request.",
-	},
-	{
-		formsvc.ErrErased, http.StatusGone, "erased",
-		"The result of this call was erased. To create something new, send another Idempotency-Key.",
-	},
-	{
-		formsvc.ErrConflict, http.StatusConflict, "conflict",
-		"Another record has that value, and it must be unique.",
-	},
-	{
-		formsvc.ErrLimit, http.StatusConflict, "webhook_limit", // campaigns have their own code
-		"The account has as many of these records as it may.",
-	},
-	{
-		formsvc.ErrDigest, http.StatusBadRequest, "digest_mismatch",
-		"What arrived does not have the hash that Content-Digest names.",
-	},
-	{
-		formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed",
-		"The body is well-formed, but breaks the rules named in errors.",
-	},
+	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "outcome_unknown",
+		"The connection to the store broke during the write. Check whether the change happened before you retry."},
+	{formsvc.ErrStoreClosed, http.StatusServiceUnavailable, "unavailable",
+		"The service is shutting down. Nothing was changed; retry."},
+	{formsvc.ErrMoved, http.StatusServiceUnavailable, "unavailable",
+		"The data is being moved to another database. Nothing was changed; retry later."},
+	{formsvc.ErrUnavailable, http.StatusServiceUnavailable, "unavailable",
+		"The service is unavailable. Nothing was changed; retry."},
+	{formsvc.ErrOtherBlobs, http.StatusServiceUnavailable, "unavailable",
+		"The service accepts no files: its file storage belongs to another database. See its log. Nothing was changed."},
+	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "insufficient_storage",
+		"The service is out of storage. Nothing was changed."},
+	{formsvc.ErrCorrupt, http.StatusBadGateway, "blob_corrupt",
+		"The stored file is missing or damaged."},
+	{errors.ErrUnsupported, http.StatusNotImplemented, "not_supported",
+		"The service doesn't store files."}, // everything else works
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout",
+		"The service took too long. Check whether the change happened before you retry."},
+	{formsvc.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated",
+		"Send a valid API key in the header Authorization: Bearer <API_KEY>."},
+	{formsvc.ErrNotFound, http.StatusNotFound, "not_found",
+		"Nothing was found at this address."},
+	{formsvc.ErrStale, http.StatusPreconditionFailed, "precondition_failed",
+		"The record changed since you read it. Read it again and repeat your change."},
+	{formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed",
+		"The campaign takes no new responses now."},
+	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "campaign_not_empty",
+		"The campaign has responses. Delete them first."},
+	{formsvc.ErrTransition, http.StatusConflict, "transition_not_allowed",
+		"The status can't be changed to that one."},
+	{formsvc.ErrInFlight, http.StatusConflict, "idempotency_in_flight",
+		"A request with this Idempotency-Key is in progress. Wait for its reply, then retry."},
+	{formsvc.ErrMismatch, http.StatusUnprocessableEntity, "idempotency_mismatch",
+		"This Idempotency-Key was used for another request. Send a new one with every new request."},
+	{formsvc.ErrErased, http.StatusGone, "erased",
+		"The result of this call was erased. To create something new, send another Idempotency-Key."},
+	{formsvc.ErrConflict, http.StatusConflict, "conflict",
+		"Another record has that value, and it must be unique."},
+	{formsvc.ErrLimit, http.StatusConflict, "webhook_limit",
+		"The account has as many of these records as it may."}, // campaigns have their own code
+	{formsvc.ErrDigest, http.StatusBadRequest, "digest_mismatch",
+		"What arrived does not have the hash that Content-Digest names."},
+	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed",
+		"The body is well-formed, but breaks the rules named in errors."},
 }
 
 // problemOf returns the problem that the client gets for err.
