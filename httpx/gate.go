@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -258,7 +257,7 @@ func (h *Handler) gateOf(r *route, account string) *gate {
 	return h.gate
 }
 
-// refusalsEvery is the shortest time between two log records about refused requests.
+// refusalsEvery is the shortest time between two log records about refused requests: one for each would add load.
 const refusalsEvery = 10 * time.Second
 
 // overloaded returns the problem for a request beyond a limit. If the request waited, its connection stays open, since
@@ -269,26 +268,13 @@ func (h *Handler) overloaded(c *call, why error) error {
 		p.overload = true
 		return p
 	}
-	h.refusals.tell(c.r.Context(), h.logger, h.now())
+	h.refused.Add(1)
+	h.refusals.Do(func() {
+		h.logger.LogAttrs(c.r.Context(), slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", h.refused.Swap(0)))
+	})
 	return &problem{
 		status: http.StatusServiceUnavailable, code: "unavailable", cause: why,
 		told: true, overload: true, hangUp: !errors.Is(why, errNoSlot),
 		detail: "The service is overloaded. Nothing was changed; retry.",
 	}
-}
-
-// refusals counts the requests refused for overload, since a log record for each would add load.
-type refusals struct {
-	since atomic.Int64 // the last log record
-	last  atomic.Int64 // when it was written, in nanoseconds of Unix time
-}
-
-// tell logs the count, at most once in refusalsEvery.
-func (x *refusals) tell(ctx context.Context, logger *slog.Logger, now time.Time) {
-	x.since.Add(1)
-	last := x.last.Load()
-	if now.UnixNano()-last < int64(refusalsEvery) || !x.last.CompareAndSwap(last, now.UnixNano()) {
-		return
-	}
-	logger.LogAttrs(ctx, slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", x.since.Swap(0)))
 }

@@ -9,7 +9,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
@@ -115,7 +118,8 @@ type Handler struct {
 	exportGate    *gate                   // limits exports while they read and format
 	heavy         limits.Recent[struct{}] // accounts that recently sent or got a large body
 	bodies        *limits.Pool            // of bytes
-	refusals      refusals
+	refused       atomic.Int64            // for overload, since the last log record
+	refusals      rate.Sometimes          // log records
 }
 
 // New returns a Handler for the service. It fails if an option is invalid.
@@ -129,7 +133,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
-		grace:         paceGrace,
+		grace: paceGrace, refusals: rate.Sometimes{Interval: refusalsEvery},
 		clientAddress: o.ClientAddress, failures: newFailures(), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
 	}
 	var err error
