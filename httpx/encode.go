@@ -57,7 +57,7 @@ type formReply struct {
 //nolint:gochecknoglobals // immutable
 var replyFormat = json.JoinOptions(json.Deterministic(true), jsontext.AllowInvalidUTF8(true),
 	json.WithMarshalers(json.MarshalToFunc(func(to *jsontext.Encoder, t time.Time) error {
-		return to.WriteValue(appendTime(nil, t))
+		return to.WriteValue(appendTime(to.AvailableBuffer(), t))
 	})))
 
 // appendReply appends v, plain data, as JSON.
