@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -71,14 +72,10 @@ func (e *ValidationError) headersOf(in []HeaderInput, old []Header, moved bool) 
 // sameOrigin reports whether two URLs have the same scheme, host and port.
 func sameOrigin(a, b string) bool {
 	x, y := httpURL(a), httpURL(b)
-	return x != nil && y != nil && x.Scheme == y.Scheme && strings.EqualFold(x.Hostname(), y.Hostname()) && portOf(x) == portOf(y)
-}
-
-func portOf(u *url.URL) string {
-	if port := u.Port(); port != "" {
-		return port
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	}
-	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return x != nil && y != nil && x.Scheme == y.Scheme && strings.EqualFold(x.Hostname(), y.Hostname()) && port(x) == port(y)
 }
 
 func (h *HeaderInput) pointer() string {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -269,11 +271,11 @@ func (v *visit) tell(p *page, faults []formsvc.FieldError, again bool) {
 
 // fieldOf returns the name of the field that a JSON Pointer belongs to, or "".
 func fieldOf(pointer string) string {
-	parts := strings.SplitN(pointer, "/", 4)
-	if len(parts) < 3 {
+	tokens := slices.Collect(jsontext.Pointer(pointer).Tokens())
+	if len(tokens) < 2 {
 		return ""
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(parts[2], "~1", "/"), "~0", "~")
+	return tokens[1]
 }
 
 // describe returns an error in the visitor's words.

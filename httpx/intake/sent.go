@@ -253,9 +253,7 @@ func clean(m *formsvc.Module, value string) string {
 }
 
 // pointerTo returns the JSON Pointer of a module.
-func pointerTo(name string) string {
-	return "/responses/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
-}
+func pointerTo(name string) string { return string(jsontext.Pointer("/responses").AppendToken(name)) }
 
 // check returns a *[formsvc.ValidationError] with all faults of what was sent, or [formsvc.ErrCampaignClosed].
 func (v *visit) check(s *sent) error {
