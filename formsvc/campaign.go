@@ -133,6 +133,12 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 	})
 }
 
+// Check fails with the *[ValidationError] that Create would fail with. It saves nothing.
+func (c Campaigns) Check(in CampaignInput) error {
+	_, err := in.checked(c.s.faults())
+	return err
+}
+
 // Replace sets every field of in; zero values reset fields to their defaults. It fails with [ErrStale] (see
 // [CampaignInput].IfVersion), and with [ErrNotFound] and *[ValidationError] as Create does.
 func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput) (_ Campaign, err error) {

@@ -21,6 +21,8 @@ const (
 type Export struct {
 	// Before is called before each page is read, for example to wait for a turn. Its error ends the export. Defaults to nothing.
 	Before func(context.Context) error
+	// Search leaves out the responses that don't contain it, as [Response.Contains] finds. Defaults to all.
+	Search string
 
 	s       *core
 	query   ResponseQuery
@@ -83,7 +85,7 @@ func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response,
 				yield(nil, fmt.Errorf("formsvc: export responses: %w", err))
 				return
 			case r.ID <= e.newest:
-				if !yield(r, nil) {
+				if (e.Search == "" || r.Contains(e.Search)) && !yield(r, nil) {
 					return
 				}
 			case q.Page.Ascending:

@@ -24,24 +24,43 @@ func fixedColumns() []string {
 	}
 }
 
-// A table writes responses as CSV records (RFC 4180): the fixed columns, then one for each module that has answers.
+// A table writes responses as CSV records (RFC 4180).
 type table struct {
 	header  []string
+	fixed   []int          // the places of the fixed columns; -1: not in the table
 	columns map[string]int // of modules, by name
+	chosen  bool           // whether answers may have no column
 	cells   []string       // of the current response, with formulas escaped
 }
 
-func newTable(names []string) *table {
+// newTable returns a table with the fixed columns, then one for each module.
+func newTable(modules []string) *table {
+	names := fixedColumns()
+	for _, name := range modules {
+		names = append(names, answerPrefix+name)
+	}
+	t := chosenTable(names)
+	t.chosen = false
+	return t
+}
+
+// chosenTable returns a table with these columns: fixed ones, and modules with or without [answerPrefix].
+func chosenTable(names []string) *table {
+	t := &table{columns: make(map[string]int, len(names)), chosen: true, cells: make([]string, len(names))}
 	fixed := fixedColumns()
-	t := &table{header: fixed, columns: make(map[string]int, len(names))}
-	for _, name := range names {
-		t.columns[name] = len(t.header)
-		if slices.Contains(fixed, name) || strings.HasPrefix(name, answerPrefix) {
-			name = answerPrefix + name
+	for _, name := range fixed {
+		t.fixed = append(t.fixed, slices.Index(names, name))
+	}
+	for i, name := range names {
+		if !slices.Contains(fixed, name) {
+			module := strings.TrimPrefix(name, answerPrefix)
+			t.columns[module] = i
+			if name = module; slices.Contains(fixed, module) || strings.HasPrefix(module, answerPrefix) {
+				name = answerPrefix + module
+			}
 		}
 		t.header = append(t.header, defused(name))
 	}
-	t.cells = make([]string, len(t.header))
 	return t
 }
 
@@ -52,10 +71,15 @@ func (t *table) set(r *formsvc.Response) error {
 		string(r.ID), r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName,
 		timeCell(r.CreatedAt), timeCell(r.UpdatedAt), timeCell(r.CompletedAt),
 	} {
-		t.cells[i] = defused(text)
+		if at := t.fixed[i]; at >= 0 {
+			t.cells[at] = defused(text)
+		}
 	}
 	return r.Answers.Each(func(name string, values []string) error {
 		i, ok := t.columns[name]
+		if !ok && t.chosen {
+			return nil
+		}
 		if !ok {
 			return &problem{
 				status: http.StatusServiceUnavailable, code: "unavailable",

@@ -31,24 +31,31 @@ type export struct {
 
 // exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
-	return h.export(c, typeNDJSON, ".ndjson", writeNDJSON)
-}
-
-// exportCSV sends the responses as a table.
-func (h *Handler) exportCSV(c *call) error { return h.export(c, typeCSV, ".csv", writeCSV) }
-
-// export sends the requested responses. HEAD reads none of them, since it would cost as much as GET.
-func (h *Handler) export(c *call, mediaType []string, extension string, format exportFormat) error {
-	q, err := c.exportQuery()
+	q, err := c.exportQuery(0)
 	if err != nil {
 		return err
 	}
+	return h.export(c, &q, typeNDJSON, ".ndjson", writeNDJSON)
+}
+
+// exportCSV sends the responses as a table.
+func (h *Handler) exportCSV(c *call) error {
+	q, err := c.exportQuery(paramColumn)
+	if err != nil {
+		return err
+	}
+	return h.export(c, &q, typeCSV, ".csv", csvOf(q.columns))
+}
+
+// export sends the requested responses. HEAD reads none of them, since it would cost as much as GET.
+func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension string, format exportFormat) error {
 	responses, err := h.svc.Responses.Export(c.r.Context(), formsvc.ResponseQuery{
 		AccountID: c.who.AccountID, CampaignID: c.ids[0], Filter: q.filter, Page: q.page,
 	})
 	if err != nil {
 		return err
 	}
+	responses.Search = q.search
 	done, err := h.transfer(c, h.exportWeight)
 	if err != nil {
 		return err
@@ -76,8 +83,8 @@ func (h *Handler) export(c *call, mediaType []string, extension string, format e
 
 // exportQuery reads the query of an export. Its cursor is one of the list's, or the identifier of the last response
 // that the client got.
-func (c *call) exportQuery() (listQuery, error) {
-	q, err := parseQuery(c.r.URL.RawQuery, filterParams|paramOrder|paramCursor)
+func (c *call) exportQuery(more parameter) (listQuery, error) {
+	q, err := parseQuery(c.r.URL.RawQuery, filterParams|paramOrder|paramCursor|paramSearch|more)
 	if err != nil || q.cursor == "" {
 		return q, err
 	}

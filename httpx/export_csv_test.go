@@ -80,6 +80,10 @@ func TestExportCSV(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	got = w.do("GET", list+"?search=%3D1%2B1&column=responses.status&column=zulu&column=none&column=reference", "").is(200, "").body
+	if want = "responses.status,zulu,none,reference\r\n'=1+1,,," + first.text("reference") + "\r\n"; got != want {
+		t.Errorf("chosen columns: got\n%s\nwant\n%s", got, want)
+	}
 	w.do("PATCH", campaign+"/responses/"+first.text("uuid"), `{"status":"=In review, 待处理"}`).is(200, "") // a status is free text
 	if got = w.do("GET", list+"?status=%3DIn+review%2C%20%E5%BE%85%E5%A4%84%E7%90%86", "").is(200, "").body; !strings.Contains(got, `,"'=In review, 待处理",`) {
 		t.Errorf("no status in %s", got)

@@ -15,7 +15,7 @@ import (
 // each module that has answers. It escapes cells that a spreadsheet might run as formulas. Memory is bounded; WriteCSV
 // reads all responses twice, first for the columns. It fails if there are more modules than a table can have columns.
 func WriteCSV(ctx context.Context, w io.Writer, e *formsvc.Export) error {
-	return writeExport(ctx, w, e, writeCSV)
+	return writeExport(ctx, w, e, csvOf(nil))
 }
 
 // WriteNDJSON writes the responses of an export in the format of GET …/responses.ndjson: one JSON object a line.
@@ -46,19 +46,29 @@ func writeNDJSON(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error
 	return nil
 }
 
-func writeCSV(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
-	names, ok, err := e.Columns(ctx, maxColumns)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return &problem{
-			status: http.StatusUnprocessableEntity, code: "too_many_columns",
-			detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
-				" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
+// csvOf returns the format of a table with the chosen columns, or with all of them if there are none.
+func csvOf(chosen []string) exportFormat {
+	return func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
+		if len(chosen) > 0 {
+			return chosenTable(chosen).write(ctx, e, to)
 		}
+		names, ok, err := e.Columns(ctx, maxColumns)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &problem{
+				status: http.StatusUnprocessableEntity, code: "too_many_columns",
+				detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
+					" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
+			}
+		}
+		return newTable(names).write(ctx, e, to)
 	}
-	t := newTable(names)
+}
+
+// write writes the names of the columns and all responses.
+func (t *table) write(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
 	record := appendRecord(nil, t.header)
 	_, _ = to.Write(record) // an error remains
 	for r, err := range e.All(ctx) {

@@ -21,7 +21,8 @@ const (
 	maxSearch          = 200
 	maxCursor          = 512
 	maxStatuses        = 20
-	maxParameterNamed  = 64 // a longer name isn't repeated in the error
+	maxChosen          = 100 // columns
+	maxParameterNamed  = 64  // a longer name isn't repeated in the error
 	maxOffset          = 1<<31 - 1
 	unescapedPlus      = "must be an RFC 3339 timestamp; write the + of its time zone as %2B, since + means a space here"
 	unknownParameter   = "is not a parameter of this address"
@@ -48,11 +49,12 @@ const (
 	paramModule
 	paramSearch
 	paramCampaign
+	paramColumn
 
 	pageParams   = paramLimit | paramOffset | paramOrder | paramCursor
 	filterParams = paramStatus | paramEmail | paramReference |
 		paramCreatedAfter | paramCreatedBefore | paramUpdatedAfter
-	repeatable = paramStatus | paramEvent
+	repeatable = paramStatus | paramEvent | paramColumn
 )
 
 // A rule says how to read a parameter.
@@ -80,6 +82,7 @@ var rules = map[string]rule{
 	"event":         {paramEvent, maxParameter, (*listQuery).addEvent},
 	"module":        {paramModule, maxModulePart, func(q *listQuery, _ *faults, _, value string) { q.module = value }},
 	"search":        {paramSearch, maxSearch * utf8.UTFMax, (*listQuery).setSearch},
+	"column":        {paramColumn, maxModulePart + len(answerPrefix), (*listQuery).addColumn},
 	"campaignUuid":  {paramCampaign, maxParameter, (*listQuery).setCampaign},
 }
 
@@ -92,6 +95,7 @@ type listQuery struct {
 	events   []formsvc.EventType
 	campaign formsvc.ID
 	search   string
+	columns  []string // of a table; none: all
 	cursor   string
 	module   string
 }
@@ -220,6 +224,16 @@ func (q *listQuery) addStatus(f *faults, name, value string) {
 		return
 	}
 	q.filter.Status = append(q.filter.Status, value)
+}
+
+func (q *listQuery) addColumn(f *faults, name, value string) {
+	switch {
+	case slices.Contains(q.columns, value):
+		f.add(name, "repeated_parameter", "must name each column once")
+	case len(q.columns) == maxChosen:
+		f.add(name, "too_many", "must be there at most 100 times")
+	}
+	q.columns = append(q.columns, value)
 }
 
 func (q *listQuery) setSearch(f *faults, name, value string) {
