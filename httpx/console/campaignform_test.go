@@ -86,8 +86,8 @@ func TestCampaignIsMadeInThePages(t *testing.T) {
 // The table of responses has the columns that were chosen, and changes the selected ones only.
 func TestTableOfResponses(t *testing.T) {
 	w := newSignedIn(t)
-	page := w.submit(w.get("/campaigns"), "/campaigns/sample", nil).is(303).header.Get("Location")
-	path := strings.TrimSuffix(strings.TrimPrefix(strings.Split(page, "?")[0], "/admin/console"), "/share")
+	share := w.submit(w.get("/campaigns"), "/campaigns/sample", nil).is(303).header.Get("Location")
+	path := strings.TrimSuffix(strings.TrimPrefix(strings.Split(share, "?")[0], "/admin/console"), "/share")
 	key := formsvc.CampaignKey{AccountID: w.account.ID, ID: formsvc.ID(strings.TrimPrefix(path, "/campaigns/"))}
 	campaign, err := w.svc.Campaigns.Get(t.Context(), key)
 	w.must(err)
@@ -100,8 +100,20 @@ func TestTableOfResponses(t *testing.T) {
 		list = append(list, w.response(&campaign, "ada", answers...))
 	}
 	w.get(path).says("A-77", "What is it about?").lacks("Your message Name", "<b>")
-	w.submit(w.get(path), path+"/columns", url.Values{"position.0": {"2"}, "position.1": {""}, "position.2": {"1"}}).is(303)
-	w.get(path).says("Status Your message What is it about? Name", "<b>An order An order").lacks("A-77")
+	w.submit(w.get(path), path+"/columns", url.Values{"column": {"0", "2"}}).is(303)
+	w.submit(w.get(path+"?search=oRDer"), path+"/columns", url.Values{"column": {"0", "2"}, "do": {"up.2"}}).is(303)
+	page := w.get(path+"?search=oRDer&status=pending&createdAfter=2020-01-02").says("Status Your message What is it about? Name", "<b>An order An order",
+		"Responses with status pending ✕ , submitted since 2 Jan 2020 ✕ , containing “oRDer” ✕ .").lacks("A-77", "A question")
+	table := w.get(page.linkTo(path + "/export/responses.csv?column=")).is(200)
+	if want := "reference,status,message,topic,firstName,lastName,email,createdAt\r\n" + list[0].Reference + ",pending,<b>An order,An order,ada,,"; !strings.HasPrefix(table.body, want) ||
+		strings.Count(table.body, "\n") != 2 {
+		t.Errorf("got\n%s\nwant\n%s", table.body, want)
+	}
+	for n := range page.page.Descendants() {
+		if attribute(n, "aria-label") == "Remove: with status pending" {
+			w.get(path + attribute(n, "href")).says("Responses submitted since 2 Jan 2020").lacks("with status")
+		}
+	}
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(list[0].ID), string(list[1].ID), "x"}, "status": {"validated"}, "do": {"status"}}).is(303)
 	w.get(path+"?note=selected&n=2&refused=1").says("Done: 2. Left as they were, since they can't change now or are gone: 1.", "validated")
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(list[0].ID)}, "do": {"delete"}}).is(303)

@@ -24,8 +24,11 @@ const (
 type column struct {
 	Name, Label string
 	Index       int // of the module
-	Position    int // from 1; 0: not shown
+	Place       int // maxColumns: not shown
 }
+
+// Shown reports whether the table has the column.
+func (c column) Shown() bool { return c.Place < maxColumns }
 
 // A row is a response in the table.
 type row struct {
@@ -53,46 +56,69 @@ func (v *visit) columns(c *formsvc.Campaign) (shown, all []column) {
 		}
 	}
 	for i := range c.Modules {
-		m := &c.Modules[i]
-		if m.Type == formsvc.FileModule {
-			continue
+		if m := &c.Modules[i]; m.Type != formsvc.FileModule {
+			place := slices.Index(chosen, m.Name)
+			if place < 0 {
+				place = maxColumns
+			}
+			all = append(all, column{m.Name, short(shownCell, cmp.Or(m.Label, m.Name)), i, min(place, maxColumns)})
 		}
-		col := column{Name: m.Name, Label: short(shownCell, cmp.Or(m.Label, m.Name)), Index: i}
-		if at := slices.Index(chosen, m.Name); at >= 0 && at < maxColumns {
-			col.Position = at + 1
-			shown = append(shown, col)
-		}
-		all = append(all, col)
 	}
-	slices.SortStableFunc(shown, func(a, b column) int { return a.Position - b.Position })
-	return shown, all
+	slices.SortStableFunc(all, func(a, b column) int { return a.Place - b.Place })
+	n := slices.IndexFunc(all, func(c column) bool { return !c.Shown() })
+	if n < 0 {
+		n = len(all)
+	}
+	return all[:n], all
 }
 
-// chooseColumns keeps the columns that the form numbers.
+// chooseColumns keeps the selected columns in the order of the form, with one of them moved if that was its button.
 func (v *visit) chooseColumns() error {
 	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
 	if err != nil {
 		return err
 	}
-	var chosen []column
-	for i := range campaign.Modules {
-		if n, err := strconv.Atoi(v.field("position." + strconv.Itoa(i))); err == nil && n > 0 {
-			chosen = append(chosen, column{Name: campaign.Modules[i].Name, Position: n})
+	chosen := slices.Clone(v.r.PostForm["column"])
+	move, moved, _ := strings.Cut(v.field("do"), ".")
+	if i, step := slices.Index(chosen, moved), map[string]int{"up": -1, "down": 1}[move]; i >= 0 && i+step >= 0 && i+step < len(chosen) {
+		chosen[i], chosen[i+step] = chosen[i+step], chosen[i]
+	}
+	var value strings.Builder
+	for _, text := range chosen[:min(len(chosen), maxColumns)] {
+		i, err := strconv.Atoi(text)
+		if err != nil || i < 0 || i >= len(campaign.Modules) {
+			continue
+		}
+		if name := url.QueryEscape(campaign.Modules[i].Name); value.Len()+len(name) < maxCookie {
+			value.WriteString("!" + name)
 		}
 	}
-	slices.SortStableFunc(chosen, func(a, b column) int { return a.Position - b.Position })
 	path := "/campaigns/" + string(campaign.ID)
-	value := ""
-	for _, c := range chosen[:min(len(chosen), maxColumns)] {
-		if next := value + "!" + url.QueryEscape(c.Name); len(next) <= maxCookie {
-			value = next
-		}
-	}
 	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
-		Name: columnsCookie, Value: strings.TrimPrefix(value, "!"), Path: v.base + path, MaxAge: 400 * 24 * 60 * 60,
+		Name: columnsCookie, Value: strings.TrimPrefix(value.String(), "!"), Path: v.base + path, MaxAge: 400 * 24 * 60 * 60,
 		Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
-	return v.redirect(path, nil)
+	query := v.viewed()
+	query.Set("columns", "open")
+	return v.redirect(path, query)
+}
+
+// viewed returns the query of the page that a form came from.
+func (v *visit) viewed() url.Values {
+	query, err := url.ParseQuery(v.r.PostForm.Get("view"))
+	if err != nil {
+		return url.Values{}
+	}
+	return query
+}
+
+// tableColumns returns the columns of the table as the API's export names them.
+func tableColumns(answers []column) []string {
+	names := []string{"reference", "status"}
+	for i := range answers {
+		names = append(names, "responses."+answers[i].Name)
+	}
+	return append(names, "firstName", "lastName", "email", "createdAt")
 }
 
 // rows returns the responses with their answers by column.
@@ -141,10 +167,7 @@ func (v *visit) changeSelected() error {
 			return err
 		}
 	}
-	query, err := url.ParseQuery(strings.TrimPrefix(v.r.PostForm.Get("view"), "?"))
-	if err != nil {
-		query = url.Values{}
-	}
+	query := v.viewed()
 	query.Set("note", "selected")
 	query.Set("n", strconv.Itoa(changed))
 	query.Set("refused", strconv.Itoa(refused))

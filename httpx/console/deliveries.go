@@ -292,12 +292,9 @@ func (v *visit) failures() error {
 	for i := range hooks {
 		byID[hooks[i].ID] = &hooks[i]
 	}
-	p := failuresPage{}
+	p := failuresPage{Pager: pagerOf(v, list, func(n *formsvc.Notice) formsvc.ID { return n.DeliveryID })}
 	for _, n := range list.Items {
 		p.Notices = append(p.Notices, failure{n, byID[n.WebhookID], failureText(n.Error, n.Status), advice(n.Error, n.Status)})
-	}
-	if n := len(list.Items); n > 0 {
-		p.Pager = v.pager(list.More, list.Items[n-1].DeliveryID)
 	}
 	return v.show(http.StatusOK, "failures", "Failures", p)
 }

@@ -88,7 +88,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched, version: assetVersion(),
+		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, version: assetVersion(),
 		closed: make(chan struct{}),
 	}
 	if h.logger == nil {

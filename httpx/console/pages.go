@@ -5,7 +5,6 @@ import (
 	"hash/crc32"
 	"html/template"
 	"net/http"
-	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -215,6 +214,7 @@ const maxPage = 1 << 20
 // A pager has the links to the other pages of a list.
 type pager struct {
 	Older string // the address, "" on the last page
+	First string // the address of the first page
 	Newer bool   // whether this is not the first page
 }
 
@@ -225,23 +225,32 @@ func (v *visit) page() formsvc.PageQuery {
 }
 
 // view returns the query of the page, without the result of a form.
-func (v *visit) view() string {
+func (v *visit) view() string { return v.without()[1:] }
+
+// without returns the address of the page without the result of a form, and without these parameters.
+func (v *visit) without(names ...string) string {
 	query := v.r.URL.Query()
-	for _, name := range []string{"note", "n", "refused"} {
+	for _, name := range append(names, "note", "n", "refused", "columns") {
 		query.Del(name)
 	}
-	return query.Encode()
+	return "?" + query.Encode()
 }
 
 // pager returns the links of a list, with the other parameters of the address kept.
 func (v *visit) pager(more bool, last formsvc.ID) pager {
-	p := pager{Newer: v.query("after") != ""}
+	p := pager{First: v.without("after"), Newer: v.query("after") != ""}
 	if more {
-		query, _ := url.ParseQuery(v.view())
-		query.Set("after", string(last))
-		p.Older = "?" + query.Encode()
+		p.Older = p.First + "&after=" + string(last)
 	}
 	return p
+}
+
+// pagerOf returns the links of a list that the store has cut into pages.
+func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) pager {
+	if len(list.Items) == 0 {
+		return v.pager(false, "")
+	}
+	return v.pager(list.More, id(&list.Items[len(list.Items)-1]))
 }
 
 // host returns the host of an address.

@@ -88,10 +88,7 @@ func (v *visit) webhook() error {
 	if err != nil {
 		return err
 	}
-	p.Deliveries = list.Items
-	if n := len(list.Items); n > 0 {
-		p.Pager = v.pager(list.More, list.Items[n-1].ID)
-	}
+	p.Deliveries, p.Pager = list.Items, pagerOf(v, list, func(d *formsvc.Delivery) formsvc.ID { return d.ID })
 	if p.Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), key); err != nil {
 		return err
 	}
