@@ -152,7 +152,7 @@ func (a *answer) next(path string) string {
 // A search looks at a limited number of responses at a time, and misses none.
 func TestSearchGoesOnInSteps(t *testing.T) {
 	w := newSignedIn(t)
-	w.pages.SetSearched(10)
+	w.pages.SetLimits(10, 0)
 	campaign := w.campaign("Long")
 	want := map[string]bool{}
 	for i := range 95 {

@@ -1,6 +1,9 @@
 package console
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A chart has bars side by side, each a stack of parts. The server draws it as SVG.
 type chart struct {
@@ -55,6 +58,21 @@ func newChart(label string, top float64, rows [][]value, texts []string) chart {
 		}
 		c.Bars = append(c.Bars, b)
 	}
+	return c
+}
+
+// countChart draws how many there were at each time.
+func countChart(what, since string, counts []int, at func(i int) string) chart {
+	var rows [][]value
+	var texts []string
+	sum, most := 0, max(slices.Max(counts), 1)
+	for i, n := range counts {
+		sum += n
+		rows = append(rows, []value{{"neutral", float64(n)}})
+		texts = append(texts, at(i)+": "+thousands(int64(n)))
+	}
+	c := newChart(what+" in the last "+since+", "+thousands(int64(sum))+" in all", float64(most), rows, texts)
+	c.Top, c.Since = thousands(int64(most)), since
 	return c
 }
 

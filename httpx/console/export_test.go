@@ -2,8 +2,8 @@ package console
 
 import "time"
 
-// SetSearched sets how many responses a filter searches.
-func (h *Handler) SetSearched(n int) { h.searched = n }
+// SetLimits sets how many responses a search looks at, and how long a summary counts.
+func (h *Handler) SetLimits(searched int, count time.Duration) { h.searched, h.countTime = searched, count }
 
 // SetNow sets the clock.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }

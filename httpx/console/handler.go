@@ -64,7 +64,9 @@ type Handler struct {
 	streams      atomic.Int32 // open ones
 	closed       chan struct{}
 	closeOnce    sync.Once
-	searched     int    // see the constant
+	searched     int    // searchedResponses
+	counts       counts
+	countTime    time.Duration // countTime
 	version      string // of the assets
 }
 
@@ -88,7 +90,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, version: assetVersion(),
+		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
 		closed: make(chan struct{}),
 	}
 	if h.logger == nil {
@@ -193,6 +195,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("GET /campaigns/{campaign}/edit", (*visit).editCampaign)
 	page("POST /campaigns/{campaign}/edit", (*visit).saveCampaign)
 	page("GET /campaigns/{campaign}/summary", (*visit).summary)
+	page("POST /campaigns/{campaign}/summary", (*visit).countAgain)
 	page("GET /campaigns/{campaign}/share", (*visit).share)
 	page("POST /campaigns/{campaign}/share", (*visit).saveShare)
 	page("POST /campaigns/{campaign}/rotate", (*visit).rotateForm)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,7 +126,9 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 			}
 		}
 	}
-	u.Chart = hourChart(first, hours)
+	u.Chart = countChart("Requests per hour", fmt.Sprint(chartHours, " hours"), hours, func(i int) string {
+		return first.Add(time.Duration(i) * time.Hour).UTC().Format("15:04 UTC")
+	})
 	return u, nil
 }
 
@@ -149,21 +150,6 @@ func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]str
 		}
 	}
 	return subjects
-}
-
-// hourChart draws the number of requests in each hour.
-func hourChart(first time.Time, hours []int) chart {
-	most, sum := max(slices.Max(hours), 1), 0
-	var rows [][]value
-	var texts []string
-	for i, n := range hours {
-		sum += n
-		rows = append(rows, []value{{"neutral", float64(n)}})
-		texts = append(texts, fmt.Sprintf("%s: %s requests", first.Add(time.Duration(i)*time.Hour).UTC().Format("15:04 UTC"), thousands(int64(n))))
-	}
-	c := newChart(fmt.Sprintf("Requests per hour in the last %d hours, %s total", len(hours), thousands(int64(sum))), float64(most), rows, texts)
-	c.Top = thousands(int64(most))
-	return c
 }
 
 func windowName(d time.Duration) string {

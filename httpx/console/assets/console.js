@@ -9,6 +9,26 @@ function localTimes(part) {
 }
 localTimes(document);
 
+// reloaded returns an element of the page as it is now, or null.
+async function reloaded(selector) {
+  const reply = await fetch(location.href);
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  return reply.ok ? page.querySelector(selector) : null;
+}
+
+// A summary goes on until all responses are counted.
+async function count() {
+  let shown = document.querySelector("[data-more]");
+  while (shown?.matches("[data-more]")) {
+    const next = await reloaded("#summary");
+    if (!next) return;
+    shown.replaceWith(next);
+    localTimes(next);
+    shown = next;
+  }
+}
+count();
+
 // A list shows what is new, unless somebody is at work in it.
 const list = document.querySelector("[data-live]");
 if (list) {
@@ -17,10 +37,8 @@ if (list) {
       document.getElementById("news").hidden = false;
       return;
     }
-    const reply = await fetch(location.href);
-    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-    const fresh = page.querySelector("[data-live]");
-    if (reply.ok && fresh) {
+    const fresh = await reloaded("[data-live]");
+    if (fresh) {
       list.replaceChildren(...fresh.childNodes);
       localTimes(list);
     }
