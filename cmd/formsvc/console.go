@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/console"
+	"github.com/formsvc/toolkit/httpx/intake"
 )
 
 // consolePath is the path of the pages under the base URL.
@@ -33,7 +35,7 @@ func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error
 			return err
 		}
 		base := c.base(ctx, g, std)
-		std.note("This link signs in once to the settings of account %q, until %s:", c.Account, until.Local().Format("15:04:05"))
+		std.note("This link signs in once to the console of account %q, until %s:", c.Account, until.Local().Format("15:04:05"))
 		_, err = fmt.Fprintln(std.out, signInLink(base, token))
 		return err
 	})
@@ -58,9 +60,15 @@ func (c *settingsLinkCmd) base(ctx context.Context, g *global, std streams) stri
 // signInLink returns the link with a token.
 func signInLink(base, token string) string { return base + consolePath + "/sign-in/" + token }
 
-// console returns the pages, which mail sign-in links if there is a mailer.
-func (c *serveCmd) console(n *node, m *mailer.Mailer) (http.Handler, error) {
-	opts := &console.Options{Logger: n.logger}
+// console returns the pages, which preview forms, and mail sign-in links if there is a mailer.
+func (c *serveCmd) console(n *node, m *mailer.Mailer, forms *intake.Handler) (http.Handler, error) {
+	base, err := url.Parse(c.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	opts := &console.Options{Logger: n.logger, Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
+		forms.Preview(w, r, campaign, base.Path+formsPath+"/")
+	}}
 	if c.BaseURL != "" {
 		opts.BaseURL = c.BaseURL + consolePath
 	}

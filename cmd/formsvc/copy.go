@@ -23,7 +23,7 @@ type copyCmd struct {
 
 // Help returns the detailed help.
 func (*copyCmd) Help() string {
-	return `Copies everything except sign-ins to the settings pages, compares both sides, and marks --from as moved. Stop the servers on
+	return `Copies everything except sign-ins to the console, compares both sides, and marks --from as moved. Stop the servers on
 both first: after the copy no server starts on --from, and one that still runs there can't write. If the copy fails or is
 interrupted, --from stays in use; run it again: it starts over, or asks you to remove the target. The encryption keys
 (DATA/secret.keys or FORMSVC_SECRET_KEYS) stay the same.`

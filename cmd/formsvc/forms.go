@@ -11,19 +11,16 @@ import (
 const formsPath = "/f"
 
 // forms returns the public forms.
-func (c *serveCmd) forms(n *node) (http.Handler, error) {
-	forms, err := intake.New(n.svc, &intake.Options{ClientAddress: c.clientAddress(), Logger: n.logger})
-	if err != nil {
-		return nil, err
-	}
-	return http.StripPrefix(formsPath, forms), nil
+func (c *serveCmd) forms(n *node) (*intake.Handler, error) {
+	return intake.New(n.svc, &intake.Options{ClientAddress: c.clientAddress(), Logger: n.logger})
 }
 
 // withForms serves public forms beside the API, which has no routes under their path.
-func withForms(api, forms http.Handler) http.Handler {
+func withForms(api http.Handler, forms *intake.Handler) http.Handler {
+	pages := http.StripPrefix(formsPath, forms)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, formsPath+"/") {
-			forms.ServeHTTP(w, r)
+			pages.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,6 +32,7 @@ type campaignForm struct {
 	Questions          []question
 	Version            int64
 	Problem            string // an error of the whole form
+	Previews           bool
 }
 
 // A question is a module as it is edited.
@@ -117,6 +119,9 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 				f.Questions[i].Earlier = append(f.Questions[i].Earlier, question{Name: q.Name, Label: cmp.Or(q.Label, q.Name)})
 			}
 		}
+	}
+	if f.Previews = v.h.showForm != nil; f.Previews {
+		v.w.Header().Set("Content-Security-Policy", policy+"; frame-src 'self'")
 	}
 	title := "Edit campaign"
 	if f.ID == "" {
@@ -237,7 +242,9 @@ func placeInCampaign(pointer string) string {
 // saveCampaign creates or changes a campaign, or does what a button for questions says.
 func (v *visit) saveCampaign() error {
 	f := v.readCampaignForm()
-	if do, _, _ := strings.Cut(v.field("do"), "."); do != "" && do != "save" {
+	do, _, _ := strings.Cut(v.field("do"), ".")
+	preview := do == "preview" && v.h.showForm != nil
+	if do != "" && do != "save" && !preview {
 		f.arrange(v.field("do"), v.field("newType"))
 		return v.showCampaignForm(http.StatusOK, f)
 	}
@@ -248,6 +255,9 @@ func (v *visit) saveCampaign() error {
 			return err
 		}
 		in = campaign.CampaignInput
+	}
+	if preview {
+		return v.preview(&f, in)
 	}
 	if !v.input(&f, &in) {
 		return v.showCampaignForm(http.StatusUnprocessableEntity, f)
@@ -279,6 +289,30 @@ func (v *visit) saveCampaign() error {
 		return v.redirect("/campaigns/"+string(saved.ID)+"/share", url.Values{"note": {"campaign-created"}})
 	}
 	return v.redirect("/campaigns/"+string(saved.ID), url.Values{"note": {"campaign-saved"}})
+}
+
+// preview shows the form that visitors would get, or what is wrong with it. It leaves out questions that have no text yet.
+func (v *visit) preview(f *campaignForm, in formsvc.CampaignInput) error {
+	f.Title = cmp.Or(f.Title, "Untitled")
+	f.Questions = slices.DeleteFunc(f.Questions, func(q question) bool { return q.Name == "" })
+	ok := v.input(f, &in)
+	if ok && !v.invalid(v.svc.Campaigns.Check(in), placeInCampaign) {
+		v.h.showForm(v.w, v.r, &formsvc.Campaign{ID: f.ID, AccountID: v.account(), CampaignInput: in})
+		return nil
+	}
+	var wrong []string
+	for _, place := range slices.Sorted(maps.Keys(v.wrong)) {
+		name := place
+		var i int
+		var field string
+		if n, _ := fmt.Sscanf(place, "modules.%d.%s", &i, &field); n == 2 && i < len(f.Questions) {
+			name = "“" + short(60, cmp.Or(f.Questions[i].Label, f.Questions[i].Name)) + "”: " + field
+		}
+		wrong = append(wrong, name+" "+v.wrong[place]+".")
+	}
+	v.who = nil // no menu
+	v.w.Header().Set("Content-Security-Policy", strings.Replace(policy, "frame-ancestors 'none'", "frame-ancestors 'self'; sandbox", 1))
+	return v.show(http.StatusUnprocessableEntity, "refused", "No preview yet", refusedPage{Detail: strings.Join(wrong, " ")})
 }
 
 // arrange adds, moves or removes a question: do is "add", or "up", "down" or "remove" with the question's number.

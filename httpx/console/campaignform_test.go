@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/console"
 )
 
 // A campaign is made, changed and published with the buttons of the pages alone.
@@ -81,6 +82,31 @@ func TestCampaignIsMadeInThePages(t *testing.T) {
 	w.get(strings.TrimPrefix(strings.Split(copied, "/edit")[0], "/admin/console") + "/share").says("Publish the form")
 	w.submit(w.get(path), path+"/delete", nil).is(303).leadsTo("/campaigns")
 	w.get(path).is(404)
+}
+
+// A preview is made from the form as it is typed, or says what is wrong in it. Nothing is saved.
+func TestPreview(t *testing.T) {
+	w := newWorld(t, nil)
+	var got formsvc.Campaign
+	w.serve(&console.Options{Preview: func(_ http.ResponseWriter, _ *http.Request, c *formsvc.Campaign) { got = *c }})
+	w.signIn()
+	page := w.get("/campaigns/new").is(200)
+	if policy := page.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "frame-ancestors 'none'; frame-src 'self'") {
+		t.Errorf("policy %s", policy)
+	}
+	w.submit(page, "/campaigns", url.Values{"do": {"preview"}}).is(200)
+	if got.Title != "Untitled" || len(got.Modules) != 0 {
+		t.Errorf("an empty form: %+v", got)
+	}
+	w.submit(page, "/campaigns", url.Values{"do": {"preview"}, "title": {"Survey"}, "label.0": {"Which <day>?"}, "type.0": {"choice"}, "options.0": {"Monday"}}).is(200)
+	if len(got.Modules) != 1 || got.Modules[0].Options[0] != "Monday" || got.Title != "Survey" {
+		t.Errorf("got %+v", got)
+	}
+	wrong := w.submit(page, "/campaigns", url.Values{"do": {"preview"}, "label.0": {"Which <day>?"}, "type.0": {"choice"}}).is(422).says("No preview yet", "“Which <day>?”: options")
+	if policy := wrong.header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'self'; sandbox") {
+		t.Errorf("policy %s", policy)
+	}
+	w.get("/campaigns").says("No campaigns yet")
 }
 
 // The table of responses has the columns that were chosen, and changes the selected ones only.

@@ -32,6 +32,9 @@ type Options struct {
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
 	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
 	SendLink func(ctx context.Context, to, link string, until time.Time) error
+	// Preview shows the form of a campaign that isn't saved, in a frame of these pages, and must not store anything: see
+	// Preview of httpx/intake.Handler. Defaults to none, so that campaigns are edited without a preview.
+	Preview func(http.ResponseWriter, *http.Request, *formsvc.Campaign)
 	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -54,6 +57,7 @@ type Handler struct {
 	baseURL      *url.URL                              // nil: as the browser requested
 	apiURL       *url.URL                              // without a host: at the host of the pages
 	sendLink     func(ctx context.Context, to, link string, until time.Time) error
+	showForm     func(http.ResponseWriter, *http.Request, *formsvc.Campaign) // nil: no previews
 	logger       *slog.Logger
 	origins      *http.CrossOriginProtection
 	pages        pages
@@ -64,10 +68,10 @@ type Handler struct {
 	streams      atomic.Int32 // open ones
 	closed       chan struct{}
 	closeOnce    sync.Once
-	searched     int    // searchedResponses
+	searched     int // searchedResponses
 	counts       counts
 	countTime    time.Duration // countTime
-	version      string // of the assets
+	version      string        // of the assets
 }
 
 //go:embed templates/*.html
@@ -90,7 +94,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
+		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, showForm: o.Preview, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
 		closed: make(chan struct{}),
 	}
 	if h.logger == nil {

@@ -118,6 +118,15 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
+// Preview shows the form of a campaign that is neither stored nor open. Nothing can be sent from it, and only pages of the
+// same origin can frame it. root is the path that browsers know the handler by, such as "/f/".
+func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
+	h.visited(func(v *visit) error {
+		v.campaign, v.preview = c, root
+		return v.show(http.StatusOK, v.formPage(nil, ""))
+	})(w, r)
+}
+
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
@@ -159,6 +168,7 @@ type visit struct {
 	campaign *formsvc.Campaign // nil until it is found
 	sent     *sent             // nil until the body is read
 	lost     string            // the module of a file that couldn't be stored
+	preview  string            // the path of the handler, if this is a preview
 }
 
 // find looks up the campaign, and sets the headers that depend on it.
@@ -220,7 +230,7 @@ func (v *visit) thanks() error {
 // show sends a page.
 func (v *visit) show(status int, p *page) error {
 	p.T, p.Version = v.t, v.h.version
-	p.Root = strings.Repeat("../", max(strings.Count(v.r.URL.Path, "/")-1, 0))
+	p.Root = cmp.Or(v.preview, strings.Repeat("../", max(strings.Count(v.r.URL.Path, "/")-1, 0)))
 	var b bytes.Buffer
 	if err := v.h.page.ExecuteTemplate(&b, "page", p); err != nil {
 		return err
@@ -239,7 +249,9 @@ func (v *visit) show(status int, p *page) error {
 // policy returns the Content-Security-Policy of a page. Browsers hold the redirect after a form against form-action, too.
 func (v *visit) policy() string {
 	action, ancestors := "'self'", "'none'"
-	if v.campaign != nil {
+	if v.preview != "" {
+		action, ancestors = "'none'", "'self'; sandbox allow-scripts"
+	} else if v.campaign != nil {
 		f := &v.campaign.Form
 		if u, err := url.Parse(f.RedirectURL); err == nil && u.Host != "" {
 			source := u.Scheme + "://" + u.Host

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/intake"
 )
 
 // every returns a campaign with a module of every type.
@@ -176,6 +178,20 @@ func TestModuleOfTheUser(t *testing.T) {
 	r := w.responses()[0]
 	if r.User.Email != "a@example.com" || r.User.FirstName != "Ada" || r.Answers.JSON() != `{"firstName":{"value":["Ada"]}}` {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A preview shows a campaign that isn't stored. It can't be sent, and only pages of the same origin can frame it.
+func TestPreview(t *testing.T) {
+	w := newWorld(t, formsvc.CampaignInput{}, nil)
+	h, err := intake.New(w.svc, nil)
+	w.must(err)
+	recorder := httptest.NewRecorder()
+	h.Preview(recorder, httptest.NewRequest("POST", "/console/campaigns", nil), &formsvc.Campaign{CampaignInput: every()}, "/base/f/")
+	a := &answer{t, recorder.Code, recorder.Header(), recorder.Body.String()}
+	a.is(200).has(`href="/base/f/assets/form.css?`, `name="seats"`)
+	if policy := a.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts") {
+		t.Errorf("policy %s", policy)
 	}
 }
 

@@ -45,6 +45,36 @@ if (list) {
   });
 }
 
+// The editor shows the form that is being made.
+const preview = document.querySelector(".preview");
+if (preview) {
+  const button = document.querySelector("[value=preview]");
+  const show = () => {
+    preview.querySelector("iframe:not(.shown)")?.remove();
+    const frame = document.createElement("iframe"); // a new one adds nothing to the history
+    frame.name = "preview";
+    frame.title = "Preview of the form";
+    preview.append(frame);
+    frame.addEventListener("load", () => {
+      frame.name = "";
+      frame.className = "shown";
+      while (preview.firstChild !== frame) preview.firstChild.remove();
+    });
+    const question = document.activeElement.closest(".question");
+    button.formTarget = "preview";
+    button.formAction = button.form.action + (question ? "#q" + (+question.id.slice("question-".length) + 4) : ""); // after name and address
+    button.form.requestSubmit(button);
+    button.formTarget = "_blank";
+  };
+  let timer;
+  button.form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(show, 500);
+  });
+  preview.hidden = false;
+  show();
+}
+
 // Browsers offer the clipboard only over TLS and on localhost.
 if (navigator.clipboard) {
   for (const text of document.querySelectorAll("pre.copy")) {
