@@ -28,7 +28,7 @@ func TestFormWithoutCode(t *testing.T) {
 	p.until(`!!document.getElementById("options.1")`)
 	p.types(`[id="label.1"]`, "Which day?")
 	p.types(`[id="options.1"]`, "Monday\nTuesday")
-	p.until(`document.querySelector(".preview iframe.shown")?.name === ""`)
+	p.until(`document.querySelector("iframe").contentDocument?.querySelector("h1")?.textContent === "Workshop"`)
 	p.audit("editor")
 	p.clicks("button", "Create campaign")
 	p.sees("Share")

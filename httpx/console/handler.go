@@ -32,8 +32,8 @@ type Options struct {
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
 	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
 	SendLink func(ctx context.Context, to, link string, until time.Time) error
-	// Preview shows the form of a campaign that isn't saved, in a frame of these pages, and must not store anything: see
-	// Preview of httpx/intake.Handler. Defaults to none, so that campaigns are edited without a preview.
+	// Preview replies with the form of a campaign that isn't saved, as Preview of httpx/intake.Handler does. Defaults to
+	// none, so that campaigns are edited without a preview.
 	Preview func(http.ResponseWriter, *http.Request, *formsvc.Campaign)
 	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger

@@ -118,8 +118,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Preview shows the form of a campaign that is neither stored nor open. Nothing can be sent from it, and only pages of the
-// same origin can frame it. root is the path that browsers know the handler by, such as "/f/".
+// Preview shows the form of a campaign that is neither stored nor open, without scripts. Nothing can be sent from it. root is the path that browsers know the handler by, such as "/f/".
 func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
 	h.visited(func(v *visit) error {
 		v.campaign, v.preview = c, root
@@ -230,6 +229,7 @@ func (v *visit) thanks() error {
 // show sends a page.
 func (v *visit) show(status int, p *page) error {
 	p.T, p.Version = v.t, v.h.version
+	p.Scripts = len(p.Fields) > 0 && v.preview == ""
 	p.Root = cmp.Or(v.preview, strings.Repeat("../", max(strings.Count(v.r.URL.Path, "/")-1, 0)))
 	var b bytes.Buffer
 	if err := v.h.page.ExecuteTemplate(&b, "page", p); err != nil {
@@ -250,7 +250,7 @@ func (v *visit) show(status int, p *page) error {
 func (v *visit) policy() string {
 	action, ancestors := "'self'", "'none'"
 	if v.preview != "" {
-		action, ancestors = "'none'", "'self'; sandbox allow-scripts"
+		ancestors += "; sandbox"
 	} else if v.campaign != nil {
 		f := &v.campaign.Form
 		if u, err := url.Parse(f.RedirectURL); err == nil && u.Host != "" {

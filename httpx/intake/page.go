@@ -22,6 +22,7 @@ type page struct {
 	Fields        []field // none: not a form
 	Files         bool    // whether a field takes files
 	Page          string  // the field _page
+	Scripts       bool
 }
 
 // A link is an error in the summary. Href is "" if it belongs to no field.

@@ -46,27 +46,19 @@ if (list) {
 }
 
 // The editor shows the form that is being made.
-const preview = document.querySelector(".preview");
+const preview = document.querySelector("iframe");
 if (preview) {
   const button = document.querySelector("[value=preview]");
-  const show = () => {
-    preview.querySelector("iframe:not(.shown)")?.remove();
-    const frame = document.createElement("iframe"); // a new one adds nothing to the history
-    frame.name = "preview";
-    frame.title = "Preview of the form";
-    preview.append(frame);
-    frame.addEventListener("load", () => {
-      frame.name = "";
-      frame.className = "shown";
-      while (preview.firstChild !== frame) preview.firstChild.remove();
-    });
-    const question = document.activeElement.closest(".question");
-    button.formTarget = "preview";
-    button.formAction = button.form.action + (question ? "#q" + (+question.id.slice("question-".length) + 4) : ""); // after name and address
-    button.form.requestSubmit(button);
-    button.formTarget = "_blank";
+  let timer, asked = 0;
+  const show = async () => {
+    const number = ++asked;
+    const reply = await fetch(button.form.action, { method: "POST", body: new URLSearchParams(new FormData(button.form, button)) });
+    const text = await reply.text();
+    if (number !== asked) return;
+    const at = preview.contentWindow.scrollY;
+    preview.addEventListener("load", () => preview.contentWindow.scrollTo(0, at), { once: true });
+    preview.srcdoc = text; // adds nothing to the history
   };
-  let timer;
   button.form.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(show, 500);
