@@ -232,25 +232,27 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 		return nil, ErrUnauthenticated
 	}
 	hash, now := sha256.Sum256([]byte(value)), k.s.now()
-	if key, ok := k.s.keys.get(hash); ok && key.freshAt(now) {
-		return key.principalAt(now)
+	key, ok := k.s.keys.get(hash)
+	if !ok || !key.freshAt(now) {
+		stored, err := k.s.store.KeyByHash(ctx, hash)
+		if errors.Is(err, ErrNotFound) {
+			return nil, ErrUnauthenticated
+		}
+		if err != nil {
+			return nil, err
+		}
+		key = &cachedKey{Key: stored, principal: Principal{
+			AccountID: stored.AccountID, KeyID: stored.ID, KeyName: stored.Name, Permissions: stored.Permissions,
+		}, until: now.Add(KeyCacheTTL)}
+		k.s.keys.put(hash, key, 1)
+		if key.usable(now) {
+			k.s.noteUse(KeyUse{AccountID: key.AccountID, ID: key.ID, At: now})
+		}
 	}
-	key, err := k.s.store.KeyByHash(ctx, hash)
-	if errors.Is(err, ErrNotFound) {
+	if !key.usable(now) {
 		return nil, ErrUnauthenticated
 	}
-	if err != nil {
-		return nil, err
-	}
-	cached := &cachedKey{Key: key, principal: Principal{
-		AccountID: key.AccountID, KeyID: key.ID, KeyName: key.Name, Permissions: key.Permissions,
-	}, until: now.Add(KeyCacheTTL)}
-	k.s.keys.put(hash, cached, 1)
-	who, err := cached.principalAt(now)
-	if err == nil {
-		k.s.noteUse(KeyUse{AccountID: key.AccountID, ID: key.ID, At: now})
-	}
-	return who, err
+	return &key.principal, nil
 }
 
 // Known returns the account of a valid key that this node authenticated before, without asking the store. Use it to
@@ -271,13 +273,6 @@ type cachedKey struct {
 	Key
 	principal Principal
 	until     time.Time
-}
-
-func (c *cachedKey) principalAt(now time.Time) (*Principal, error) {
-	if !c.usable(now) {
-		return nil, ErrUnauthenticated
-	}
-	return &c.principal, nil
 }
 
 // freshAt reports whether the key may be used without asking the store. If the clock was set back
