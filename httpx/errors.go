@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -133,12 +134,7 @@ func problemOf(ctx context.Context, err error) *problem {
 			}
 		}
 		if l, ok := errors.AsType[*formsvc.LimitError](err); ok {
-			switch l.Kind {
-			case "campaigns":
-				p.code = "campaign_limit"
-			case "bytes of files":
-				p.code = "storage_limit"
-			}
+			p.code = cmp.Or(map[string]string{"campaigns": "campaign_limit", "bytes of files": "storage_limit"}[l.Kind], p.code)
 			p.detail = "The account may have at most " + strconv.Itoa(l.Limit) + " " + l.Kind + "."
 		}
 		if t, ok := errors.AsType[*formsvc.TransitionError](err); ok {

@@ -52,6 +52,7 @@ type readiness struct {
 
 	err   error
 	until time.Time // when err is outdated
+	state string    // as it was logged
 }
 
 func newReadiness(check func(context.Context) error, logger *slog.Logger) *readiness {
@@ -81,27 +82,16 @@ func (r *readiness) ask(ctx context.Context) error {
 
 // log says what changed since the last check.
 func (r *readiness) log(ctx context.Context, err error) {
-	was, is := stateOf(r.err), stateOf(err)
-	switch {
-	case was == is || errors.Is(err, http.ErrServerClosed): // that is expected
-	case is == "":
-		r.logger.InfoContext(ctx, "ready again")
-	case is == stateFailed:
-		r.logger.ErrorContext(ctx, "not ready", slog.Any("error", err))
-	default:
-		r.logger.WarnContext(ctx, "degraded", slog.Any("error", err))
-	}
-}
-
-const stateFailed = "failed"
-
-// stateOf returns "" for a service that is ready, stateFailed for one that isn't, and otherwise the components that fail.
-func stateOf(err error) string {
-	if err == nil {
-		return ""
-	}
+	level, text, state := slog.LevelError, "not ready", "failed"
 	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); ok {
-		return fmt.Sprint(degraded.Components)
+		level, text, state = slog.LevelWarn, "degraded", fmt.Sprint(degraded.Components)
 	}
-	return stateFailed
+	switch {
+	case err == nil && r.state != "":
+		r.logger.InfoContext(ctx, "ready again")
+		r.state = ""
+	case err != nil && r.state != state && !errors.Is(err, http.ErrServerClosed): // that is expected
+		r.logger.LogAttrs(ctx, level, text, slog.Any("error", err))
+		r.state = state
+	}
 }
