@@ -269,9 +269,11 @@ func (h *Handler) overloaded(c *call, why error) error {
 		return p
 	}
 	h.refused.Add(1)
-	h.refusals.Do(func() {
+	due := false
+	h.refusals.Do(func() { due = true }) // which locks, so the logger must not run there
+	if due {
 		h.logger.LogAttrs(c.r.Context(), slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", h.refused.Swap(0)))
-	})
+	}
 	return &problem{
 		status: http.StatusServiceUnavailable, code: "unavailable", cause: why,
 		told: true, overload: true, hangUp: !errors.Is(why, errNoSlot),
