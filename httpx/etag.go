@@ -42,8 +42,11 @@ type entityTag struct {
 // tagForm is the next entity tag of a list with the comma after it (RFC 9110 §8.8.3).
 var tagForm = regexp.MustCompile(`^(W/)?"([^\x00- "\x7f]*)"[ \t]*(?:,|$)`)
 
-// entityTags returns the tags of a header. star reports whether it is *. ok is false if a tag is malformed; then the list ends
-// before that.
+// maxTags limits the tags of a header, which may be a megabyte long.
+const maxTags = 1_000
+
+// entityTags returns the tags of a header. star reports whether it is *. ok is false if a tag is malformed, or beyond maxTags; then
+// the list ends before that.
 func entityTags(lists []string) (tags []entityTag, star, ok bool) {
 	const separators = " \t,"
 	rest := strings.Trim(strings.Join(lists, ","), separators)
@@ -52,7 +55,7 @@ func entityTags(lists []string) (tags []entityTag, star, ok bool) {
 	}
 	for rest != "" {
 		m := tagForm.FindStringSubmatch(rest)
-		if m == nil {
+		if m == nil || len(tags) == maxTags {
 			return tags, false, false
 		}
 		tags = append(tags, entityTag{opaque: m[2], weak: m[1] != ""})
