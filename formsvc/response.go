@@ -141,10 +141,9 @@ const maxName = 200
 const retries = 8
 
 // Create adds a response with the status "pending" to an open campaign whose modules allow the answers, or with "spam" if
-// it is to be held. The event
-// "response.created" and its deliveries are in the same atomic write. Create fails with a *[ValidationError], with
-// [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken or the campaign has
-// changed meanwhile, it retries a few times.
+// it is to be held. The event "response.created" and its deliveries are in the same atomic write. Create fails with a
+// *[ValidationError], with [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken
+// or the campaign has changed meanwhile, it retries a few times.
 func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
 	defer wrap(&err, "create response")
 	return once(ctx, s.s, key.AccountID, func() (Response, error) { return s.create(ctx, key, in) })
@@ -222,9 +221,7 @@ func (s Responses) accepts(c *Campaign, v ValidationError, in *ResponseInput) er
 
 // campaignFor returns the campaign if it accepts the input now. It checks the cached campaign first. If that accepts,
 // the version check of the write confirms it; if not, the stored campaign is checked.
-func (s Responses) campaignFor(
-	ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput,
-) (*Campaign, error) {
+func (s Responses) campaignFor(ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput) (*Campaign, error) {
 	if c, ok := s.s.campaigns.get(key); ok && s.accepts(c, v, in) == nil {
 		return c, nil
 	}
