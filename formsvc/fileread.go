@@ -12,6 +12,8 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+
+	"github.com/formsvc/toolkit/blobstore"
 )
 
 // Open returns a reader of length bytes of a file's content, from the byte offset on; a negative
@@ -123,6 +125,31 @@ func (c *content) load() error {
 	c.block = c.block[:min(int64(len(c.block)), c.left)]
 	c.skip = 0
 	return nil
+}
+
+// CopyTo copies the content of a file to another blob store, unless that has it. It replaces a blob of another size, which is of
+// no use. If the content is missing or isn't what was uploaded, it fails with [ErrCorrupt] and stores nothing.
+func (s Files) CopyTo(ctx context.Context, f *File, to blobstore.Store) (err error) {
+	defer wrap(&err, "copy file")
+	if s.s.Blobs == nil {
+		return errors.ErrUnsupported
+	}
+	key := BlobKey(f.ID)
+	info, there := to.Stat(ctx, key)
+	if there == nil && info.Size == f.Size {
+		return nil
+	}
+	content, err := s.open(ctx, f, 0, -1, true)
+	if err != nil {
+		return err
+	}
+	if there == nil {
+		err = to.Delete(ctx, key)
+	}
+	if err == nil {
+		_, err = to.Put(ctx, key, content)
+	}
+	return errors.Join(err, content.Close())
 }
 
 // AllFiles yields the files of all accounts with their Blocks, oldest first. It reads them in small

@@ -31,7 +31,8 @@ type Database interface {
 	Ping(ctx context.Context) error
 	// CheckKeys checks that the keyring has every key that values in this database are
 	// sealed under. It fails with keyring.ErrUnknownKey, naming the missing keys. Open calls
-	// it after migrating.
+	// it after migrating. A value that can't be opened is shown as empty, and nothing is
+	// sent to its webhook until it gets another one.
 	CheckKeys(ctx context.Context) error
 	// RotateSecrets seals all secrets and headers of webhooks again that aren't sealed
 	// under the first key of the keyring, including those stored in plain text. It returns
@@ -40,7 +41,4 @@ type Database interface {
 	// may be used meanwhile; changes of them wait. It fails if there is no key or if a value can't be
 	// opened; all other values are still sealed again.
 	RotateSecrets(ctx context.Context) (changed int, err error)
-	// CountFiles returns the number of files in all accounts and their total size in
-	// bytes. It reads the record of each file.
-	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 }

@@ -199,8 +199,11 @@ func (j *job) verifyFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, j.report.Bytes, err = j.to.store.CountFiles(ctx); err != nil {
-		return err
+	for f, err := range formsvc.AllFiles(ctx, j.to.store) {
+		if err != nil {
+			return err
+		}
+		j.report.Bytes += f.Size
 	}
 	j.report.Files, err = svc.Files.Verify(ctx, func(f *formsvc.File, _ error) error {
 		j.report.Damaged = append(j.report.Damaged, f.ID)
@@ -214,7 +217,7 @@ func (j *job) verifyFiles(ctx context.Context) error {
 
 // files makes the target's blob store belong to the data, and copies the files that it doesn't have yet.
 func (j *job) files(ctx context.Context) error {
-	from, err := formsvc.New(j.from.store, &formsvc.Options{Blobs: j.FromBlobs, HashDownloads: true})
+	from, err := formsvc.New(j.from.store, &formsvc.Options{Blobs: j.FromBlobs})
 	if err == nil {
 		err = from.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: true})
 	}
@@ -232,7 +235,7 @@ func (j *job) files(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = j.file(ctx, from, f); errors.Is(err, formsvc.ErrCorrupt) {
+		if err = from.Files.CopyTo(ctx, f, j.ToBlobs); errors.Is(err, formsvc.ErrCorrupt) {
 			j.report.Damaged = append(j.report.Damaged, f.ID)
 			if j.SkipDamaged {
 				err = nil
@@ -246,25 +249,4 @@ func (j *job) files(ctx context.Context) error {
 		j.Progress("bytes", j.report.Bytes)
 	}
 	return nil
-}
-
-// file copies a file, unless an interrupted copy has done so. It replaces a blob of another size, which is of no use. A
-// reader of the service checks the bytes.
-func (j *job) file(ctx context.Context, from *formsvc.Service, f *formsvc.File) error {
-	key := formsvc.BlobKey(f.ID)
-	info, there := j.ToBlobs.Stat(ctx, key)
-	if there == nil && info.Size == f.Size {
-		return nil
-	}
-	in, err := from.Files.Open(ctx, f, 0, -1)
-	if err != nil {
-		return err
-	}
-	if there == nil {
-		err = j.ToBlobs.Delete(ctx, key)
-	}
-	if err == nil {
-		_, err = j.ToBlobs.Put(ctx, key, in)
-	}
-	return errors.Join(err, in.Close())
 }

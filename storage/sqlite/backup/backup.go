@@ -126,7 +126,7 @@ type writing struct {
 
 	summary Summary
 	rows    *sqlite.Store
-	files   formsvc.Files   // reads and checks the files
+	svc     *formsvc.Service
 	to      *fileblob.Store // the files of the backup; nil: none
 	temp    string          // path of the backup until it is complete
 }
@@ -146,7 +146,7 @@ func (w *writing) write(ctx context.Context, dir string, files blobstore.Store) 
 		}
 	}()
 	if files != nil {
-		if w.files, err = reader(w.rows, files); err != nil {
+		if w.svc, err = formsvc.New(w.rows, &formsvc.Options{Blobs: files}); err != nil {
 			return err
 		}
 		if w.to, err = fileblob.Open(w.path(filesDir)); err != nil {
@@ -169,15 +169,6 @@ func (w *writing) write(ctx context.Context, dir string, files blobstore.Store) 
 		return err
 	}
 	return disk.SyncDir(filepath.Dir(dir))
-}
-
-// reader returns a service whose files are compared with their hashes when they are read.
-func reader(rows *sqlite.Store, files blobstore.Store) (formsvc.Files, error) {
-	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: files, HashDownloads: true})
-	if err != nil {
-		return formsvc.Files{}, err
-	}
-	return svc.Files, nil
 }
 
 // snapshot copies the database, the keys, and the files that the copy lists and that are not copied yet. It fails with
@@ -235,7 +226,7 @@ func (w *writing) copyFiles(ctx context.Context, copied *sqlite.Store, sums *str
 	listed, gone := make(map[string]bool), false
 	for f, err := range formsvc.AllFiles(ctx, copied) {
 		if err == nil {
-			err = put(ctx, w.files, f, w.to)
+			err = w.svc.Files.CopyTo(ctx, f, w.to)
 		}
 		damaged := errors.Is(err, formsvc.ErrCorrupt)
 		if damaged {
@@ -267,21 +258,6 @@ func (w *writing) copyFiles(ctx context.Context, copied *sqlite.Store, sums *str
 		}
 	}
 	return nil
-}
-
-// put copies a file, unless to has it: a blob store keeps only whole blobs. It fails with formsvc.ErrCorrupt if the bytes are
-// missing or not those that were uploaded.
-func put(ctx context.Context, files formsvc.Files, f *formsvc.File, to blobstore.Store) error {
-	key := formsvc.BlobKey(f.ID)
-	if _, err := to.Stat(ctx, key); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	in, err := files.Open(ctx, f, 0, -1)
-	if err != nil {
-		return err
-	}
-	_, err = to.Put(ctx, key, in)
-	return errors.Join(err, in.Close())
 }
 
 // sum writes SHA256SUMS.

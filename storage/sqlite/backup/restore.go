@@ -178,13 +178,13 @@ func (r *restoring) fill(ctx context.Context, rows *sqlite.Store) (begun bool, e
 		return true, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	files, err := reader(rows, from)
+	stored, err := formsvc.New(rows, &formsvc.Options{Blobs: from})
 	if err != nil {
 		return true, err
 	}
 	for f, err := range formsvc.AllFiles(ctx, rows) {
 		if err == nil {
-			err = put(ctx, files, f, r.to.Files)
+			err = stored.Files.CopyTo(ctx, f, r.to.Files)
 		}
 		damaged := errors.Is(err, formsvc.ErrCorrupt)
 		if err != nil && !damaged {
