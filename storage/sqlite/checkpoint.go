@@ -85,8 +85,8 @@ func (k *checkpointer) close() error {
 	return k.db.Close()
 }
 
-// errBusy means that another connection is checkpointing the log.
-var errBusy = errors.New("sqlite: a checkpoint is under way elsewhere")
+// errBusy means that another connection is checkpointing the log, or reads what is only there.
+var errBusy = errors.New("sqlite: the log is in use")
 
 // checkpoint returns the frames in the log and how many of them are in the database.
 func checkpoint(ctx context.Context, c interface {

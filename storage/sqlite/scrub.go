@@ -17,9 +17,6 @@ const (
 	scrubPause = 200 * time.Millisecond
 )
 
-// errLogInUse means that a reader needs something that is only in the log.
-var errLogInUse = errors.New("sqlite: the log is in use")
-
 // Scrub empties the write-ahead log, which has copies of pages from before a deletion. It
 // fails if a reader, such as an export, needs the log for seconds; the log is then
 // overwritten later. In the database file, Open makes SQLite overwrite deleted data. A
@@ -29,18 +26,9 @@ func (s *Store) Scrub(ctx context.Context) error {
 		if err := s.records.Usable(ctx); err != nil {
 			return err
 		}
-		busy := false
-		err := alone(ctx, s.writer, func(c bun.IConn) (err error) {
-			busy, err = truncateLog(ctx, c)
-			return err
-		})
-		switch {
-		case err != nil:
+		err := alone(ctx, s.writer, func(c bun.IConn) error { return truncateLog(ctx, c) })
+		if !errors.Is(err, errBusy) || try == scrubTries {
 			return s.backend.Classify(err)
-		case !busy:
-			return nil
-		case try == scrubTries:
-			return errLogInUse
 		}
 		select {
 		case <-ctx.Done():
@@ -50,22 +38,21 @@ func (s *Store) Scrub(ctx context.Context) error {
 	}
 }
 
-// truncateLog copies the log into the database and empties it, unless a reader still
-// needs it.
-func truncateLog(ctx context.Context, c bun.IConn) (busy bool, err error) {
+// truncateLog copies the log into the database and empties it. It fails with errBusy if a
+// reader still needs it.
+func truncateLog(ctx context.Context, c bun.IConn) (err error) {
 	var patience int
 	if err := c.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&patience); err != nil {
-		return false, err
+		return err
 	}
 	set := func(ms int) error {
 		_, err := c.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", ms))
 		return err
 	}
 	if err := set(int(scrubWait.Milliseconds())); err != nil {
-		return false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, set(patience)) }()
-	var frames, moved int
-	err = c.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
-	return busy, err
+	_, _, err = checkpoint(ctx, c, "TRUNCATE")
+	return err
 }

@@ -136,9 +136,8 @@ func (s *Store) UpdateAccount(
 		return account, err
 	}
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		var row accountRow
-		q := s.build.NewSelect().Conn(c).Model(&row).Where("id = ?", ID(id))
-		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
+		row, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(id))
+		if err != nil {
 			return err
 		}
 		account = row.account()
@@ -199,12 +198,10 @@ func (s *Store) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key
 	if limit <= 0 {
 		return nil
 	}
-	q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", ID(key.AccountID))
-	var account ID
-	if err := s.notFound(s.locked(q, "").Scan(ctx, &account)); err != nil {
+	if _, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(key.AccountID)); err != nil {
 		return err
 	}
-	n, err := s.build.NewSelect().Conn(c).Model((*keyRow)(nil)).Where("account_id = ?", account).Where("revoked_at = ?", Never).
+	n, err := s.build.NewSelect().Conn(c).Model((*keyRow)(nil)).Where("account_id = ?", ID(key.AccountID)).Where("revoked_at = ?", Never).
 		Where("expires_at = ? OR expires_at > ?", Never, micros(key.CreatedAt)).Count(ctx)
 	if err == nil && n >= int64(limit) {
 		err = formsvc.ErrLimit
@@ -234,16 +231,15 @@ func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.T
 		return err
 	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		var row keyRow
-		q := s.build.NewSelect().Conn(c).Model(&row).Where("account_id = ? AND id = ?", ID(account), ID(id))
-		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil || row.RevokedAt != Never {
+		row, err := lockRow[keyRow](ctx, s, c, "account_id = ? AND id = ?", ID(account), ID(id))
+		if err != nil || row.RevokedAt != Never {
 			return err
 		}
 		row.RevokedAt = micros(at)
 		if _, err := s.build.NewUpdate().Conn(c).Model(&row).Column("revoked_at").WherePK().Exec(ctx); err != nil {
 			return err
 		}
-		_, err := s.apply(ctx, c, &change)
+		_, err = s.apply(ctx, c, &change)
 		return err
 	})
 }

@@ -204,14 +204,13 @@ func (s *Store) DeleteCampaign(
 		return err
 	}
 	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
-		var row campaignRow
-		q := s.build.NewSelect().Conn(c).Model(&row).Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
-		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
+		row, err := lockRow[campaignRow](ctx, s, c, "c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
+		if err != nil {
 			return false, err
 		}
 		// A response that is being created holds a row, or fails by the foreign key of a new one.
 		var counts []int64
-		err := s.build.NewDelete().Conn(c).Table("formsvc_counters").Where("campaign_id = ?", ID(key.ID)).
+		err = s.build.NewDelete().Conn(c).Table("formsvc_counters").Where("campaign_id = ?", ID(key.ID)).
 			Returning("responses").Scan(ctx, &counts)
 		if err != nil {
 			return false, err

@@ -17,6 +17,12 @@ func one[R, T any](ctx context.Context, s *Store, out func(*R) T, where string, 
 	return out(&row), nil
 }
 
+// lockRow returns the row that matches a condition, locked until the transaction of c has ended.
+func lockRow[R any](ctx context.Context, s *Store, c bun.IConn, where string, args ...any) (row R, err error) {
+	q := s.build.NewSelect().Conn(c).Model(&row).Where(where, args...)
+	return row, s.notFound(s.locked(q, "").Scan(ctx))
+}
+
 // all returns the records that match a condition, the oldest first.
 func all[R, T any](ctx context.Context, s *Store, out func(*R) T, where string, args ...any) ([]T, error) {
 	var rows []R

@@ -71,9 +71,8 @@ func (s *Store) RedeemLink(
 	}
 	row := &sessionRow{}
 	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
-		var used linkRow
-		q := s.build.NewSelect().Conn(c).Model(&used).Where("hash = ?", hash[:])
-		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
+		used, err := lockRow[linkRow](ctx, s, c, "hash = ?", hash[:])
+		if err != nil {
 			return false, err
 		}
 		session, change, err := decide(new(used.link()))

@@ -98,9 +98,7 @@ func (s *Store) CreateWebhook(
 	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		created = false
 		// The lock on the account makes concurrent creations wait for each other.
-		q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", row.AccountID)
-		var account ID
-		if err := s.notFound(s.locked(q, "").Scan(ctx, &account)); err != nil {
+		if _, err := lockRow[accountRow](ctx, s, c, "id = ?", row.AccountID); err != nil {
 			return err
 		}
 		var rows []webhookRow
@@ -135,10 +133,8 @@ func (s *Store) UpdateWebhook(
 		return hook, err
 	}
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		var row webhookRow
-		q := s.build.NewSelect().Conn(c).Model(&row).
-			Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID))
-		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
+		row, err := lockRow[webhookRow](ctx, s, c, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID))
+		if err != nil {
 			return err
 		}
 		changed, change, err := s.decideWebhook(&row, decide)
