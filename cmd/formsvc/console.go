@@ -34,7 +34,7 @@ func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error
 		if err != nil {
 			return err
 		}
-		base := c.base(ctx, g, std)
+		base := c.base(g, std)
 		std.note("This link signs in once to the console of account %q, until %s:", c.Account, until.Local().Format("15:04:05"))
 		_, err = fmt.Fprintln(std.out, signInLink(base, token))
 		return err
@@ -42,19 +42,13 @@ func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error
 }
 
 // base returns the address of the API, and prints a note if it is a guess.
-func (c *settingsLinkCmd) base(ctx context.Context, g *global, std streams) string {
-	if c.BaseURL != "" {
-		return strings.TrimRight(c.BaseURL, "/")
+func (c *settingsLinkCmd) base(g *global, std streams) string {
+	base := cmp.Or(c.BaseURL, g.whereServing())
+	if base == "" {
+		base = "http://" + reachable(cmp.Or(c.Addr, defaultAddr))
+		std.note("No server runs here with --data %s. The link is for a server at %s; for another one, set --base-url.", g.Data, base)
 	}
-	s, running := g.whereServing(ctx)
-	if running {
-		return s.BaseURL
-	}
-	if c.Addr != "" || s.BaseURL == "" {
-		s.BaseURL = "http://" + reachable(cmp.Or(c.Addr, defaultAddr))
-	}
-	std.note("No server runs here with --data %s. The link is for a server at %s; for another one, set --base-url.", g.Data, s.BaseURL)
-	return s.BaseURL
+	return strings.TrimRight(base, "/")
 }
 
 // signInLink returns the link with a token.

@@ -116,9 +116,9 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if ready != nil {
 		logger.WarnContext(ctx, "not ready yet; requests may fail until then", slog.Any("error", ready))
 	}
-	forget, err := g.noteServing(serving{c.BaseURL, on.api.Addr().String()})
+	forget, err := g.noteServing(c.BaseURL)
 	if err != nil {
-		logger.WarnContext(ctx, "serving.json not written; \"formsvc settings-link\" needs --base-url", slog.Any("error", err))
+		logger.WarnContext(ctx, "the file serving was not written; \"formsvc settings-link\" needs --base-url", slog.Any("error", err))
 	}
 	defer forget()
 	c.announce(ctx, g, logger, on)
