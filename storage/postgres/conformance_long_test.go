@@ -10,11 +10,6 @@ import (
 	"github.com/formsvc/toolkit/storage/storagetest"
 )
 
-func TestConformanceWithoutGroupCommit(t *testing.T) {
-	t.Parallel()
-	conformance(t, &postgres.Options{MaxConns: 4, GroupLimit: 1}, storagetest.Model)
-}
-
 func TestConformanceUnprepared(t *testing.T) {
 	t.Parallel()
 	conformance(t, &postgres.Options{MaxConns: 4, Unprepared: true}, storagetest.Model)

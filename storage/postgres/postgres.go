@@ -28,14 +28,8 @@ var migrationFiles embed.FS
 
 // Options configures a store. The zero value is ready for use.
 type Options struct {
-	// GroupLimit is the most concurrent new responses that share one statement; 1 gives
-	// each its own. Defaults to 256.
-	GroupLimit int
 	// MaxConns is the most connections that Open keeps. Defaults to 16.
 	MaxConns int
-	// UnitTimeout limits how long one write may take once it is under way. Defaults to 30
-	// seconds.
-	UnitTimeout time.Duration
 	// StatementTimeout limits how long one statement of a store from Open may take. The
 	// server ends a longer one, and the call fails with formsvc.ErrUnavailable. If the
 	// server is silent, the connection is closed 2 seconds later. Migrations and copies
@@ -63,9 +57,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	d.GroupLimit = cmp.Or(max(d.GroupLimit, 0), 256)
 	d.MaxConns = cmp.Or(max(d.MaxConns, 0), 16)
-	d.UnitTimeout = cmp.Or(max(d.UnitTimeout, 0), 30*time.Second)
 	d.StatementTimeout = max(cmp.Or(d.StatementTimeout, 20*time.Second), 0)
 	return d
 }
@@ -214,7 +206,7 @@ func (s *Store) assemble(db *bun.DB, o *Options, queue bun.IConn) {
 		Queued: s.notifier.tell,
 		// Postgres has as many writers as connections, and flushes its log once for several of
 		// them.
-		Transactions: s.tx, GroupLimit: o.GroupLimit, UnitTimeout: o.UnitTimeout,
+		Transactions: s.tx, UnitTimeout: 30 * time.Second,
 	})
 	s.Store, s.Queue, s.Database = s.records, s.records, s.records
 }

@@ -10,13 +10,6 @@ import (
 	"github.com/formsvc/toolkit/storage/storagetest"
 )
 
-func TestConformanceWithoutGroupCommit(t *testing.T) {
-	t.Parallel()
-	conformance(t, func(t testing.TB, path string) handle {
-		return open(t, path, &sqlite.Options{GroupLimit: 1})
-	}, storagetest.Model, storagetest.Concurrency)
-}
-
 func TestConformanceOnTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(t testing.TB, path string) handle {

@@ -32,14 +32,9 @@ var migrationFiles embed.FS
 
 // Options configures a store. The zero value is ready for use.
 type Options struct {
-	// GroupLimit is the most concurrent writes that share one commit; 1 gives each its
-	// own. Defaults to 256.
-	GroupLimit int
 	// BusyTimeout is how long to wait for another process that writes. Defaults to 5
 	// seconds.
 	BusyTimeout time.Duration
-	// ReadConns is the most queries that run at once. Defaults to 8.
-	ReadConns int
 	// LogSize is the size in bytes at which the log is copied into the database file. A
 	// small log is copied more often, with the same pages again. A large one takes more
 	// disk space, and more time to open after a crash. Defaults to 16 MB.
@@ -57,9 +52,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	d.GroupLimit = cmp.Or(max(d.GroupLimit, 0), 256)
 	d.BusyTimeout = cmp.Or(max(d.BusyTimeout, 0), 5*time.Second)
-	d.ReadConns = cmp.Or(max(d.ReadConns, 0), 8)
 	d.LogSize = cmp.Or(max(d.LogSize, 0), 4_000*pageSize)
 	return d
 }
@@ -113,6 +106,9 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 	return s, nil
 }
 
+// readConns is the most queries that run at once.
+const readConns = 8
+
 func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	writeDB, err := sql.Open("sqlite", dsn(path, o, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		// A last resort: the checkpointer keeps the log far shorter.
@@ -137,8 +133,8 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 		return nil, err
 	}
 	defer closeOnError(&err, readDB)
-	readDB.SetMaxOpenConns(o.ReadConns)
-	readDB.SetMaxIdleConns(o.ReadConns)
+	readDB.SetMaxOpenConns(readConns)
+	readDB.SetMaxIdleConns(readConns)
 
 	w := &pinnedWriter{conn: conn, c: bunstore.NewPrepared(conn)}
 	s := newStore(w, bunstore.NewPrepared(readDB), bun.NewDB(readDB, sqlitedialect.New()), o)
@@ -206,7 +202,7 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 		// A commit blocks its thread while the disk flushes. On one processor it also
 		// blocks the goroutines that are about to write, which would then miss every group,
 		// so that groups would have one member.
-		Transactions: s.tx, GroupLimit: o.GroupLimit, Gather: runtime.Gosched,
+		Transactions: s.tx, Gather: runtime.Gosched,
 	})
 	s.Store, s.Queue, s.Database = s.records, s.records, s.records
 	return s

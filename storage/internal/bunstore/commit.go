@@ -53,7 +53,7 @@ type committer struct {
 
 func newCommitter(c *Config) *committer {
 	k := &committer{Config: c}
-	k.groups = newGrouper(k.GroupLimit, k.Gather, func(group []*Unit) {
+	k.groups = newGrouper(cmp.Or(k.GroupLimit, 256), k.Gather, func(group []*Unit) {
 		// A group under way is finished even if the contexts of its units end. A context
 		// that can't end also saves the driver a goroutine for every statement.
 		k.run(context.Background(), group)

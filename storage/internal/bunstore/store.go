@@ -61,7 +61,7 @@ type Config struct {
 	Queued func()
 	// Transactions run the units. A store that is only bound needs none.
 	Transactions *Transactions
-	// GroupLimit is the most units that share a commit.
+	// GroupLimit is the most units that share a commit. Defaults to 256.
 	GroupLimit int
 	// Gather is called before a group is assembled, to wait for more units. Nil does
 	// nothing.
