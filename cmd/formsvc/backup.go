@@ -59,15 +59,14 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
-	opts := &backup.Options{Keyring: ring, Progress: std.bytesDone()}
+	from := backup.Source{Files: files, Progress: std.bytesDone()}
 	if !c.WithoutKeys && g.SecretKeys == "" {
-		opts.KeyFile = g.keyPath()
+		from.KeyFile = g.keyPath()
 	}
-	rows, ok := opened.(*sqlite.Store)
-	if !ok {
+	if from.Store, _ = opened.(*sqlite.Store); from.Store == nil {
 		return errPostgres
 	}
-	made, err := backup.Write(ctx, c.To, rows, files, opts)
+	made, err := backup.Write(ctx, c.To, from)
 	return c.tell(g, std, &made, err)
 }
 

@@ -49,7 +49,7 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 	if err != nil {
 		return err
 	}
-	to := backup.Target{Database: path, KeyFile: g.keyPath()}
+	to := backup.Target{Database: path, KeyFile: g.keyPath(), Keyring: ring, Progress: std.bytesDone()}
 	if err := os.MkdirAll(g.Data, 0o700); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 	if !c.WithoutFiles {
 		to.Files = b
 	}
-	made, err := backup.Restore(ctx, c.From, to, &backup.Options{Keyring: ring, Progress: std.bytesDone()})
+	made, err := backup.Restore(ctx, c.From, to)
 	return c.tell(g, std, &made, err)
 }
 

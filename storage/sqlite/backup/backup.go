@@ -71,13 +71,16 @@ type Summary struct {
 }
 
 // add counts a file that was copied, or is damaged.
-func (s *Summary) add(f *formsvc.File, damaged bool) {
+func (s *Summary) add(f *formsvc.File, damaged bool, progress func(bytes int64)) {
 	if damaged {
 		s.Damaged = append(s.Damaged, f.ID)
 		return
 	}
 	s.Files++
 	s.FileBytes += f.Size
+	if progress != nil {
+		progress(s.FileBytes)
+	}
 }
 
 // failure returns ErrDamaged if there are damaged files.
@@ -88,44 +91,33 @@ func (s *Summary) failure() error {
 	return fmt.Errorf("backup: %d files are missing or %w; everything else was copied", len(s.Damaged), ErrDamaged)
 }
 
-// Options are the optional settings of [Write] and [Restore].
-type Options struct {
-	// KeyFile is the file with the keys of the store's secrets, which Write includes if it exists. Defaults to leaving keys out.
+// A Source is what is backed up. Only Store is required.
+type Source struct {
+	Store *sqlite.Store
+	// Files has the files of the store. Defaults to leaving them out.
+	Files blobstore.Store
+	// KeyFile is the file with the keys of the store's secrets, which is included if it exists. Defaults to leaving keys out.
 	KeyFile string
-	// Keyring has the keys of the store's secrets if they aren't included. Defaults to none.
-	Keyring *keyring.Keyring
 	// Progress is called with the bytes of files that were copied. Defaults to nothing.
 	Progress func(bytes int64)
 }
 
-func (o *Options) withDefaults() Options {
-	var d Options
-	if o != nil {
-		d = *o
-	}
-	if d.Progress == nil {
-		d.Progress = func(int64) {}
-	}
-	return d
-}
-
-// Write makes a backup in the directory dir, which must not exist; its parent must. If files is nil, the backup has no
-// files. Damaged or missing files don't stop it: Write returns a Summary that names them, and [ErrDamaged]. After any other
-// error there is no backup. The error is fs.ErrExist if dir exists, or if another Write was interrupted or is running.
-func Write(ctx context.Context, dir string, rows *sqlite.Store, files blobstore.Store, opts *Options) (Summary, error) {
+// Write makes a backup in the directory dir, which must not exist; its parent must. Damaged or missing files don't stop it:
+// Write returns a Summary that names them, and [ErrDamaged]. After any other error there is no backup. The error is fs.ErrExist
+// if dir exists, or if another Write was interrupted or is running.
+func Write(ctx context.Context, dir string, from Source) (Summary, error) {
 	dir = filepath.Clean(dir)
-	w := &writing{Options: opts.withDefaults(), rows: rows, temp: dir + ".incomplete"}
-	if err := w.write(ctx, dir, files); err != nil {
+	w := &writing{Source: from, temp: dir + ".incomplete"}
+	if err := w.write(ctx, dir); err != nil {
 		return Summary{}, fmt.Errorf("backup: %w", err)
 	}
 	return w.summary, w.summary.failure()
 }
 
 type writing struct {
-	Options
+	Source
 
 	summary Summary
-	rows    *sqlite.Store
 	svc     *formsvc.Service
 	to      *fileblob.Store // the files of the backup; nil: none
 	temp    string          // path of the backup until it is complete
@@ -133,7 +125,7 @@ type writing struct {
 
 func (w *writing) path(name string) string { return filepath.Join(w.temp, name) }
 
-func (w *writing) write(ctx context.Context, dir string, files blobstore.Store) (err error) {
+func (w *writing) write(ctx context.Context, dir string) (err error) {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, fmt.Errorf("%s: %w", dir, fs.ErrExist))
 	}
@@ -145,8 +137,8 @@ func (w *writing) write(ctx context.Context, dir string, files blobstore.Store) 
 			err = errors.Join(err, os.RemoveAll(w.temp))
 		}
 	}()
-	if files != nil {
-		if w.svc, err = formsvc.New(w.rows, &formsvc.Options{Blobs: files}); err != nil {
+	if w.Files != nil {
+		if w.svc, err = formsvc.New(w.Store, &formsvc.Options{Blobs: w.Files}); err != nil {
 			return err
 		}
 		if w.to, err = fileblob.Open(w.path(filesDir)); err != nil {
@@ -179,11 +171,11 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := w.rows.Backup(ctx, w.path(databaseFile)); err != nil {
+	if err := w.Store.Backup(ctx, w.path(databaseFile)); err != nil {
 		return err
 	}
 	w.summary = Summary{HasFiles: w.to != nil}
-	ring := w.Keyring
+	var ring *keyring.Keyring
 	if text, err := os.ReadFile(w.KeyFile); err == nil {
 		w.summary.HasKeys = true
 		if err := disk.WriteFile(w.path(keysFile), text); err != nil {
@@ -200,11 +192,12 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, copied.Close()) }()
-	if err := copied.CheckKeys(ctx); err != nil {
-		if w.summary.HasKeys && errors.Is(err, keyring.ErrUnknownKey) {
+	if w.summary.HasKeys {
+		if err := copied.CheckKeys(ctx); errors.Is(err, keyring.ErrUnknownKey) {
 			return errAgain
+		} else if err != nil {
+			return err
 		}
-		return err
 	}
 	if err := copied.CheckIntegrity(ctx); err != nil {
 		return fmt.Errorf("the database is %w: %w", ErrDamaged, err)
@@ -230,7 +223,7 @@ func (w *writing) copyFiles(ctx context.Context, copied *sqlite.Store, sums *str
 		}
 		damaged := errors.Is(err, formsvc.ErrCorrupt)
 		if damaged {
-			_, err = w.rows.File(ctx, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
+			_, err = w.Store.File(ctx, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
 		}
 		if errors.Is(err, formsvc.ErrNotFound) { // deleted since the database was copied
 			gone = true
@@ -239,8 +232,7 @@ func (w *writing) copyFiles(ctx context.Context, copied *sqlite.Store, sums *str
 		if err != nil {
 			return err
 		}
-		w.summary.add(f, damaged)
-		w.Progress(w.summary.FileBytes)
+		w.summary.add(f, damaged, w.Progress)
 		if key := formsvc.BlobKey(f.ID); !damaged {
 			listed[key] = true
 			fmt.Fprintf(sums, "%x  %s/%s\n", f.SHA256, filesDir, key)

@@ -58,7 +58,7 @@ func TestBackupBesideUploadsAndErasures(t *testing.T) {
 		m := p.write(t, dir)
 
 		to := t.TempDir()
-		if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
 			t.Fatal(err)
 		}
 		ids := opened(t, to).sound(t)

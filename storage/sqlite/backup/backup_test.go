@@ -105,7 +105,7 @@ func (p *place) submit(ctx context.Context, t testing.TB, content []byte) formsv
 
 func (p *place) write(t testing.TB, dir string) backup.Summary {
 	t.Helper()
-	m, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys()})
+	m, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestFileDeletedDuringBackup(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "backup")
-	m, err := backup.Write(t.Context(), dir, p.rows, files, &backup.Options{KeyFile: p.keys()})
+	m, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: files, KeyFile: p.keys()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestFileDeletedDuringBackup(t *testing.T) {
 		t.Errorf("in the backup are %v", in)
 	}
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
 		t.Fatal(err)
 	}
 	if ids := opened(t, to).sound(t); !slices.Equal(ids, []formsvc.ID{stays.ID}) || m.Files != 1 {
@@ -231,12 +231,12 @@ func TestFileDeletedDuringManySnapshots(t *testing.T) {
 	}
 	add()
 	dir := filepath.Join(t.TempDir(), "backup")
-	m, err := backup.Write(t.Context(), dir, p.rows, files, &backup.Options{KeyFile: p.keys()})
+	m, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: files, KeyFile: p.keys()})
 	if err != nil || deleted != 15 || m.Files != 1 {
 		t.Fatalf("%d files after %d deletions, %v", m.Files, deleted, err)
 	}
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
 		t.Fatal(err)
 	}
 	if ids := opened(t, to).sound(t); !slices.Equal(ids, []formsvc.ID{stays.ID}) {
@@ -266,12 +266,12 @@ func TestKeyReplacedDuringBackup(t *testing.T) {
 			}
 		}
 	})
-	_, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys()})
+	_, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()})
 	if rotations.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
 		t.Fatal(err)
 	}
 	opened(t, to).sound(t)
@@ -288,7 +288,7 @@ func TestBackupIsCompleteOrAbsent(t *testing.T) {
 	above := t.TempDir()
 	dir := filepath.Join(above, "backup")
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := backup.Write(ctx, dir, p.rows, p.files, &backup.Options{KeyFile: p.keys(), Progress: func(int64) { cancel() }})
+	_, err := backup.Write(ctx, dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys(), Progress: func(int64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a backup that was given up: %v", err)
 	}
@@ -322,7 +322,7 @@ func TestBackupIsCompleteOrAbsent(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := backup.Write(t.Context(), dir, p.rows, p.files, nil); !errors.Is(err, fs.ErrExist) {
+	if _, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second backup at the same place: %v", err)
 	}
 	if left, _ := os.ReadDir(above); len(left) != 1 {
@@ -342,12 +342,12 @@ func TestBackupNamesDamagedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "backup")
-	m, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys()})
+	m, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()})
 	if !errors.Is(err, backup.ErrDamaged) || !slices.Equal(m.Damaged, []formsvc.ID{missing.ID, other.ID}) {
 		t.Errorf("damaged are %v, %v", m.Damaged, err)
 	}
 	to := t.TempDir()
-	if m, err := backup.Restore(t.Context(), dir, target(t, to), nil); !errors.Is(err, backup.ErrDamaged) || len(m.Damaged) != 2 {
+	if m, err := backup.Restore(t.Context(), dir, target(t, to)); !errors.Is(err, backup.ErrDamaged) || len(m.Damaged) != 2 {
 		t.Errorf("restore: damaged are %v, %v", m.Damaged, err)
 	}
 	var broken []formsvc.ID

@@ -38,7 +38,7 @@ func roundTrip(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
-	if _, err := backup.Write(ctx, filepath.Join(dir, "backup-1"), store, files, nil); err != nil {
+	if _, err := backup.Write(ctx, filepath.Join(dir, "backup-1"), backup.Source{Store: store, Files: files}); err != nil {
 		return err
 	}
 
@@ -48,7 +48,7 @@ func roundTrip(ctx context.Context, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, empty.Close()) }()
 	restored := filepath.Join(dir, "restored.db")
-	if _, err := backup.Restore(ctx, filepath.Join(dir, "backup-1"), backup.Target{Database: restored, Files: empty}, nil); err != nil {
+	if _, err := backup.Restore(ctx, filepath.Join(dir, "backup-1"), backup.Target{Database: restored, Files: empty}); err != nil {
 		return err
 	}
 	_, err = os.Stat(restored)

@@ -27,6 +27,10 @@ type Target struct {
 	// KeyFile is the path of the file for the keys, if the backup has keys. A file with the same keys may exist. Defaults to
 	// secret.keys beside the database.
 	KeyFile string
+	// Keyring has the keys of the secrets if the backup has none. Defaults to none.
+	Keyring *keyring.Keyring
+	// Progress is called with the bytes of files that were restored. Defaults to nothing.
+	Progress func(bytes int64)
 }
 
 // Unfinished returns the path of the database until its restore is finished. If it exists and the database doesn't, a
@@ -34,18 +38,16 @@ type Target struct {
 func Unfinished(database string) string { return database + ".restoring" }
 
 // Restore restores a backup: the files, the keys and, last, the database, which it migrates. So nothing can use an
-// incomplete restore. Of opts it uses Keyring, for a backup without keys, and Progress. After an interruption, call it again.
+// incomplete restore. After an interruption, call it again.
 //
 // If files are damaged or missing in the backup, Restore restores the rest and returns [ErrDamaged] with a Summary that names
 // them. It changes nothing if the database or the keys of the backup are damaged (ErrDamaged), with [ErrNoBackup],
 // [ErrNotEmpty], formsvc.ErrOtherBlobs, and keyring.ErrUnknownKey.
-func Restore(ctx context.Context, dir string, to Target, opts *Options) (Summary, error) {
+func Restore(ctx context.Context, dir string, to Target) (Summary, error) {
 	if to.KeyFile == "" {
 		to.KeyFile = filepath.Join(filepath.Dir(to.Database), keysFile)
 	}
-	r := &restoring{
-		Options: opts.withDefaults(), to: to, dir: dir, temp: Unfinished(to.Database), tempKeys: Unfinished(to.KeyFile),
-	}
+	r := &restoring{Target: to, dir: dir, temp: Unfinished(to.Database), tempKeys: Unfinished(to.KeyFile)}
 	if err := r.restore(ctx); err != nil {
 		return Summary{}, fmt.Errorf("backup: restore: %w", err)
 	}
@@ -53,9 +55,8 @@ func Restore(ctx context.Context, dir string, to Target, opts *Options) (Summary
 }
 
 type restoring struct {
-	Options
+	Target
 
-	to             Target
 	dir            string
 	sums           string // the text of SHA256SUMS
 	summary        Summary
@@ -89,27 +90,27 @@ func (r *restoring) restore(ctx context.Context) error {
 		return err
 	}
 	if r.summary.HasKeys {
-		if err := rename(r.tempKeys, r.to.KeyFile); err != nil && !errors.Is(err, ErrNotEmpty) { // checkTarget has compared them
+		if err := rename(r.tempKeys, r.KeyFile); err != nil && !errors.Is(err, ErrNotEmpty) { // checkTarget has compared them
 			return err
 		}
 	}
-	return errors.Join(rename(r.temp, r.to.Database), r.removeTemp())
+	return errors.Join(rename(r.temp, r.Database), r.removeTemp())
 }
 
 // checkTarget checks that nothing would be overwritten.
 func (r *restoring) checkTarget() error {
-	for _, path := range []string{r.to.Database, r.to.Database + "-wal", r.to.Database + "-shm"} {
+	for _, path := range []string{r.Database, r.Database + "-wal", r.Database + "-shm"} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			return errors.Join(err, fmt.Errorf("%s already exists: %w", path, ErrNotEmpty))
 		}
 	}
-	there, err := os.ReadFile(r.to.KeyFile)
+	there, err := os.ReadFile(r.KeyFile)
 	if err != nil || !r.summary.HasKeys {
 		return nil
 	}
 	own, err := os.ReadFile(r.path(keysFile))
 	if err != nil || string(there) != string(own) {
-		return errors.Join(err, fmt.Errorf("%s already exists and has other keys: %w", r.to.KeyFile, ErrNotEmpty))
+		return errors.Join(err, fmt.Errorf("%s already exists and has other keys: %w", r.KeyFile, ErrNotEmpty))
 	}
 	return nil
 }
@@ -163,10 +164,10 @@ func (r *restoring) fill(ctx context.Context, rows *sqlite.Store) (begun bool, e
 	if err := rows.CheckIntegrity(ctx); err != nil {
 		return false, fmt.Errorf("%s of the backup is %w: %w", databaseFile, ErrDamaged, err)
 	}
-	if err := rows.Restored(ctx); err != nil || r.to.Files == nil || !r.summary.HasFiles {
+	if err := rows.Restored(ctx); err != nil || r.Files == nil || !r.summary.HasFiles {
 		return false, err
 	}
-	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: r.to.Files})
+	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: r.Files})
 	if err == nil {
 		err = svc.Files.Claim(ctx, nil)
 	}
@@ -184,14 +185,13 @@ func (r *restoring) fill(ctx context.Context, rows *sqlite.Store) (begun bool, e
 	}
 	for f, err := range formsvc.AllFiles(ctx, rows) {
 		if err == nil {
-			err = stored.Files.CopyTo(ctx, f, r.to.Files)
+			err = stored.Files.CopyTo(ctx, f, r.Files)
 		}
 		damaged := errors.Is(err, formsvc.ErrCorrupt)
 		if err != nil && !damaged {
 			return true, err
 		}
-		r.summary.add(f, damaged)
-		r.Progress(r.summary.FileBytes)
+		r.summary.add(f, damaged, r.Progress)
 	}
 	return true, nil
 }

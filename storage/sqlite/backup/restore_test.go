@@ -27,15 +27,11 @@ func backedUp(t testing.TB, withKeys bool) (dir string, p *place) {
 		p.submit(t.Context(), t, []byte(content))
 	}
 	dir = filepath.Join(t.TempDir(), "backup")
-	opts := &backup.Options{KeyFile: p.keys()}
-	if !withKeys {
-		ring, err := keyring.OpenFile(p.keys())
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts = &backup.Options{Keyring: ring}
+	from := backup.Source{Store: p.rows, Files: p.files}
+	if withKeys {
+		from.KeyFile = p.keys()
 	}
-	if _, err := backup.Write(t.Context(), dir, p.rows, p.files, opts); err != nil {
+	if _, err := backup.Write(t.Context(), dir, from); err != nil {
 		t.Fatal(err)
 	}
 	return dir, p
@@ -74,7 +70,7 @@ func TestRestoreRefusesNonEmptyTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := names(t, to)
-		_, err := backup.Restore(t.Context(), dir, target(t, to), nil)
+		_, err := backup.Restore(t.Context(), dir, target(t, to))
 		if !errors.Is(err, backup.ErrNotEmpty) || !strings.Contains(err.Error(), name) {
 			t.Errorf("beside %s: %v", name, err)
 		}
@@ -83,7 +79,7 @@ func TestRestoreRefusesNonEmptyTarget(t *testing.T) {
 		}
 	}
 	// Restore into the running service itself.
-	if _, err := backup.Restore(t.Context(), dir, target(t, p.dir), nil); !errors.Is(err, backup.ErrNotEmpty) {
+	if _, err := backup.Restore(t.Context(), dir, target(t, p.dir)); !errors.Is(err, backup.ErrNotEmpty) {
 		t.Errorf("over the service: %v", err)
 	}
 	p.sound(t)
@@ -108,7 +104,7 @@ func TestRestoreRefusesBadBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := t.TempDir()
-		if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); !errors.Is(err, c.want) {
+		if _, err := backup.Restore(t.Context(), dir, target(t, to)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 		if left := names(t, to); len(left) > 0 {
@@ -134,10 +130,12 @@ func TestRestoreWithSeparateKeys(t *testing.T) {
 	t.Parallel()
 	dir, p := backedUp(t, false)
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); !errors.Is(err, keyring.ErrUnknownKey) {
+	at := target(t, to)
+	if _, err := backup.Restore(t.Context(), dir, at); !errors.Is(err, keyring.ErrUnknownKey) {
 		t.Errorf("without keys: %v", err)
 	}
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), &backup.Options{Keyring: keyring.New()}); !errors.Is(err, keyring.ErrUnknownKey) {
+	at.Keyring = keyring.New()
+	if _, err := backup.Restore(t.Context(), dir, at); !errors.Is(err, keyring.ErrUnknownKey) {
 		t.Errorf("with another key: %v", err)
 	}
 	if left := names(t, to); len(left) > 0 {
@@ -147,7 +145,8 @@ func TestRestoreWithSeparateKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), &backup.Options{Keyring: own}); err != nil {
+	at.Keyring = own
+	if _, err := backup.Restore(t.Context(), dir, at); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(p.keys())
@@ -164,7 +163,9 @@ func TestRestoreResumes(t *testing.T) {
 	dir, _ := backedUp(t, true)
 	to := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := backup.Restore(ctx, dir, target(t, to), &backup.Options{Progress: func(int64) { cancel() }})
+	at := target(t, to)
+	at.Progress = func(int64) { cancel() }
+	_, err := backup.Restore(ctx, dir, at)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestRestoreResumes(t *testing.T) {
 	if slices.Contains(left, "forms.db") || !slices.Contains(left, filepath.Base(backup.Unfinished("forms.db"))) || len(left) < 2 {
 		t.Errorf("it left %v", left)
 	}
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
 		t.Fatal(err)
 	}
 	if ids := opened(t, to).sound(t); len(ids) != 3 {
@@ -195,7 +196,7 @@ func TestRestoreAddsMissingFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(to, "files", filepath.FromSlash(formsvc.BlobKey(ids[1])))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
 		t.Fatal(err)
 	}
 	if back := opened(t, to).sound(t); !slices.Equal(back, ids) {
@@ -215,7 +216,7 @@ func TestRestoreNamesDamagedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	m, err := backup.Restore(t.Context(), dir, target(t, to), nil)
+	m, err := backup.Restore(t.Context(), dir, target(t, to))
 	if !errors.Is(err, backup.ErrDamaged) || !slices.Equal(m.Damaged, ids[:2]) {
 		t.Errorf("damaged are %v, %v", m.Damaged, err)
 	}
@@ -235,9 +236,9 @@ func TestRestoreKeepsDatabaseCreatedMeanwhile(t *testing.T) {
 	dir, _ := backedUp(t, true)
 	to := t.TempDir()
 	made := filepath.Join(to, "forms.db")
-	_, err := backup.Restore(t.Context(), dir, target(t, to), &backup.Options{Progress: func(int64) {
-		_ = os.WriteFile(made, []byte("of another"), 0o600)
-	}})
+	at := target(t, to)
+	at.Progress = func(int64) { _ = os.WriteFile(made, []byte("of another"), 0o600) }
+	_, err := backup.Restore(t.Context(), dir, at)
 	if !errors.Is(err, backup.ErrNotEmpty) {
 		t.Errorf("restore: %v", err)
 	}
@@ -259,7 +260,7 @@ func TestRestoreKeepsTheIdentity(t *testing.T) {
 		if name == "where its marker is" {
 			mark(t, at.Files, want)
 		}
-		if _, err := backup.Restore(t.Context(), dir, at, nil); err != nil {
+		if _, err := backup.Restore(t.Context(), dir, at); err != nil {
 			t.Fatal(err)
 		}
 		restored, err := sqlite.Open(t.Context(), at.Database, &sqlite.Options{SkipMigrations: true})
@@ -297,7 +298,7 @@ func TestRestoreRefusesFilesOfAnotherDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := names(t, to)
-		if _, err := backup.Restore(t.Context(), dir, at, nil); !errors.Is(err, formsvc.ErrOtherBlobs) {
+		if _, err := backup.Restore(t.Context(), dir, at); !errors.Is(err, formsvc.ErrOtherBlobs) {
 			t.Errorf("%s: %v, want ErrOtherBlobs", key, err)
 		}
 		if after := names(t, to); !slices.Equal(after, before) {
