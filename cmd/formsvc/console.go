@@ -21,6 +21,9 @@ const consolePath = "/console"
 // formerPath was their path: links to it are redirected.
 const formerPath = "/settings"
 
+// formsPath is the path of public forms under the base URL.
+const formsPath = "/f"
+
 type settingsLinkCmd struct {
 	inAccount
 	BaseURL string `name:"base-url" placeholder:"URL" help:"Public address of the API. Defaults to that of the server that runs with --data on this machine."`
@@ -77,21 +80,25 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, forms *intake.Handler) (ht
 		return nil, err
 	}
 	n.ended = pages.Close
-	return http.StripPrefix(consolePath, pages), nil
+	return pages, nil
 }
 
-// withConsole serves the pages beside the API, which has no routes under their path.
-func (c *serveCmd) withConsole(api, pages http.Handler) http.Handler {
+// former redirects links to the path that the pages had before.
+func (c *serveCmd) former(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Location", c.BaseURL+consolePath+r.URL.RequestURI())
+	w.WriteHeader(http.StatusPermanentRedirect)
+}
+
+// beside serves pages under a path beside the API, which has no routes there.
+func beside(api http.Handler, path string, pages http.Handler) http.Handler {
+	pages = http.StripPrefix(path, pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.URL.Path == consolePath:
-			w.Header().Set("Location", "."+consolePath+"/") // relative, for any path prefix of a proxy
-			w.WriteHeader(http.StatusPermanentRedirect)
-		case r.URL.Path == formerPath || strings.HasPrefix(r.URL.Path, formerPath+"/"):
-			w.Header().Set("Location", c.BaseURL+consolePath+strings.TrimPrefix(r.URL.RequestURI(), formerPath))
-			w.WriteHeader(http.StatusPermanentRedirect)
-		case strings.HasPrefix(r.URL.Path, consolePath+"/"):
+		case strings.HasPrefix(r.URL.Path, path+"/"):
 			pages.ServeHTTP(w, r)
+		case r.URL.Path == path:
+			w.Header().Set("Location", "."+path+"/") // relative, for any path prefix of a proxy
+			w.WriteHeader(http.StatusPermanentRedirect)
 		default:
 			api.ServeHTTP(w, r)
 		}

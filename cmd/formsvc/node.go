@@ -20,6 +20,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/formsvc/digest"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/intake"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -111,11 +112,11 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
-	forms, err := c.forms(n)
+	forms, err := intake.New(n.svc, &intake.Options{ClientAddress: c.clientAddress(), Logger: logger})
 	if err != nil {
 		return nil, err
 	}
-	n.handler = withForms(handler, forms)
+	n.handler = beside(handler, formsPath, forms)
 	sending := &delivery.Options{
 		Timeout: c.WebhookTimeout, Retries: c.WebhookRetries, Lease: c.WebhookLease, Concurrency: c.WebhookConcurrency,
 		Control: policy.Control, Logger: logger, OnFailure: n.failed,
@@ -144,7 +145,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
-	n.handler = n.partingFrom(c.withConsole(n.handler, pages))
+	n.handler = n.partingFrom(beside(beside(n.handler, formerPath, http.HandlerFunc(c.former)), consolePath, pages))
 	if source != nil {
 		n.redirects = source.Answering(certs.Redirect(c.BaseURL))
 	}

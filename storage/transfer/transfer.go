@@ -199,11 +199,9 @@ func (j *job) verifyFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for f, err := range formsvc.AllFiles(ctx, j.to.store) {
-		if err != nil {
-			return err
-		}
-		j.report.Bytes += f.Size
+	row := j.to.conn.QueryRowContext(ctx, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM formsvc_files")
+	if err := row.Scan(&j.report.Bytes); err != nil {
+		return err
 	}
 	j.report.Files, err = svc.Files.Verify(ctx, func(f *formsvc.File, _ error) error {
 		j.report.Damaged = append(j.report.Damaged, f.ID)
