@@ -154,17 +154,14 @@ func (g *global) noDatabase() error {
 	if err != nil {
 		return err
 	}
-	flags, place := "--db", "the database has no tables of formsvc"
+	place := "the database has no tables of formsvc"
 	if scheme == "sqlite" {
-		if g.DB == "" {
-			flags = "--data or --db"
-		}
 		place = "there is no database at " + absolute(path)
 		if _, err := os.Stat(path); err == nil {
 			place = "the database " + absolute(path) + " has no tables of formsvc"
 		}
 	}
-	return fmt.Errorf("%s: set %s to another place, or create one with \"formsvc serve\"", place, flags)
+	return fmt.Errorf("%s: set --data or --db to another place, or create one with \"formsvc serve\"", place)
 }
 
 // absolute returns a path that doesn't depend on the current directory, for messages.

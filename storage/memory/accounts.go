@@ -30,7 +30,7 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 				return change, formsvc.ErrConflict
 			}
 		}
-		if s.names[a.Name] != nil {
+		if _, err := s.named(a.Name); err == nil {
 			return change, formsvc.ErrConflict
 		}
 		return change, nil
@@ -38,7 +38,6 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 		if err := s.accounts.add(a.ID, row); err != nil {
 			return err
 		}
-		s.names[a.Name] = row
 		for _, key := range row.keys.rows {
 			s.keys[key.Hash] = key
 		}
@@ -65,11 +64,9 @@ func (s *Store) UpdateAccount(
 	if a, err = stored(&a); err != nil {
 		return formsvc.Account{}, err
 	}
-	if other := s.names[a.Name]; other != nil && other != row {
+	if other, err := s.named(a.Name); err == nil && other != row {
 		return formsvc.Account{}, formsvc.ErrConflict
 	}
-	delete(s.names, row.Name)
-	s.names[a.Name] = row
 	row.Account = a
 	return a, nil
 }
@@ -84,12 +81,7 @@ func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account
 	if err := formsvc.CheckText(name); err != nil {
 		return formsvc.Account{}, err
 	}
-	return read(ctx, s, func(name string) (*account, error) {
-		if a := s.names[name]; a != nil {
-			return a, nil
-		}
-		return nil, formsvc.ErrNotFound
-	}, name, copyAccount)
+	return read(ctx, s, s.named, name, copyAccount)
 }
 
 // Accounts implements [formsvc.Store].
@@ -192,6 +184,11 @@ func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 
 // account returns the account with that ID. The caller holds s.mu.
 func (s *Store) account(id formsvc.ID) (*account, error) { return s.accounts.get(id) }
+
+// named returns the account with that name. The caller holds s.mu.
+func (s *Store) named(name string) (*account, error) {
+	return s.accounts.first(func(a *account) bool { return a.Name == name })
+}
 
 // accountOrNone is account for lists: those of an unknown account are empty.
 func (s *Store) accountOrNone(id formsvc.ID) (*account, error) {

@@ -22,7 +22,6 @@ type Store struct {
 	identity  formsvc.ID
 	mu        sync.Mutex
 	accounts  table[*account]
-	names     map[string]*account // accounts by name
 	keys      map[[sha256.Size]byte]*formsvc.Key
 	endpoints table[*endpoint] // the webhooks of all accounts
 	events    map[formsvc.ID]*event
@@ -121,7 +120,6 @@ func New() *Store {
 	return &Store{
 		identity: formsvc.NewID(time.Now()),
 
-		names:   make(map[string]*account),
 		keys:    make(map[[sha256.Size]byte]*formsvc.Key),
 		events:  make(map[formsvc.ID]*event),
 		barred:  make(map[formsvc.ID]bool),

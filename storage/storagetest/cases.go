@@ -17,7 +17,6 @@ func goldenTests() []test {
 		{"a response as result", testResult},
 		{"inputs are copied", testInputsCopied},
 		{"many file identifiers", script(manyFileIDs)},
-		{"bytes of files", testFileBytes},
 		{"a large batch of outcomes", script(manyOutcomes)},
 		{"a large erasure", script(manyErased)},
 		{"events of all accounts", testWholeFeed},
@@ -113,24 +112,6 @@ func manyFileIDs(w *world) any {
 	again, err := w.store.UnknownFiles(w.ctx, ids)
 	w.must("UnknownFiles", err)
 	return [][]formsvc.ID{unknown, barred, again}
-}
-
-// testFileBytes creates files of 5 bytes up to a limit. Deleting a response makes room.
-func testFileBytes(w *world) {
-	sc := w.addScene()
-	first, _ := w.addResponse(&sc.campaign)
-	second, _ := w.addResponse(&sc.campaign)
-	create := func(r *formsvc.Response) error {
-		return w.store.CreateFile(w.ctx, w.newFile(r), deciding[*formsvc.Response](formsvc.Change{Limit: 12}))
-	}
-	w.must("CreateFile", create(&first))
-	w.must("CreateFile", create(&first))
-	w.wantError("CreateFile beyond the limit", create(&second), formsvc.ErrLimit)
-	_, err := w.store.DeleteResponse(w.ctx, first.Key(), nil)
-	w.must("DeleteResponse", err)
-	w.must("CreateFile", create(&second))
-	w.must("CreateFile", create(&second))
-	w.wantError("CreateFile beyond the limit", create(&second), formsvc.ErrLimit)
 }
 
 // manyErased erases more responses than fit one statement, of several campaigns.

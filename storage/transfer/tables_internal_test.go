@@ -26,7 +26,7 @@ func TestEveryColumn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	has, err := bunstore.Strings(t.Context(), db, "SELECT t.name || '.' || c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "+
+	has, err := bunstore.List(t.Context(), db, func(rows *sql.Rows, s *string) error { return rows.Scan(s) }, "SELECT t.name || '.' || c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "+
 		"WHERE t.type = 'table' AND t.name LIKE 'formsvc%' AND t.name NOT IN ('formsvc_schema', 'formsvc_identity', 'formsvc_links', "+
 		"'formsvc_sessions', 'formsvc_counters', 'formsvc_statuses') AND t.name || '.' || c.name <> 'formsvc_responses.seq'")
 	if err != nil {

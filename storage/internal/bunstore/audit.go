@@ -86,13 +86,7 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 	if err := formsvc.CheckText(string(q.Action), string(q.Target)); err != nil {
 		return formsvc.Page[formsvc.AuditEntry]{}, err
 	}
-	var damaged error
-	entry := func(r *auditRow) formsvc.AuditEntry {
-		a, err := r.entry()
-		damaged = cmp.Or(damaged, err)
-		return a
-	}
-	page, err := pageOf(ctx, s, "t.id", q.Page, false, func(sel *bun.SelectQuery) *bun.SelectQuery {
+	return pageOf(ctx, s, "t.id", q.Page, false, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Where("t.account_id = ?", ID(q.AccountID))
 		if q.Action != "" {
 			sel = sel.Where("t.action = ?", string(q.Action))
@@ -106,6 +100,5 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 			sel = sel.Where("t.created_at >= ?", micros(q.Since.Add(time.Microsecond-time.Nanosecond)))
 		}
 		return sel
-	}, entry)
-	return page, cmp.Or(err, damaged)
+	}, (*auditRow).entry)
 }

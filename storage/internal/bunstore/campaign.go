@@ -3,6 +3,7 @@ package bunstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -285,44 +286,40 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 	return page, s.backend.Classify(err)
 }
 
-// searchCampaigns reads all campaigns and matches their titles in Go: databases fold case
-// differently, and some fold only ASCII.
+// searchCampaigns reads all titles and matches them in Go: databases fold case differently,
+// and some fold only ASCII.
 func (s *Store) searchCampaigns(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (page formsvc.Page[formsvc.Campaign], err error) {
-	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.account_id = ?", ID(q.AccountID))
-	rows, err := ordered(sel, "c.id", q.Page).Rows(ctx)
-	if err != nil {
+	var all []struct {
+		ID    ID
+		Title string
+	}
+	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_campaigns AS c").Column("c.id", "c.title").Where("c.account_id = ?", ID(q.AccountID))
+	if err := ordered(sel, "c.id", q.Page).Scan(ctx, &all); err != nil {
 		return page, s.backend.Classify(err)
 	}
-	defer func() { err = s.backend.Classify(errors.Join(err, rows.Close())) }()
-	skip, size := q.Page.Offset, 0
-	for rows.Next() {
-		var row campaignRow
-		if err := sel.DB().ScanRow(ctx, rows, &row); err != nil {
-			return page, err
-		}
-		if !finds(row.Title) {
+	var ids []ID
+	after, skip := ID(q.Page.After), q.Page.Offset
+	for _, c := range all {
+		if !finds(c.Title) {
 			continue
 		}
 		page.Total++
-		after := ID(q.Page.After)
 		switch {
-		case after != "" && (row.ID == after || row.ID > after != q.Page.Ascending):
+		case after != "" && (c.ID == after || c.ID > after != q.Page.Ascending):
 		case skip > 0:
 			skip--
-		case len(page.Items) == q.Page.Limit || q.Page.MaxBytes > 0 && size >= q.Page.MaxBytes:
-			page.More = true
-		default:
-			campaign, err := row.campaign()
-			if err != nil {
-				return page, err
-			}
-			page.Items = append(page.Items, campaign)
-			size += campaign.Size()
+		case len(ids) <= q.Page.Limit: // one more, as in paged
+			ids = append(ids, c.ID)
 		}
 	}
-	return page, rows.Err()
+	if len(ids) == 0 {
+		return page, nil
+	}
+	found := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.id IN (?)", bun.List(ids))
+	page.Items, page.More, err = scanPage(ctx, ordered(found, "c.id", q.Page), q.Page, (*campaignRow).campaign, (*formsvc.Campaign).Size)
+	return page, s.backend.Classify(err)
 }
 
 // paged orders and limits a query. It asks for one row more than the page holds, to learn
@@ -354,30 +351,32 @@ func scanPage[R, T any](
 	if err != nil {
 		return nil, false, err
 	}
+	return pageOfRows(rows, q, func(item *T) (err error) {
+		var row R
+		if err = sel.DB().ScanRow(ctx, rows, &row); err == nil {
+			*item, err = out(&row)
+		}
+		return err
+	}, size)
+}
+
+// pageOfRows is scanPage for rows that scan reads. It closes them.
+func pageOfRows[T any](
+	rows *sql.Rows, q formsvc.PageQuery, scan func(*T) error, size func(*T) int,
+) (items []T, more bool, err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
+	items = make([]T, 0, min(q.Limit, 64))
 	sum := 0
 	for rows.Next() {
 		if len(items) == q.Limit || q.MaxBytes > 0 && sum >= q.MaxBytes {
 			return items, true, nil
 		}
-		var row R
-		if err := sel.DB().ScanRow(ctx, rows, &row); err != nil {
+		items = append(items, *new(T))
+		last := &items[len(items)-1]
+		if err := scan(last); err != nil {
 			return nil, false, err
 		}
-		item, err := out(&row)
-		if err != nil {
-			return nil, false, err
-		}
-		items = append(items, item)
-		sum += size(&items[len(items)-1])
+		sum += size(last)
 	}
 	return items, false, rows.Err()
-}
-
-// cutPage drops the extra row of [paged].
-func cutPage[T any](rows []T, p formsvc.PageQuery) ([]T, bool) {
-	if len(rows) > p.Limit {
-		return rows[:p.Limit], true
-	}
-	return rows, false
 }

@@ -120,7 +120,7 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 			}
 		}
 		return sel
-	}, func(r *deliveryRow) formsvc.Delivery { return r.delivery(q.AccountID) })
+	}, func(r *deliveryRow) (formsvc.Delivery, error) { return r.delivery(q.AccountID), nil })
 	if err != nil {
 		return page, err
 	}

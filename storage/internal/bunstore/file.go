@@ -131,7 +131,7 @@ func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page
 	}
 	return pageOf(ctx, s, "f.id", q, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		return sel.Where("f.account_id IS NOT NULL")
-	}, (*fileRow).file)
+	}, sure((*fileRow).file))
 }
 
 // fileBatch is up to how many identifiers of files one statement names: enough to share

@@ -67,7 +67,7 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 			sel = sel.Where("n.webhook_id = ?", ID(q.WebhookID))
 		}
 		return sel
-	}, (*noticeRow).notice)
+	}, sure((*noticeRow).notice))
 }
 
 type failingRow struct {

@@ -36,7 +36,7 @@ func all[R, T any](ctx context.Context, s *Store, out func(*R) T, where string, 
 // id is the column to order by.
 func pageOf[R, T any](
 	ctx context.Context, s *Store, id string, q formsvc.PageQuery, noTotal bool,
-	where func(*bun.SelectQuery) *bun.SelectQuery, out func(*R) T,
+	where func(*bun.SelectQuery) *bun.SelectQuery, out func(*R) (T, error),
 ) (page formsvc.Page[T], err error) {
 	q = q.Clamped()
 	sel := func(model any) *bun.SelectQuery { return where(s.build.NewSelect().Conn(s.read).Model(model)) }
@@ -45,13 +45,13 @@ func pageOf[R, T any](
 			return page, s.backend.Classify(err)
 		}
 	}
-	var rows []R
-	if err := paged(sel(&rows), id, q).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q)
-	page.Items = records(rows, out)
-	return page, nil
+	page.Items, page.More, err = scanPage(ctx, paged(sel((*R)(nil)), id, q), q, out, sizeless)
+	return page, s.backend.Classify(err)
+}
+
+// sure is for rows that are always valid.
+func sure[R, T any](out func(*R) T) func(*R) (T, error) {
+	return func(row *R) (T, error) { return out(row), nil }
 }
 
 func records[R, T any](rows []R, out func(*R) T) []T {

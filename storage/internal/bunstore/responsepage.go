@@ -3,7 +3,6 @@ package bunstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -32,7 +31,11 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		rows, err = s.filtered(ctx, &q)
 	}
 	if err == nil {
-		err = collect(rows, &q, &page)
+		// Each row has the total as its last column.
+		page.Items, page.More, err = pageOfRows(rows, q.Page, func(r *formsvc.Response) error {
+			r.AccountID, r.CampaignID = q.AccountID, q.CampaignID
+			return scanResponse(rows, r, &page.Total)
+		}, (*formsvc.Response).Size)
 	}
 	if err == nil && len(page.Items) == 0 {
 		err = s.emptyPage(ctx, &q, &page)
@@ -43,31 +46,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	if q.NoTotal {
 		page.Total = 0
 	}
-	if !page.More {
-		page.Items, page.More = cutPage(page.Items, q.Page)
-	}
 	return page, nil
-}
-
-// collect reads the rows of a page, each with the total as its last column, up to
-// q.Page.MaxBytes. If rows are left, it sets More.
-func collect(rows *sql.Rows, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) (err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	page.Items = make([]formsvc.Response, 0, min(q.Page.Limit+1, 64))
-	size := 0
-	for rows.Next() {
-		if q.Page.MaxBytes > 0 && size >= q.Page.MaxBytes {
-			page.More = true
-			return nil
-		}
-		page.Items = append(page.Items, formsvc.Response{AccountID: q.AccountID, CampaignID: q.CampaignID})
-		last := &page.Items[len(page.Items)-1]
-		if err := scanResponse(rows, last, &page.Total); err != nil {
-			return err
-		}
-		size += last.Size()
-	}
-	return rows.Err()
 }
 
 const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_campaigns AS c" +

@@ -2,7 +2,6 @@ package bunstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -168,9 +167,4 @@ func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) (
 		}
 	}
 	return steps, nil
-}
-
-// Strings runs a query that returns one column of text.
-func Strings(ctx context.Context, c bun.IConn, query string, args ...any) ([]string, error) {
-	return List(ctx, c, func(rows *sql.Rows, s *string) error { return rows.Scan(s) }, query, args...)
 }

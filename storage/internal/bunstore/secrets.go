@@ -3,6 +3,7 @@ package bunstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	values, err := Strings(ctx, s.read, usedKeys)
+	values, err := List(ctx, s.read, func(rows *sql.Rows, s *string) error { return rows.Scan(s) }, usedKeys)
 	if err != nil {
 		return s.backend.Classify(err)
 	}

@@ -113,5 +113,5 @@ func (s *Store) SignaturesBy(
 	}
 	return pageOf(ctx, s, "g.id", page, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		return sel.Where("g.account_id = ? AND g.folded = ?", ID(account), formsvc.FoldEmail(email))
-	}, (*signatureRow).signature)
+	}, sure((*signatureRow).signature))
 }
