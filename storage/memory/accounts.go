@@ -26,7 +26,7 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 	}
 	return s.write(ctx, func() (formsvc.Change, error) {
 		for i := range keys {
-			if s.keys[keys[i].Hash] != nil {
+			if _, err := s.key(keys[i].Hash); err == nil {
 				return change, formsvc.ErrConflict
 			}
 		}
@@ -35,13 +35,7 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 		}
 		return change, nil
 	}, func() error {
-		if err := s.accounts.add(a.ID, row); err != nil {
-			return err
-		}
-		for _, key := range row.keys.rows {
-			s.keys[key.Hash] = key
-		}
-		return nil
+		return s.accounts.add(a.ID, row)
 	})
 }
 
@@ -112,31 +106,23 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 	var a *account
 	return s.write(ctx, func() (_ formsvc.Change, err error) {
 		a, err = s.account(key.AccountID)
+		_, free := s.key(key.Hash)
 		switch {
 		case err != nil:
-		case s.keys[key.Hash] != nil:
+		case free == nil:
 			err = formsvc.ErrConflict
 		case change.Limit > 0 && a.usableKeys(key.CreatedAt) >= change.Limit:
 			err = formsvc.ErrLimit
 		}
 		return change, err
 	}, func() error {
-		if err := a.keys.add(key.ID, &row); err != nil {
-			return err
-		}
-		s.keys[key.Hash] = &row
-		return nil
+		return a.keys.add(key.ID, &row)
 	})
 }
 
 // KeyByHash implements [formsvc.Store].
 func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
-	return read(ctx, s, func(hash [sha256.Size]byte) (*formsvc.Key, error) {
-		if key := s.keys[hash]; key != nil {
-			return key, nil
-		}
-		return nil, formsvc.ErrNotFound
-	}, hash, copyOf)
+	return read(ctx, s, s.key, hash, copyOf)
 }
 
 // Keys implements [formsvc.Store].
@@ -184,6 +170,16 @@ func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 
 // account returns the account with that ID. The caller holds s.mu.
 func (s *Store) account(id formsvc.ID) (*account, error) { return s.accounts.get(id) }
+
+// key returns the key with that hash. The caller holds s.mu.
+func (s *Store) key(hash [sha256.Size]byte) (*formsvc.Key, error) {
+	for _, a := range s.accounts.rows {
+		if key, err := a.keys.first(func(key *formsvc.Key) bool { return key.Hash == hash }); err == nil {
+			return key, nil
+		}
+	}
+	return nil, formsvc.ErrNotFound
+}
 
 // named returns the account with that name. The caller holds s.mu.
 func (s *Store) named(name string) (*account, error) {

@@ -5,7 +5,6 @@ package memory
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"reflect"
 	"sync"
@@ -22,7 +21,6 @@ type Store struct {
 	identity  formsvc.ID
 	mu        sync.Mutex
 	accounts  table[*account]
-	keys      map[[sha256.Size]byte]*formsvc.Key
 	endpoints table[*endpoint] // the webhooks of all accounts
 	events    map[formsvc.ID]*event
 	commits   int64                   // position of the newest event
@@ -120,7 +118,6 @@ func New() *Store {
 	return &Store{
 		identity: formsvc.NewID(time.Now()),
 
-		keys:    make(map[[sha256.Size]byte]*formsvc.Key),
 		events:  make(map[formsvc.ID]*event),
 		barred:  make(map[formsvc.ID]bool),
 		records: make(map[recordKey]*formsvc.IdempotencyRecord),

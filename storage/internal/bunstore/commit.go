@@ -275,10 +275,9 @@ type grouper struct {
 
 	mu      sync.Mutex
 	waiting []*Unit
-	running int  // groups, and units that run alone
 	led     bool // a group is under way
 	closed  bool
-	idle    sync.Cond // on mu: running became 0
+	work    sync.WaitGroup // groups, and units that run alone; added to with mu held, and not after closed
 }
 
 // A member is the state of one unit in a grouper.
@@ -288,9 +287,7 @@ type member struct {
 }
 
 func newGrouper(limit int, gather func(), run func([]*Unit)) *grouper {
-	g := &grouper{run: run, gather: gather, limit: limit}
-	g.idle.L = &g.mu
-	return g
+	return &grouper{run: run, gather: gather, limit: limit}
 }
 
 // do returns when a group with u in it has run. If ctx ends while u is queued, u is
@@ -316,7 +313,7 @@ func (g *grouper) do(ctx context.Context, u *Unit) error {
 		}
 	} else {
 		g.led = true
-		g.running++
+		g.work.Add(1)
 		g.mu.Unlock()
 	}
 	g.lead(u)
@@ -328,13 +325,9 @@ func (g *grouper) alone(ctx context.Context, run func()) error {
 	if err := g.begin(ctx); err != nil {
 		return err
 	}
-	g.running++
+	g.work.Add(1)
 	g.mu.Unlock()
-	defer func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.ended()
-	}()
+	defer g.work.Done()
 	run()
 	return nil
 }
@@ -350,13 +343,6 @@ func (g *grouper) begin(ctx context.Context) error {
 		return formsvc.ErrStoreClosed
 	}
 	return nil
-}
-
-// ended notes that a group has ended. It is called with mu held.
-func (g *grouper) ended() {
-	if g.running--; g.running == 0 {
-		g.idle.Broadcast()
-	}
 }
 
 // withdraw removes u from the queue, unless it is in a group.
@@ -388,7 +374,7 @@ func (g *grouper) lead(u *Unit) {
 		}
 		if len(g.waiting) == 0 {
 			g.led = false
-			g.ended()
+			g.work.Done()
 			return
 		}
 		next := g.waiting[0]
@@ -402,9 +388,7 @@ func (g *grouper) lead(u *Unit) {
 // close refuses new units and returns when the queued ones have run.
 func (g *grouper) close() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = true
-	for g.running > 0 {
-		g.idle.Wait()
-	}
+	g.mu.Unlock()
+	g.work.Wait()
 }
