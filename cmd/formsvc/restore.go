@@ -12,7 +12,7 @@ import (
 
 type restoreCmd struct {
 	output
-	From           string `xor:"way" placeholder:"DIR" help:"Directory of the backup. The targets --db, --data and --blobs must be empty."`
+	From           string `xor:"way" placeholder:"DIR" help:"Directory of the backup. The targets --db and --data must be empty; --blobs may have files of the same database."`
 	AfterPgRestore bool   `xor:"way" help:"Prepare a Postgres database that pg_restore has restored, before a server uses it."`
 	WithoutFiles   bool   `help:"Leave uploaded files where they are."`
 }
