@@ -28,7 +28,10 @@ func OpenFile(path string) (*Keyring, error) {
 		first := generate()
 		fresh := path + "." + first.id + ".tmp"
 		// Unlike a rename, a link never replaces a file that another process has created.
-		if err = errors.Join(write(fresh, []key{first}), os.Link(fresh, path)); errors.Is(err, fs.ErrExist) {
+		if err = write(fresh, []key{first}); err == nil {
+			err = os.Link(fresh, path)
+		}
+		if errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
 		if err = errors.Join(err, os.Remove(fresh), disk.SyncDir(filepath.Dir(path))); err == nil {
@@ -97,7 +100,10 @@ func change(path string, edit func([]key) []key) (*Keyring, error) {
 	if err := write(fresh, ring); err != nil {
 		return nil, fmt.Errorf("%w (if no other change is running, remove %s)", err, fresh)
 	}
-	if err := errors.Join(keepOwner(fresh, path), os.Rename(fresh, path), disk.SyncDir(filepath.Dir(path))); err != nil {
+	if err := keepOwner(fresh, path); err != nil { // the server couldn't read it
+		return nil, fmt.Errorf("keyring: %w", errors.Join(err, os.Remove(fresh)))
+	}
+	if err := errors.Join(os.Rename(fresh, path), disk.SyncDir(filepath.Dir(path))); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
 	return k, k.load()
