@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -44,20 +45,13 @@ func newest[T any](b *budget, list []T, cost func(*T) int) []T {
 	return list
 }
 
-// escaped returns the number of bytes of texts in a page.
+// escaped returns about the number of bytes of texts in a page, and no fewer.
 func escaped(texts ...string) int {
 	n := 0
 	for _, s := range texts {
 		n += len(s)
-		for i := range len(s) {
-			switch s[i] {
-			case '<', '>':
-				n += len("&lt;") - 1
-			case '&', '"', '\'', '+':
-				n += len("&amp;") - 1
-			case 0:
-				n += utf8.RuneLen(utf8.RuneError) - 1
-			}
+		for _, c := range "<>&\"'+\x00" {
+			n += strings.Count(s, string(c)) * (len("&amp;") - 1)
 		}
 	}
 	return n

@@ -120,7 +120,7 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 			}
 		}
 	}
-	f.Previews = v.h.showForm != nil
+	f.Previews = v.h.opts.Preview != nil
 	title := "Edit campaign"
 	if f.ID == "" {
 		title = "New campaign"
@@ -241,7 +241,7 @@ func placeInCampaign(pointer string) string {
 func (v *visit) saveCampaign() error {
 	f := v.readCampaignForm()
 	do, _, _ := strings.Cut(v.field("do"), ".")
-	preview := do == "preview" && v.h.showForm != nil
+	preview := do == "preview" && v.h.opts.Preview != nil
 	if do != "" && do != "save" && !preview {
 		f.arrange(v.field("do"), v.field("newType"))
 		return v.showCampaignForm(http.StatusOK, f)
@@ -295,7 +295,7 @@ func (v *visit) preview(f *campaignForm, in formsvc.CampaignInput) error {
 	f.Questions = slices.DeleteFunc(f.Questions, func(q question) bool { return q.Name == "" })
 	ok := v.input(f, &in)
 	if ok && !v.invalid(v.svc.Campaigns.Check(in), placeInCampaign) {
-		v.h.showForm(v.w, v.r, &formsvc.Campaign{ID: f.ID, AccountID: v.account(), CampaignInput: in})
+		v.h.opts.Preview(v.w, v.r, &formsvc.Campaign{ID: f.ID, AccountID: v.account(), CampaignInput: in})
 		return nil
 	}
 	var wrong []string

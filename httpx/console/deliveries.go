@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -127,7 +128,7 @@ func (v *visit) delivery() error {
 	default:
 		b.kept = 0
 		p.Size = int64(len(event.Payload))
-		p.Body, _ = b.text(whole(event.Payload, shownBody))
+		p.Body, _ = b.text(strings.ToValidUTF8(string(event.Payload[:min(len(event.Payload), shownBody)]), ""))
 		p.Cut = len(p.Body) < len(event.Payload)
 		if pretty := jsontext.Value(event.Payload); len(pretty) <= shownPretty && !p.Cut {
 			_ = pretty.Indent(jsontext.WithIndent("  ")) // our own JSON
@@ -161,35 +162,16 @@ func newAttempt(a formsvc.Attempt) attempt {
 	if a.Error != "" {
 		row.What, row.Todo = failureText(a.Error, a.Status), advice(a.Error, a.Status)
 	}
-	text := unbroken(a.Answer)
+	text := a.Answer
+	for range utf8.UTFMax - 1 { // long replies are stored cut, maybe within a character
+		if !utf8.Valid(text) {
+			text = text[:len(text)-1]
+		}
+	}
 	if row.Binary = !utf8.Valid(text); !row.Binary {
 		row.Answer = string(text)
 	}
 	return row
-}
-
-// unbroken returns a reply without an incomplete character at its end: long replies are stored cut.
-func unbroken(b []byte) []byte {
-	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(b[i]) {
-			if !utf8.FullRune(b[i:]) {
-				return b[:i]
-			}
-			break
-		}
-	}
-	return b
-}
-
-// whole cuts a text to at most most bytes, without splitting a character.
-func whole(b []byte, most int) string {
-	if len(b) <= most {
-		return string(b)
-	}
-	for most > 0 && !utf8.RuneStart(b[most]) {
-		most--
-	}
-	return string(b[:most])
 }
 
 // requestHeaders returns the headers of the last attempt as far as they are known. These are the headers that identify

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -51,27 +52,24 @@ type Visitor struct {
 // A Handler serves the pages. It is safe for concurrent use and starts no goroutines in the background, except to
 // call [Options].SendLink.
 type Handler struct {
-	svc          *formsvc.Service
-	mailing      sync.WaitGroup                        // calls of sendLink
-	authenticate func(*http.Request) (*Visitor, error) // nil: our own sessions
-	baseURL      *url.URL                              // nil: as the browser requested
-	apiURL       *url.URL                              // without a host: at the host of the pages
-	sendLink     func(ctx context.Context, to, link string, until time.Time) error
-	showForm     func(http.ResponseWriter, *http.Request, *formsvc.Campaign) // nil: no previews
-	logger       *slog.Logger
-	origins      *http.CrossOriginProtection
-	pages        pages
-	api          http.Handler // for downloads, with the visitor as principal
-	mux          *http.ServeMux
-	mails        *mailLimit
-	now          func() time.Time
-	streams      atomic.Int32 // open ones
-	closed       chan struct{}
-	closeOnce    sync.Once
-	searched     int // searchedResponses
-	counts       counts
-	countTime    time.Duration // countTime
-	version      string        // of the assets
+	svc       *formsvc.Service
+	mailing   sync.WaitGroup // calls of sendLink
+	opts      Options
+	baseURL   *url.URL // nil: as the browser requested
+	apiURL    *url.URL // without a host: at the host of the pages
+	origins   *http.CrossOriginProtection
+	pages     pages
+	api       http.Handler // for downloads, with the visitor as principal
+	mux       *http.ServeMux
+	mails     *mailLimit
+	now       func() time.Time
+	streams   atomic.Int32 // open ones
+	closed    chan struct{}
+	closeOnce sync.Once
+	searched  int // searchedResponses
+	counts    counts
+	countTime time.Duration // countTime
+	version   string        // of the assets
 }
 
 //go:embed templates/*.html
@@ -94,12 +92,10 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, showForm: o.Preview, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
+		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
 		closed: make(chan struct{}),
 	}
-	if h.logger == nil {
-		h.logger = slog.Default()
-	}
+	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
 	if err := h.locate(o.BaseURL, api); err != nil {
 		return nil, err
 	}
@@ -111,7 +107,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	// The API handler sends files and exports.
-	h.api, err = httpx.New(svc, &httpx.Options{Authenticate: principalOf, Logger: h.logger})
+	h.api, err = httpx.New(svc, &httpx.Options{Authenticate: principalOf, Logger: h.opts.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}

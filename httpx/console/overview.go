@@ -103,7 +103,7 @@ func (v *visit) overview() error {
 func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	policy := v.svc.Quotas.Policy()
 	u := quotaUse{Limit: int64(policy.Limit), Window: windowName(policy.Window), Account: policy.PerAccount}
-	u.Others = !u.Account && v.h.authenticate != nil
+	u.Others = !u.Account && v.h.opts.Authenticate != nil
 	if policy.Limit == 0 {
 		return u, nil
 	}
@@ -139,7 +139,7 @@ func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]str
 		return map[formsvc.ID]string{v.account(): "all keys and users"}
 	}
 	subjects := map[formsvc.ID]string{}
-	if v.h.authenticate != nil { // only the host application knows its other users
+	if v.h.opts.Authenticate != nil { // only the host application knows its other users
 		subjects[v.principal.Subject()] = "you"
 		subjects[v.account()] = "all users without a name"
 	}

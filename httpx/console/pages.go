@@ -41,7 +41,7 @@ type page struct {
 // parsePages parses the templates. Each page uses the same layout.
 func parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
-		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "bytes": byteCount, "list": list, "pairs": pairs,
+		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "bytes": byteCount, "list": list,
 		"outcome": outcome,
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {
@@ -180,18 +180,6 @@ func millis(d time.Duration) string {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	}
 	return thousands(d.Round(time.Millisecond).Milliseconds()) + " ms"
-}
-
-// A link is an entry of a menu.
-type link struct{ Path, Text string }
-
-// pairs builds links from alternating paths and texts.
-func pairs(values []any) []link {
-	var links []link
-	for i := 0; i+1 < len(values); i += 2 {
-		links = append(links, link{fmt.Sprint(values[i]), fmt.Sprint(values[i+1])})
-	}
-	return links
 }
 
 // outcome describes the result of the last attempt of a delivery.

@@ -23,8 +23,8 @@ const (
 
 // authenticate returns the signed-in visitor, or [formsvc.ErrUnauthenticated].
 func (v *visit) authenticate() (*Visitor, error) {
-	if v.h.authenticate != nil {
-		who, err := v.h.authenticate(v.r)
+	if v.h.opts.Authenticate != nil {
+		who, err := v.h.opts.Authenticate(v.r)
 		if err == nil && who == nil {
 			return nil, formsvc.ErrUnauthenticated
 		}
@@ -79,14 +79,14 @@ type signInPage struct {
 
 func (v *visit) showSignIn(status int, wrong string) error {
 	return v.show(status, "sign-in", "Sign in", signInPage{
-		Token: v.r.PathValue("token"), Mails: v.h.sendLink != nil, Mailed: v.query("mailed") != "", Own: v.h.authenticate == nil, Wrong: wrong,
+		Token: v.r.PathValue("token"), Mails: v.h.opts.SendLink != nil, Mailed: v.query("mailed") != "", Own: v.h.opts.Authenticate == nil, Wrong: wrong,
 	})
 }
 
 // signInPage shows the button that redeems a link. Opening the link doesn't redeem it, since mail scanners open links
 // too.
 func (v *visit) signInPage() error {
-	if v.h.authenticate != nil {
+	if v.h.opts.Authenticate != nil {
 		return formsvc.ErrNotFound
 	}
 	return v.showSignIn(http.StatusOK, "")
@@ -94,7 +94,7 @@ func (v *visit) signInPage() error {
 
 // signIn redeems a link. It always begins a new session, and ends the browser's previous one.
 func (v *visit) signIn() error {
-	if v.h.authenticate != nil {
+	if v.h.opts.Authenticate != nil {
 		return formsvc.ErrNotFound
 	}
 	if err := v.readForm(); err != nil {
@@ -168,7 +168,7 @@ func (l *mailLimit) allow(account formsvc.ID, now time.Time) bool {
 // mailLink mails a link to the contact of an account. Its reply is the same whether or not the account exists, and comes as soon: the
 // mail is sent afterwards.
 func (v *visit) mailLink() error {
-	if v.h.sendLink == nil {
+	if v.h.opts.SendLink == nil {
 		return formsvc.ErrNotFound
 	}
 	if err := v.readForm(); err != nil {
@@ -187,7 +187,7 @@ func (v *visit) mailLink() error {
 				continue
 			}
 			if err := h.mailTo(ctx, &a); err != nil {
-				h.logger.LogAttrs(ctx, slog.LevelError, "a sign-in link was not sent", slog.String("account", string(a.ID)), slog.String("error", err.Error()))
+				h.opts.Logger.LogAttrs(ctx, slog.LevelError, "a sign-in link was not sent", slog.String("account", string(a.ID)), slog.String("error", err.Error()))
 			}
 		}
 	})
@@ -199,7 +199,7 @@ func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {
 	if err != nil {
 		return err
 	}
-	return h.sendLink(ctx, a.Contact, h.baseURL.String()+"/sign-in/"+token, until)
+	return h.opts.SendLink(ctx, a.Contact, h.baseURL.String()+"/sign-in/"+token, until)
 }
 
 // principalKey is the context key for the principal of a request to the API.

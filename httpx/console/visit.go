@@ -205,7 +205,7 @@ func (v *visit) fail(err error) {
 		refused = &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
 	}
 	if refused.status >= http.StatusInternalServerError && v.ctx().Err() == nil {
-		v.h.logger.LogAttrs(v.ctx(), slog.LevelError, "console page failed", slog.String("method", v.r.Method),
+		v.h.opts.Logger.LogAttrs(v.ctx(), slog.LevelError, "console page failed", slog.String("method", v.r.Method),
 			slog.String("route", v.r.Pattern), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("requestId", id))
 	}
 	if err := v.show(refused.status, "refused", refused.title, refusedPage{Detail: refused.detail, ID: id}); err != nil {
