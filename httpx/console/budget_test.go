@@ -87,7 +87,7 @@ func TestPagesAreBounded(t *testing.T) {
 	})
 	path, campaign := "/webhooks/"+string(hook.ID), "/campaigns/"+string(c.ID)
 	one := campaign + "/responses/" + string(r.ID)
-	for _, path := range []string{"/", "/keys", "/webhooks", path, path + "/edit", w.get(path).linkTo("/deliveries/"), "/failures", "/campaigns", campaign, one} {
+	for _, path := range []string{"/", "/keys", "/webhooks", path, path + "/edit", w.get(path).linkTo("/deliveries/"), "/failures", "/campaigns", campaign, campaign + "/summary", one} {
 		if a := w.get(path).is(200); len(a.body) > 150_000 {
 			t.Errorf("%s: %d bytes", path, len(a.body))
 		}

@@ -224,7 +224,7 @@ func (v *visit) input(f *campaignForm, in *formsvc.CampaignInput) bool {
 		}
 		at, ok := day(t.text)
 		if *t.time = at; t.text != "" && !ok {
-			wrong[name] = "Enter a date such as 2026-11-21, or with a time such as 2026-11-21T08:30, in UTC."
+			wrong[name] = badDay
 		}
 	}
 	v.wrong = wrong

@@ -149,27 +149,37 @@ func (v *visit) changeSelected() error {
 		return err
 	}
 	status, remove := v.field("status"), v.field("do") == "delete"
-	changed, refused := 0, 0
-	for _, text := range v.r.PostForm["response"][:min(len(v.r.PostForm["response"]), pageSize)] {
-		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.id("campaign"), ID: readID(text)}
-		var err error
+	query, err := v.eachSelected("response", func(id formsvc.ID) (err error) {
+		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.id("campaign"), ID: id}
 		if remove {
-			err = v.svc.Responses.Delete(v.ctx(), key, nil)
-		} else {
-			_, err = v.svc.Responses.Update(v.ctx(), key, formsvc.ResponsePatch{Status: &status})
+			return v.svc.Responses.Delete(v.ctx(), key, nil)
 		}
+		_, err = v.svc.Responses.Update(v.ctx(), key, formsvc.ResponsePatch{Status: &status})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return v.redirect("/campaigns/"+string(v.id("campaign")), query)
+}
+
+// eachSelected changes each selected record, and returns the query of the page that says how many could be changed.
+func (v *visit) eachSelected(field string, change func(formsvc.ID) error) (url.Values, error) {
+	changed, refused := 0, 0
+	for _, text := range v.r.PostForm[field][:min(len(v.r.PostForm[field]), pageSize)] {
+		err := change(readID(text))
 		switch {
 		case err == nil:
 			changed++
-		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrTransition), errors.Is(err, formsvc.ErrInvalid):
+		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrTransition), errors.Is(err, formsvc.ErrInvalid), errors.Is(err, formsvc.ErrConflict):
 			refused++
 		default:
-			return err
+			return nil, err
 		}
 	}
 	query := v.viewed()
 	query.Set("note", "selected")
 	query.Set("n", strconv.Itoa(changed))
 	query.Set("refused", strconv.Itoa(refused))
-	return v.redirect("/campaigns/"+string(v.id("campaign")), query)
+	return query, nil
 }

@@ -26,24 +26,18 @@ type counts struct {
 	list []*count
 }
 
-// of returns the count of a campaign: a new one if the campaign has changed.
-func (c *counts) of(campaign *formsvc.Campaign) *count {
+// of returns the count of a campaign: a new one if it is to begin again, or if the campaign has changed.
+func (c *counts) of(campaign *formsvc.Campaign, again bool) *count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.list, func(x *count) bool { return x.key == campaign.Key() && x.version == campaign.Version })
 	found := newCount(campaign)
-	if i >= 0 {
+	if i >= 0 && !again {
 		found = c.list[i]
 	}
 	c.list = append(slices.DeleteFunc(c.list, func(x *count) bool { return x.key == found.key }), found)
 	c.list = c.list[max(len(c.list)-maxCounts, 0):]
 	return found
-}
-
-func (c *counts) drop(key formsvc.CampaignKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.list = slices.DeleteFunc(c.list, func(x *count) bool { return x.key == key })
 }
 
 // A count is what was counted of a campaign's responses, from the oldest on. It keeps no text that somebody wrote.
@@ -136,11 +130,6 @@ func (c *count) add(name string, values []string) error {
 	return nil
 }
 
-// grouped reports whether answers are counted in groups.
-func (t *tally) grouped() bool {
-	return slices.Contains([]formsvc.ModuleType{formsvc.NumberModule, formsvc.DateModule, formsvc.ChoiceModule, formsvc.BooleanModule}, t.kind)
-}
-
 // numbers counts numbers: each one while few are different, then in ranges that get wider until there are few.
 type numbers struct {
 	n                int
@@ -172,15 +161,17 @@ func (s *numbers) add(n float64) {
 	s.n, s.sum, s.least, s.most = s.n+1, s.sum+n, min(s.least, n), max(s.most, n)
 	s.counts[s.place(n)]++
 	for len(s.counts) > mostRanges {
-		counts, factor := s.counts, 1.0
-		s.counts = map[float64]int{}
+		counts, unit := s.counts, 1.0
 		if s.ranges {
-			factor = s.width()
+			unit = s.width()
 			s.step++
-			factor = math.Round(s.width() / factor)
 		} else {
 			s.ranges, s.step = true, max(2*int(math.Floor(math.Log10((s.most-s.least)/mostRanges))), -600)
-			factor = s.width()
+		}
+		s.counts = map[float64]int{}
+		factor := s.width() / unit
+		if factor > 1 { // 5 or 2, maybe not quite
+			factor = math.Round(factor)
 		}
 		for at, n := range counts {
 			s.counts[math.Floor(at/factor)] += n

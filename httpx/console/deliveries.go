@@ -232,19 +232,14 @@ func (v *visit) redeliver() error {
 
 // redeliverSelected sends the selected failed deliveries again.
 func (v *visit) redeliverSelected() error {
-	sent, refused := 0, 0
-	for _, text := range v.r.PostForm["delivery"][:min(len(v.r.PostForm["delivery"]), pageSize)] {
-		_, err := v.svc.Deliveries.Redeliver(v.ctx(), formsvc.DeliveryKey{AccountID: v.account(), ID: readID(text)})
-		switch {
-		case err == nil:
-			sent++
-		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrConflict):
-			refused++
-		default:
-			return err
-		}
+	query, err := v.eachSelected("delivery", func(id formsvc.ID) error {
+		_, err := v.svc.Deliveries.Redeliver(v.ctx(), formsvc.DeliveryKey{AccountID: v.account(), ID: id})
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return v.redirect("/failures", url.Values{"note": {"resent"}, "n": {strconv.Itoa(sent)}, "refused": {strconv.Itoa(refused)}})
+	return v.redirect("/failures", query)
 }
 
 type failuresPage struct {

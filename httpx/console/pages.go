@@ -122,7 +122,7 @@ func (v *visit) note() string {
 		}
 		return fmt.Sprintf("Resending %s failed deliveries, 50 a second.", thousands(int64(n)))
 	}
-	if name == "selected" || name == "resent" {
+	if name == "selected" {
 		return "Done: " + v.counted("n") + ". Left as they were, since they can't change now or are gone: " + v.counted("refused") + "."
 	}
 	return notes[name]

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,16 +20,13 @@ type campaignPage struct {
 	View      string   // the query of this page, to come back to it
 	Statuses  []string // to change selected responses to
 	Pager     pager
-	Searched  int64 // how many responses the search looked at, if it stopped before the end
-	Filter    filterForm
-	Terms     []term // the filter in words
-	Export    string // the query of the export of all that match
-	Table     string // the query of the export of this table
+	Searched  int64             // how many responses the search looked at, if it stopped before the end
+	Filter    map[string]string // as typed, by the parameter of the address
+	Terms     []term            // the filter in words
+	Export    string            // the query of the export of all that match
+	Table     string            // the query of the export of this table
 	APIURL    string
 }
-
-// A filterForm is the filter of responses as the visitor typed it.
-type filterForm struct{ Search, Status, Email, Reference, After, Before string }
 
 // A term is one condition of the filter, and the query without it.
 type term struct{ Text, Without string }
@@ -39,19 +37,14 @@ func (v *visit) campaign() error {
 	if err != nil {
 		return err
 	}
-	form := filterForm{v.query("search"), v.query("status"), v.query("email"), v.query("reference"), v.query("createdAfter"), v.query("createdBefore")}
-	if err := formsvc.CheckText(form.Search, form.Status, form.Email, form.Reference); err != nil {
-		return &refusal{http.StatusBadRequest, "The filter can't be read", "The text isn't valid UTF-8 or has a NUL character."}
+	p := campaignPage{Campaign: campaign, APIURL: v.apiURL(), View: v.view(), Choosing: v.query("columns") != ""}
+	filter, export, err := v.readFilter(&p)
+	if err != nil {
+		return err
 	}
-	p := campaignPage{Campaign: campaign, Filter: form, APIURL: v.apiURL(), View: v.view(), Choosing: v.query("columns") != ""}
-	filter, export, ok := form.read()
-	if !ok {
-		v.wrong = map[string]string{"filter": badDay}
-	}
-	p.Terms = v.terms(&form, &filter)
 	list, searched, err := v.find(formsvc.ResponseQuery{
 		AccountID: v.account(), CampaignID: campaign.ID, Filter: filter, Page: v.page(), NoTotal: true,
-	}, form.Search)
+	}, p.Filter["search"])
 	if err != nil {
 		return err
 	}
@@ -114,48 +107,39 @@ func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[f
 	}
 }
 
-// terms returns the filter in words.
-func (v *visit) terms(form *filterForm, filter *formsvc.ResponseFilter) (terms []term) {
-	for _, t := range []struct{ name, value, text string }{
-		{"status", form.Status, "with status " + form.Status},
-		{"email", form.Email, "from " + form.Email},
-		{"reference", form.Reference, "with reference " + form.Reference},
-		{"createdAfter", dayText(filter.CreatedAfter), "submitted since " + dayText(filter.CreatedAfter)},
-		{"createdBefore", dayText(filter.CreatedBefore), "submitted before " + dayText(filter.CreatedBefore)},
-		{"search", form.Search, "containing “" + form.Search + "”"},
+// readFilter returns the filter in the address, and the query of the API's export with the same filter.
+func (v *visit) readFilter(p *campaignPage) (filter formsvc.ResponseFilter, export url.Values, err error) {
+	p.Filter, export = map[string]string{}, url.Values{}
+	for _, c := range []struct {
+		name, words string
+		at          *time.Time // nil: a text
+	}{
+		{"status", "with status %s", nil}, {"email", "from %s", nil}, {"reference", "with reference %s", nil},
+		{"createdAfter", "submitted since %s", &filter.CreatedAfter}, {"createdBefore", "submitted before %s", &filter.CreatedBefore},
+		{"search", "containing “%s”", nil},
 	} {
-		if t.value != "" {
-			terms = append(terms, term{short(120, t.text), v.without(t.name, "after")})
+		text := v.query(c.name)
+		p.Filter[c.name] = text
+		if text == "" {
+			continue
 		}
-	}
-	return terms
-}
-
-// read returns the filter, and the query of the API's export with the same filter.
-func (f *filterForm) read() (filter formsvc.ResponseFilter, export url.Values, ok bool) {
-	export = url.Values{}
-	filter.Email, filter.Reference = f.Email, f.Reference
-	if f.Status != "" {
-		filter.Status = []string{f.Status}
-	}
-	for name, text := range map[string]string{"search": f.Search, "status": f.Status, "email": f.Email, "reference": f.Reference} {
-		if text != "" {
-			export.Set(name, text)
+		if err := formsvc.CheckText(text); err != nil {
+			return filter, nil, &refusal{http.StatusBadRequest, "The filter can't be read", "The text isn't valid UTF-8 or has a NUL character."}
 		}
-	}
-	ok = true
-	for name, bound := range map[string]struct {
-		text string
-		at   *time.Time
-	}{"createdAfter": {f.After, &filter.CreatedAfter}, "createdBefore": {f.Before, &filter.CreatedBefore}} {
-		if at, good := day(bound.text); good {
-			*bound.at = at
-			export.Set(name, isoTime(at))
-		} else if bound.text != "" {
-			ok = false
+		shown := text
+		if c.at != nil {
+			at, ok := day(text)
+			if !ok {
+				v.wrong = map[string]string{"filter": badDay}
+				continue
+			}
+			*c.at, text, shown = at, isoTime(at), dayText(at)
 		}
+		export.Set(c.name, text)
+		p.Terms = append(p.Terms, term{fmt.Sprintf(c.words, short(100, shown)), v.without(c.name, "after")})
 	}
-	return filter, export, ok
+	filter.Email, filter.Reference, filter.Status = p.Filter["email"], p.Filter["reference"], export["status"]
+	return filter, export, nil
 }
 
 const badDay = "Enter a date such as 2026-11-21, or with a time such as 2026-11-21T08:30, in UTC."
@@ -172,10 +156,7 @@ func day(text string) (time.Time, bool) {
 
 // dayText returns a date, with the time unless that is midnight, for people.
 func dayText(t time.Time) string {
-	switch {
-	case t.IsZero():
-		return ""
-	case t.Equal(t.Truncate(24 * time.Hour)):
+	if t.Equal(t.Truncate(24 * time.Hour)) {
 		return t.UTC().Format("2 Jan 2006")
 	}
 	return t.UTC().Format("2 Jan 2006 15:04 UTC")

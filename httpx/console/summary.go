@@ -14,14 +14,14 @@ import (
 
 // Limits of a summary.
 const (
-	countTime    = 500 * time.Millisecond // that one view counts for
+	countTime    = 300 * time.Millisecond // that one view counts for
 	summedDays   = 30
 	latestLooked = 100 // responses that the latest texts are from
 	latestTexts  = 5
 	shownText    = 200    // characters
 	mostGroups   = 12     // of dates
 	mostSummed   = 100    // questions, and choices of one
-	summaryBytes = 90_000 // of HTML for groups
+	summaryBytes = 90_000 // of HTML for groups and texts
 	groupMarkup  = 300
 )
 
@@ -57,7 +57,7 @@ func (v *visit) summary() error {
 		return err
 	}
 	p := summaryPage{Campaign: campaign}
-	c := v.h.counts.of(&campaign)
+	c := v.h.counts.of(&campaign, false)
 	until := time.Now().Add(v.h.countTime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,10 @@ func (v *visit) summary() error {
 		if t := c.questions[m.Name]; t != nil {
 			s := &summary{Label: short(shownText, cmp.Or(m.Label, m.Name)), Answered: int64(t.answered)}
 			s.group(b, m, t)
-			if !t.grouped() {
-				s.Texts = texts[m.Name]
+			for _, text := range texts[m.Name] {
+				if len(s.Groups) == 0 && b.take(groupMarkup+escaped(text)) {
+					s.Texts = append(s.Texts, text)
+				}
 			}
 			p.Questions = append(p.Questions, s)
 		}
@@ -91,13 +93,13 @@ func (v *visit) summary() error {
 	return v.show(http.StatusOK, "summary", "Summary of "+campaign.Title, p)
 }
 
-// countAgain drops what was counted.
+// countAgain begins to count again.
 func (v *visit) countAgain() error {
 	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
 	if err != nil {
 		return err
 	}
-	v.h.counts.drop(campaign.Key())
+	v.h.counts.of(&campaign, true)
 	return v.redirect("/campaigns/"+string(campaign.ID)+"/summary", nil)
 }
 

@@ -192,11 +192,8 @@ func (v *visit) deleteWebhook() error {
 
 // redeliverFailed sends again all deliveries that failed since a time.
 func (v *visit) redeliverFailed() error {
-	since, err := time.Parse("2006-01-02T15:04", v.field("since"))
-	if err != nil {
-		since, err = time.Parse("2006-01-02T15:04:05", v.field("since"))
-	}
-	if err != nil {
+	since, ok := day(v.field("since"))
+	if !ok {
 		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", "Enter a date and a time in UTC, such as 2026-11-21T08:30."}
 	}
 	n, err := v.once().Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
