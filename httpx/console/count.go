@@ -17,7 +17,7 @@ import (
 const (
 	maxCounts  = 16        // campaigns
 	countBytes = 256 << 10 // of names of groups, for each campaign
-	mostRanges = 20        // of numbers
+	mostRanges = 30        // of numbers
 )
 
 // counts has the counts of the campaigns whose summaries were looked at last, in that order.
@@ -130,28 +130,12 @@ func (c *count) add(name string, values []string) error {
 	return nil
 }
 
-// numbers counts numbers: each one while few are different, then in ranges that get wider until there are few.
+// numbers counts numbers: each one while few are different, then in ranges that get ten times wider until there are few.
 type numbers struct {
 	n                int
 	least, most, sum float64
-	ranges           bool
-	step             int             // of the width of ranges: 1, 5, 10, 50 and so on
+	width            float64         // of the ranges; 0: none
 	counts           map[float64]int // by number, or by range: the number divided by the width, rounded down
-}
-
-func (s *numbers) width() float64 {
-	width := math.Pow10(s.step >> 1)
-	if s.step&1 == 1 {
-		width *= 5
-	}
-	return width
-}
-
-func (s *numbers) place(n float64) float64 {
-	if !s.ranges {
-		return n
-	}
-	return math.Floor(n / s.width())
 }
 
 func (s *numbers) add(n float64) {
@@ -159,20 +143,16 @@ func (s *numbers) add(n float64) {
 		s.least, s.most = n, n
 	}
 	s.n, s.sum, s.least, s.most = s.n+1, s.sum+n, min(s.least, n), max(s.most, n)
-	s.counts[s.place(n)]++
+	if s.width > 0 {
+		n = math.Floor(n / s.width)
+	}
+	s.counts[n]++
 	for len(s.counts) > mostRanges {
-		counts, unit := s.counts, 1.0
-		if s.ranges {
-			unit = s.width()
-			s.step++
-		} else {
-			s.ranges, s.step = true, max(2*int(math.Floor(math.Log10((s.most-s.least)/mostRanges))), -600)
+		counts, factor := s.counts, 10.0
+		if s.width == 0 {
+			factor = math.Pow10(max(int(math.Log10((s.most-s.least)/mostRanges)), -300))
 		}
-		s.counts = map[float64]int{}
-		factor := s.width() / unit
-		if factor > 1 { // 5 or 2, maybe not quite
-			factor = math.Round(factor)
-		}
+		s.counts, s.width = map[float64]int{}, max(s.width, 1)*factor
 		for at, n := range counts {
 			s.counts[math.Floor(at/factor)] += n
 		}
@@ -191,8 +171,8 @@ func (s *numbers) about() string {
 func (s *numbers) each(add func(text string, n int)) {
 	for _, at := range slices.Sorted(maps.Keys(s.counts)) {
 		text := decimal(at)
-		if s.ranges {
-			text = decimal(at*s.width()) + " to " + decimal((at+1)*s.width())
+		if s.width > 0 {
+			text = decimal(at*s.width) + " to " + decimal((at+1)*s.width)
 		}
 		add(text, s.counts[at])
 	}

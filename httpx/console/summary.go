@@ -18,10 +18,11 @@ const (
 	summedDays   = 30
 	latestLooked = 100 // responses that the latest texts are from
 	latestTexts  = 5
-	shownText    = 200    // characters
+	shownLabel   = 100 // characters
+	shownText    = 200
 	mostGroups   = 12     // of dates
 	mostSummed   = 100    // questions, and choices of one
-	summaryBytes = 90_000 // of HTML for groups and texts
+	summaryBytes = 80_000 // of HTML for groups and texts
 	groupMarkup  = 300
 )
 
@@ -80,7 +81,7 @@ func (v *visit) summary() error {
 	for i := range campaign.Modules {
 		m := &campaign.Modules[i]
 		if t := c.questions[m.Name]; t != nil {
-			s := &summary{Label: short(shownText, cmp.Or(m.Label, m.Name)), Answered: int64(t.answered)}
+			s := &summary{Label: short(shownLabel, cmp.Or(m.Label, m.Name)), Answered: int64(t.answered)}
 			s.group(b, m, t)
 			for _, text := range texts[m.Name] {
 				if len(s.Groups) == 0 && b.take(groupMarkup+escaped(text)) {
