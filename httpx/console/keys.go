@@ -70,30 +70,17 @@ func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) 
 		return err
 	}
 	slices.Reverse(list)
-	p := keysPage{Form: form, Expiries: expiries}
-	list, p.Pager = v.keysOfPage(list)
-	for _, k := range list {
+	// The page is cut from all keys, since an account has few. An unknown key means the first page.
+	list = list[slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == v.page().After })+1:]
+	page := formsvc.Page[formsvc.Key]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
+	p := keysPage{Form: form, Expiries: expiries, Pager: pagerOf(v, page, func(k *formsvc.Key) formsvc.ID { return k.ID })}
+	for _, k := range page.Items {
 		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
 	}
 	for _, permission := range formsvc.AllPermissions() {
 		p.Permissions = append(p.Permissions, permissionChoice{permission, permissionTexts[permission], slices.Contains(chosen, permission)})
 	}
 	return v.show(status, "keys", "API keys", p)
-}
-
-// keysOfPage returns the page of keys that the address asks for. It cuts the page from all keys: an account has few,
-// although revoked ones stay.
-func (v *visit) keysOfPage(list []formsvc.Key) ([]formsvc.Key, pager) {
-	query := v.page()
-	// An unknown key means the first page.
-	first := slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == query.After }) + 1
-	list = list[first:]
-	more := len(list) > query.Limit
-	list = list[:min(len(list), query.Limit)]
-	if len(list) == 0 {
-		return nil, v.pager(false, "")
-	}
-	return list, v.pager(more, list[len(list)-1].ID)
 }
 
 type keyMadePage struct {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,14 +53,6 @@ type recent struct {
 	Event    formsvc.Event
 	Response formsvc.Response
 	Campaign formsvc.Campaign
-}
-
-// FailuresText returns the number of failures as far as they were counted.
-func (h hookState) FailuresText() string {
-	if h.More {
-		return strconv.Itoa(h.Failures) + " or more"
-	}
-	return strconv.Itoa(h.Failures)
 }
 
 // overview shows the state of the account.

@@ -1,13 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"hash/crc32"
 	"html/template"
-	"net/http"
+	"net/url"
 	"path"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -81,10 +81,7 @@ func (v *visit) asset() error {
 	header.Set("Content-Type", map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)])
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("Content-Length", strconv.Itoa(len(b)))
-	v.w.WriteHeader(http.StatusOK)
-	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(b) // on an error the browser has disconnected
-	}
+	_, _ = v.w.Write(b) // on an error the browser has disconnected
 	return nil
 }
 
@@ -243,12 +240,9 @@ func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) page
 
 // host returns the host of an address.
 func host(address string) string {
-	_, rest, ok := strings.Cut(address, "://")
-	if !ok {
+	u, err := url.Parse(address)
+	if err != nil {
 		return address
 	}
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		rest = rest[:i]
-	}
-	return rest
+	return cmp.Or(u.Host, address)
 }

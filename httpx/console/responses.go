@@ -42,7 +42,7 @@ func (v *visit) campaign() error {
 	if err != nil {
 		return err
 	}
-	list, searched, err := v.find(formsvc.ResponseQuery{
+	list, searched, last, err := v.find(formsvc.ResponseQuery{
 		AccountID: v.account(), CampaignID: campaign.ID, Filter: filter, Page: v.page(), NoTotal: true,
 	}, p.Filter["search"])
 	if err != nil {
@@ -57,8 +57,8 @@ func (v *visit) campaign() error {
 	}
 	p.Statuses, _ = v.svc.Responses.Statuses("")
 	p.Pager = pagerOf(v, list, func(r *formsvc.Response) formsvc.ID { return r.ID })
-	if searched.more {
-		p.Pager, p.Searched = v.pager(true, searched.last), int64(searched.n)
+	if searched > 0 {
+		p.Pager, p.Searched = v.pager(true, last), int64(searched)
 	}
 	return v.show(http.StatusOK, "campaign", campaign.Title, p)
 }
@@ -69,41 +69,36 @@ const (
 	searchedBytes     = 8 << 20
 )
 
-// A search says how far a page searched.
-type search struct {
-	n    int        // responses
-	last formsvc.ID // the last one
-	more bool       // whether it stopped at a limit
-}
-
-// find returns the next page of the responses that match the query and contain the text.
-func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[formsvc.Response], s search, err error) {
+// find returns the next page of the responses that match the query and contain the text. searched is not 0 if it stopped
+// at a limit, after the response last.
+func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
 	if text == "" {
 		found, err = v.svc.Responses.List(v.ctx(), q)
-		return found, s, err
+		return found, 0, "", err
 	}
 	for size := 0; ; {
-		q.Page.Limit = min(500, v.h.searched-s.n)
+		q.Page.Limit = min(500, v.h.searched-searched)
 		list, err := v.svc.Responses.List(v.ctx(), q)
 		if err != nil {
-			return found, s, err
+			return found, 0, "", err
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			s.n, s.last, size = s.n+1, r.ID, size+r.Size()
+			searched, size, q.Page.After = searched+1, size+r.Size(), r.ID
 			if !r.Contains(text) {
 				continue
 			}
 			if found.Items = append(found.Items, *r); len(found.Items) == pageSize {
 				found.More = list.More || i < len(list.Items)-1
-				return found, s, nil
+				return found, 0, "", nil
 			}
 		}
-		s.more = list.More && (s.n >= v.h.searched || size >= searchedBytes)
-		if !list.More || s.more {
-			return found, s, nil
+		switch {
+		case !list.More:
+			return found, 0, "", nil
+		case searched >= v.h.searched || size >= searchedBytes:
+			return found, searched, q.Page.After, nil
 		}
-		q.Page.After = s.last
 	}
 }
 

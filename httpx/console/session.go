@@ -121,11 +121,7 @@ func (v *visit) signOut() error {
 	if v.session == "" {
 		return formsvc.ErrNotFound
 	}
-	end := func() error { return v.h.svc.Sessions.SignOut(v.ctx(), v.session) }
-	if v.field("everywhere") != "" {
-		end = func() error { return v.h.svc.Sessions.SignOutAll(v.ctx(), v.account()) }
-	}
-	if err := end(); err != nil {
+	if err := v.h.svc.Sessions.SignOut(v.ctx(), v.session); err != nil {
 		return err
 	}
 	v.setCookie("", time.Unix(0, 0))

@@ -151,9 +151,7 @@ func (v *visit) show(status int, name, title string, data any) error {
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(b.Bytes()) // on an error the browser has disconnected
-	}
+	_, _ = v.w.Write(b.Bytes()) // on an error the browser has disconnected
 	return nil
 }
 
