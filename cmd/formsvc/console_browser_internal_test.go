@@ -29,7 +29,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	p.lookAtAll(t, browser, []string{
 		"/", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/campaigns/" + campaign, "/campaigns/" + campaign + "/responses/" + response,
 		"/webhooks/" + hooked, "/webhooks/" + hooked + "/edit", "/deliveries/" + delivery,
-		"/campaigns/new", form, form + "/edit", form + "/share", form + "/summary",
+		"/campaigns/new", form, form + "/edit", form + "/share", form + "/summary", form + "?search=a&status=pending&columns=open",
 	})
 	p.opens("/keys", "API keys")
 	p.clicks("summary", "Revoke Website")
