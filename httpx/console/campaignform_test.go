@@ -124,6 +124,11 @@ func TestTableOfResponses(t *testing.T) {
 	w.submit(w.get(path+"?search=oRDer"), path+"/columns", url.Values{"column": {"0", "2"}, "do": {"up.2"}}).is(303)
 	page := w.get(path+"?search=oRDer&status=pending&createdAfter=2020-01-02").says("Status Your message What is it about? Name", "<b>An order An order",
 		"Responses with status pending ✕ , submitted since 2 Jan 2020 ✕ , containing “oRDer” ✕ .").lacks("A-77", "A question")
+	for n := range w.get(path).page.Descendants() {
+		if _, live := attributeOf(n, "data-live"); live && len(filled(n)["column"]) > 0 {
+			t.Error("the script takes the chosen columns for work on the list")
+		}
+	}
 	table := w.get(page.linkTo(path + "/export/responses.csv?column=")).is(200)
 	if want := "reference,status,message,topic,firstName,lastName,email,createdAt\r\n" + list[0].Reference + ",pending,<b>An order,An order,ada,,"; !strings.HasPrefix(table.body, want) ||
 		strings.Count(table.body, "\n") != 2 {
