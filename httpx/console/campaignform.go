@@ -304,9 +304,9 @@ func (v *visit) preview(f *campaignForm, in formsvc.CampaignInput) error {
 		var i int
 		var field string
 		if n, _ := fmt.Sscanf(place, "modules.%d.%s", &i, &field); n == 2 && i < len(f.Questions) {
-			name = "“" + short(60, cmp.Or(f.Questions[i].Label, f.Questions[i].Name)) + "”: " + field
+			name = "“" + short(60, cmp.Or(f.Questions[i].Label, f.Questions[i].Name)) + "”, " + field
 		}
-		wrong = append(wrong, name+" "+v.wrong[place]+".")
+		wrong = append(wrong, name+": "+v.wrong[place]+".")
 	}
 	v.who = nil // no menu
 	return v.show(http.StatusOK, "refused", "No preview yet", refusedPage{Detail: strings.Join(wrong, " ")})

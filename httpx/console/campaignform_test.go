@@ -99,7 +99,7 @@ func TestPreview(t *testing.T) {
 	if len(got.Modules) != 1 || got.Modules[0].Options[0] != "Monday" || got.Title != "Survey" {
 		t.Errorf("got %+v", got)
 	}
-	w.submit(page, "/campaigns", url.Values{"do": {"preview"}, "label.0": {"Which <day>?"}, "type.0": {"choice"}}).is(200).says("No preview yet", "“Which <day>?”: options")
+	w.submit(page, "/campaigns", url.Values{"do": {"preview"}, "label.0": {"Which <day>?"}, "type.0": {"choice"}}).is(200).says("No preview yet", "“Which <day>?”, options: ")
 	w.get("/campaigns").says("No campaigns yet")
 }
 
