@@ -58,10 +58,7 @@ type AuditQuery struct {
 // "key " and the identifier of the API key; a host application may use any name of the signed-in
 // user. Invalid text and what exceeds 200 bytes is left out.
 func (s *Service) As(actor string) *Service {
-	actor = strings.ToValidUTF8(strings.ReplaceAll(actor, "\x00", ""), "")
-	if len(actor) > maxActor {
-		actor = strings.ToValidUTF8(actor[:maxActor], "")
-	}
+	actor = strings.ToValidUTF8(strings.ReplaceAll(actor[:min(len(actor), maxActor)], "\x00", ""), "")
 	return s.view(func(c *core) { c.actor = actor })
 }
 

@@ -29,7 +29,7 @@ type ClaimOptions struct {
 
 // Claim makes sure that the blob store belongs to the data in the store: that it has the data's
 // identity ([Store]) under [MarkerKey]. If there is no identity, and the blob store is
-// empty or has files of this data from an earlier release, Claim writes the identity. Otherwise it
+// empty or has files of this data, Claim writes the identity. Otherwise it
 // changes nothing and fails with [ErrOtherBlobs]. Several nodes may claim a blob store at once.
 //
 // A Service claims its blob store before its first write or removal there, and before each

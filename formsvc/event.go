@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -151,10 +150,5 @@ func (c *core) traceParent(ctx context.Context) string {
 	if c.TraceParent == nil {
 		return ""
 	}
-	parent := c.TraceParent(ctx)
-	if !traceParentForm.MatchString(parent) || strings.HasPrefix(parent, "00-"+strings.Repeat("0", 32)) ||
-		strings.Contains(parent, "-"+strings.Repeat("0", 16)+"-") {
-		return ""
-	}
-	return parent
+	return traceParentForm.FindString(c.TraceParent(ctx))
 }

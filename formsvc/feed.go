@@ -102,10 +102,8 @@ func (e Events) About(ctx context.Context, key ResponseKey, limit int) (_ []Even
 
 const (
 	// firstLook is the first delay before Follow looks again for an announced event that the feed
-	// doesn't show yet, because an older transaction is still running. If a look takes long, the
-	// delay is a multiple of that time, to keep load off the store.
-	firstLook  = 10 * time.Millisecond
-	looksApart = 4
+	// doesn't show yet, because an older transaction is still running.
+	firstLook = 10 * time.Millisecond
 	// lookTimeout limits one look at a store that doesn't reply.
 	lookTimeout = 30 * time.Second
 	// maxOutagePause is the longest pause before Follow retries an unavailable store.
@@ -188,12 +186,11 @@ type follower struct {
 	*core
 	query EventQuery    // without an AccountID: of all accounts
 	heard chan struct{} // has a token if an event was committed since the last look
-	took  time.Duration // by the last look
 	delay time.Duration // before the next look; below Poll, there may be an event that the feed doesn't show yet
 }
 
 // soon returns the first delay.
-func (f *follower) soon() time.Duration { return min(max(firstLook, looksApart*f.took), f.query.Poll) }
+func (f *follower) soon() time.Duration { return min(firstLook, f.query.Poll) }
 
 // begin makes sure that the account and campaign exist.
 func (f *follower) begin(ctx context.Context) error {
@@ -217,9 +214,7 @@ func (f *follower) step(ctx context.Context, handle func(context.Context, []Even
 		read = f.store.AllEvents
 	}
 	if err := f.patiently(ctx, func(ctx context.Context) (err error) {
-		began := time.Now()
 		page, err = read(ctx, f.query)
-		f.took = time.Since(began)
 		return err
 	}); err != nil {
 		return err

@@ -423,11 +423,8 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	if len(changed) > 0 {
 		v.checkAnswers(&campaign.CampaignInput, answers)
 	}
-	before := len(r.Answers.text)
 	r.Answers = NewAnswers(answers...)
-	if len(r.Answers.text) > before { // one that was stored before there was a limit may get smaller
-		v.checkSize(r.Answers)
-	}
+	v.checkSize(r.Answers)
 	return append(changes, changed...), nil
 }
 

@@ -171,8 +171,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	defer cancel()
 	blobs := make(chan error, 1)
 	go func() { blobs <- s.blobsReady(ctx) }()
-	// A store without an identity is reachable, too.
-	if _, err := s.core.store.Identity(ctx); err != nil && !errors.Is(err, ErrNotFound) {
+	if _, err := s.core.store.Identity(ctx); err != nil {
 		return fmt.Errorf("formsvc: store: %w", err)
 	}
 	var err error

@@ -88,7 +88,7 @@ type Options struct {
 	Logger *slog.Logger
 	// TraceParent returns the span in a context as the header traceparent of W3C Trace Context
 	// (version 00) has it, or "". Events keep it. It is called concurrently and must not block;
-	// invalid texts are ignored. Defaults to none. Package otelformsvc has one for OpenTelemetry.
+	// texts in another form are ignored. Defaults to none. Package otelformsvc has one for OpenTelemetry.
 	TraceParent func(context.Context) string
 }
 

@@ -274,8 +274,7 @@ type MaintenanceStore interface {
 	// wait long for readers. Stores without such a log do nothing.
 	Scrub(ctx context.Context) error
 	// Identity returns the ID of this data. It is created with the store, never changes, and is part of backups and
-	// copies. Two stores over the same data return the same ID; so does a store that is bound to a transaction. It
-	// fails with ErrNotFound if the store has none yet, because an earlier release set it up.
+	// copies. Two stores over the same data return the same ID; so does a store that is bound to a transaction.
 	Identity(ctx context.Context) (ID, error)
 	// Notify wakes everything that waits for deliveries, as a commit with new deliveries does. A store that is bound to
 	// a transaction doesn't see the commit, so the host application calls Notify.

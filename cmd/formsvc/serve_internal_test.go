@@ -384,7 +384,7 @@ func TestSettingsLinkCommand(t *testing.T) {
 	leads := func(base string, doubt bool, flags ...string) string {
 		t.Helper()
 		r := s.try(t, append([]string{"settings-link"}, flags...)...)
-		if r.status != 0 || !regexp.MustCompile(`^`+regexp.QuoteMeta(base)+`/console/sign-in/[\w-]{43}\n$`).MatchString(r.out) || strings.Contains(r.err, "No server runs here") != doubt {
+		if r.status != 0 || !regexp.MustCompile(`^`+regexp.QuoteMeta(base)+`/console/sign-in/\w{52}\n$`).MatchString(r.out) || strings.Contains(r.err, "No server runs here") != doubt {
 			t.Errorf("%v: %+v, want a link to %s", flags, r, base)
 		}
 		return strings.TrimSpace(r.out)
