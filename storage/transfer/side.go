@@ -50,7 +50,7 @@ func openSide(ctx context.Context, dsn string, ring *keyring.Keyring) (s *side, 
 		if s.store, err = sqlite.Open(ctx, path, &sqlite.Options{SkipMigrations: true, Keyring: ring}); err != nil {
 			return nil, err
 		}
-		s.db, err = sql.Open("sqlite", sqlite.DSN(path))
+		s.db, _ = sql.Open("sqlite", sqlite.DSN(path)) // never fails with a known driver
 	} else {
 		cfg, err := pgx.ParseConfig(dsn)
 		if err != nil {
@@ -63,17 +63,14 @@ func openSide(ctx context.Context, dsn string, ring *keyring.Keyring) (s *side, 
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 		s.db = stdlib.OpenDB(*cfg)
 	}
-	if err == nil {
-		s.conn, err = s.db.Conn(ctx)
-	}
-	if err != nil {
+	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, s.store.Close())
 	}
 	return s, nil
 }
 
+// close also rolls back a transaction.
 func (s *side) close() error {
-	_ = s.exec(context.Background(), "ROLLBACK") // fails if there is no transaction
 	return errors.Join(s.conn.Close(), s.db.Close(), s.store.Close())
 }
 
@@ -132,7 +129,6 @@ func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, er
 		order = " ORDER BY xact, seq"
 		if s.sqlite {
 			columns = strings.Replace(columns, "xact, seq", "seq AS xact, 0 AS seq", 1)
-			order = " ORDER BY formsvc_events.seq"
 		}
 	}
 	return func(yield func([]any, error) bool) {
@@ -181,10 +177,10 @@ func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, er
 func (s *side) sums(ctx context.Context) ([]sum, error) {
 	list := tables()
 	sums := make([]sum, len(list))
-	for i := range list {
-		for _, err := range s.rows(ctx, &list[i], &sums[i]) {
+	for i, t := range list {
+		for _, err := range s.rows(ctx, t, &sums[i]) {
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", list[i].name, err)
+				return nil, fmt.Errorf("%s: %w", t.name, err)
 			}
 		}
 	}
@@ -197,13 +193,9 @@ func (s *side) insert(ctx context.Context, t *table, rows iter.Seq2[[]any, error
 		return s.insertSQLite(ctx, t, rows)
 	}
 	return s.conn.Raw(func(driver any) error {
-		pg, ok := driver.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("the driver is a %T", driver)
-		}
 		next, stop := iter.Pull2(rows)
 		defer stop()
-		_, err := pg.Conn().CopyFrom(ctx, pgx.Identifier{t.name}, t.names, pgx.CopyFromFunc(func() ([]any, error) {
+		_, err := driver.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{t.name}, t.names, pgx.CopyFromFunc(func() ([]any, error) {
 			row, err, _ := next()
 			for i, v := range row {
 				if n, ok := v.(int64); ok && t.bools[i] {
@@ -304,7 +296,7 @@ type table struct {
 
 // tables returns the tables that are copied, parents first. Those about the database itself, sign-in links, sessions and
 // counters are not. A test compares them with the schemas.
-func tables() (list []table) {
+func tables() (list []*table) {
 	for _, text := range []string{
 		"accounts id name contact campaigns file_bytes created_at",
 		"keys id account_id name prefix hash permissions created_at expires_at revoked_at used_at",
@@ -324,7 +316,7 @@ func tables() (list []table) {
 		"audit id account_id actor action target details created_at",
 	} {
 		fields := strings.Fields(text)
-		t := table{name: "formsvc_" + fields[0]}
+		t := &table{name: "formsvc_" + fields[0]}
 		for _, column := range fields[1:] {
 			name, isBool := strings.CutSuffix(column, "?")
 			t.names, t.bools = append(t.names, name), append(t.bools, isBool)

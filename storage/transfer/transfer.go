@@ -144,8 +144,7 @@ func (j *job) rows(ctx context.Context) ([]sum, error) {
 	list := tables()
 	sums := make([]sum, len(list))
 	var done int64
-	for i := range list {
-		t := &list[i]
+	for i, t := range list {
 		err := j.to.insert(ctx, t, func(yield func([]any, error) bool) {
 			for row, err := range j.from.rows(ctx, t, &sums[i]) {
 				if done++; done%1000 == 0 {
