@@ -111,8 +111,6 @@ type happening struct {
 // A verdict is the result of the comparison.
 type verdict struct {
 	faults []string // empty: every promise was kept
-	// unclear is the number of operations with an unknown outcome, and happened the number of those that were carried out.
-	unclear, happened int
 	// pending is the number of events that the feed doesn't show or that haven't arrived. That may resolve with time: the
 	// feed holds events back while an older transaction is open.
 	pending int
@@ -210,9 +208,6 @@ func (v *verdict) entry(w *entry, stored []string) {
 		v.fault("%s %q was answered as %s, and is stored as %s", w.kind, w.marker, uuid, stored[0])
 	case w.outcome == refused && len(stored) > 0:
 		v.fault("half work: %s %q was refused with %d, and is stored as %s", w.kind, w.marker, w.status, stored[0])
-	case w.outcome == unknown:
-		v.unclear++
-		v.happened += len(stored)
 	}
 }
 

@@ -322,16 +322,11 @@ func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 	return 0
 }
 
+// Setattr ignores modes and times: a new file has them already.
 func (n *node) Setattr(_ context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	defer n.lock()()
 	if size, ok := in.GetSize(); ok {
 		n.in.write(write{offset: int(size)})
-	}
-	if mode, ok := in.GetMode(); ok {
-		n.in.mode = n.in.mode&syscall.S_IFMT | mode&0o7777
-	}
-	if modified, ok := in.GetMTime(); ok {
-		n.in.modified = modified
 	}
 	n.in.attributes(&out.Attr)
 	return 0

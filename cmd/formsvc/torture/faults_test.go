@@ -56,26 +56,6 @@ func killing(t *testing.T, w *world) {
 	w.check()
 }
 
-// The only node is terminated under load. No response breaks off, requests without one leave nothing behind, and no delivery is
-// repeated.
-func TestTerminate(t *testing.T) {
-	w := newWorld(t, 1, setup{dsn: sqliteDSN(t)})
-	w.startAll()
-	w.whole = true
-	w.load.start(600)
-	for range rounds(4) {
-		w.more(40)
-		w.nodes[0].terminate(t)
-		w.start(0)
-	}
-	if happened, repeated := w.check(); happened > 0 || repeated > 0 {
-		t.Errorf("%d requests without a response had happened, %d deliveries were repeated", happened, repeated)
-	}
-	if delete(w.failed, 0); len(w.failed) > 0 {
-		t.Errorf("failed requests by status: %v", w.failed)
-	}
-}
-
 // A link is a network link to a server.
 type link struct {
 	t     testing.TB
