@@ -72,18 +72,11 @@ func find(ring []key, id string) *key {
 	return nil
 }
 
-// A Keyring seals values under its first key and opens them under any. Create it with [New], [Parse] or [OpenFile]. It is
+// A Keyring seals values under its first key and opens them under any. Create it with [Parse] or [OpenFile]. It is
 // safe for concurrent use.
 type Keyring struct {
 	path string // "" if the keys aren't from a file
 	keys atomic.Pointer[[]key]
-}
-
-// New returns a Keyring with a new random key.
-func New() *Keyring {
-	k := new(Keyring)
-	k.keys.Store(&[]key{generate()})
-	return k
 }
 
 // Parse reads keys from the text of a file or an environment variable. They are separated by commas, white space or line
@@ -150,12 +143,11 @@ func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 	}
 	key := find(k.list(), id)
 	if key == nil {
-		if err := k.load(); err != nil {
-			return "", fmt.Errorf("%w: %s, and the file can't be read: %w", ErrUnknownKey, id, err)
-		}
-		if key = find(k.list(), id); key == nil {
-			return "", fmt.Errorf("%w: %s", ErrUnknownKey, id)
-		}
+		err = k.load()
+		key = find(k.list(), id)
+	}
+	if key == nil {
+		return "", errors.Join(fmt.Errorf("%w: %s", ErrUnknownKey, id), err)
 	}
 	ciphertext, err := encoding.DecodeString(body)
 	if err != nil || len(body) != encoding.EncodedLen(len(ciphertext)) { // decoding skips line breaks
@@ -178,10 +170,7 @@ func (k *Keyring) IDs() (ids []string) {
 
 // Primary returns the id of the key that seals, or "" if there is none.
 func (k *Keyring) Primary() string {
-	if ring := k.list(); len(ring) > 0 {
-		return ring[0].id
-	}
-	return ""
+	return append(k.IDs(), "")[0]
 }
 
 // KeyID returns the id of the key that sealed a stored value, or "" if the value is plain text. It fails with [ErrCorrupt] if

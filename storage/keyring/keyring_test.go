@@ -20,7 +20,7 @@ import (
 func newRing(tb testing.TB, keys ...string) *keyring.Keyring {
 	tb.Helper()
 	if len(keys) == 0 {
-		return keyring.New()
+		keys = []string{generated()}
 	}
 	k, err := keyring.Parse(strings.Join(keys, ","))
 	if err != nil {

@@ -107,7 +107,9 @@ func (w *world) with(t testing.TB, dsn string, do func(svc *formsvc.Service)) {
 func newWorld(t testing.TB, dsn string) *world {
 	t.Helper()
 	ctx, w := t.Context(), &world{blobs: memblob.New()}
-	w.ring = keyring.New()
+	ring, err := keyring.Parse(strings.Repeat("ab", 32))
+	must(t, err)
+	w.ring = ring
 	w.with(t, dsn, func(svc *formsvc.Service) {
 		account, key, err := svc.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 		must(t, err)

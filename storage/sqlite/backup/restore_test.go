@@ -134,7 +134,7 @@ func TestRestoreWithSeparateKeys(t *testing.T) {
 	if _, err := backup.Restore(t.Context(), dir, at); !errors.Is(err, keyring.ErrUnknownKey) {
 		t.Errorf("without keys: %v", err)
 	}
-	at.Keyring = keyring.New()
+	at.Keyring, _ = keyring.Parse(strings.Repeat("ab", 32)) // never fails
 	if _, err := backup.Restore(t.Context(), dir, at); !errors.Is(err, keyring.ErrUnknownKey) {
 		t.Errorf("with another key: %v", err)
 	}
