@@ -116,6 +116,7 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 		if len(m.Options) > 0 {
 			e.add(pointer+"/options", "not_applicable", "applies to choice only")
 		}
+		m.Options = nil // an empty list would be stored
 		return
 	}
 	if len(m.Options) == 0 || len(m.Options) > maxOptions {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -36,56 +36,18 @@ type campaignRow struct {
 	Responses int64 `bun:",scanonly"`
 }
 
-// moduleJSON is the stored form of a module.
-type moduleJSON struct {
-	Name        string             `json:"name"`
-	Label       string             `json:"label,omitempty"`
-	Help        string             `json:"help,omitempty"`
-	Placeholder string             `json:"placeholder,omitempty"`
-	Type        formsvc.ModuleType `json:"type"`
-	Required    bool               `json:"required,omitempty"`
-	Options     []string           `json:"options,omitempty"`
-	MaxLength   int                `json:"maxLength,omitempty"`
-	Multiple    bool               `json:"multiple,omitempty"`
-	ShowIf      *formsvc.Condition `json:"showIf,omitempty"`
-}
-
-// formJSON is the stored form of a form.
-type formJSON struct {
-	Enabled        bool     `json:"enabled,omitempty"`
-	Description    string   `json:"description,omitempty"`
-	SuccessMessage string   `json:"successMessage,omitempty"`
-	RedirectURL    string   `json:"redirectUrl,omitempty"`
-	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
-}
-
 func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
-	modules := make([]moduleJSON, len(c.Modules))
-	for i, m := range c.Modules {
-		modules[i] = moduleJSON(m)
-	}
-	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.FormToken), formsvc.CheckText(c.Texts()...)); err != nil {
+	modules, err1 := json.Marshal(c.Modules, json.OmitZeroStructFields(true))
+	form, err2 := json.Marshal(c.Form, json.OmitZeroStructFields(true))
+	metadata, err3 := json.Marshal(c.Metadata)
+	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.FormToken), formsvc.CheckText(c.Texts()...), err1, err2, err3); err != nil {
 		return nil, err
-	}
-	modulesText, err := json.Marshal(modules)
-	if err != nil {
-		return nil, fmt.Errorf("bunstore: modules: %w", err)
-	}
-	metadata := []byte("{}")
-	if len(c.Metadata) > 0 {
-		if metadata, err = json.Marshal(c.Metadata); err != nil {
-			return nil, fmt.Errorf("bunstore: metadata: %w", err)
-		}
-	}
-	form, err := json.Marshal(formJSON(c.Form))
-	if err != nil {
-		return nil, fmt.Errorf("bunstore: form: %w", err)
 	}
 	return &campaignRow{
 		Form: string(form), FormToken: c.FormToken,
 		ID: ID(c.ID), AccountID: ID(c.AccountID), Title: c.Title, Description: c.Description,
 		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
-		Modules: string(modulesText), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
+		Modules: string(modules), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
 		CreatedAt: micros(c.CreatedAt), UpdatedAt: micros(c.UpdatedAt),
 	}, nil
 }
@@ -99,20 +61,14 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional,
 		},
 	}
-	var modules []moduleJSON
-	if err := json.Unmarshal([]byte(r.Modules), &modules); err != nil {
-		return formsvc.Campaign{}, fmt.Errorf("bunstore: modules of campaign %s: %w", r.ID, err)
-	}
-	for _, m := range modules {
-		c.Modules = append(c.Modules, formsvc.Module(m))
-	}
-	if err := json.Unmarshal([]byte(r.Form), (*formJSON)(&c.Form)); err != nil {
-		return formsvc.Campaign{}, fmt.Errorf("bunstore: form of campaign %s: %w", r.ID, err)
-	}
-	if r.Metadata != "{}" {
-		if err := json.Unmarshal([]byte(r.Metadata), &c.Metadata); err != nil {
-			return formsvc.Campaign{}, fmt.Errorf("bunstore: metadata of campaign %s: %w", r.ID, err)
+	read := func(text string, v any) error {
+		if text == "[]" || text == "{}" { // what was nil stays nil
+			return nil
 		}
+		return json.Unmarshal([]byte(text), v)
+	}
+	if err := errors.Join(read(r.Modules, &c.Modules), read(r.Form, &c.Form), read(r.Metadata, &c.Metadata)); err != nil {
+		return formsvc.Campaign{}, fmt.Errorf("bunstore: campaign %s: %w", r.ID, err)
 	}
 	return c, nil
 }
