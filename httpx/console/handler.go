@@ -15,8 +15,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // Options configures a [Handler]. The zero value is ready for use.
@@ -61,7 +64,8 @@ type Handler struct {
 	pages     pages
 	api       http.Handler // for downloads, with the visitor as principal
 	mux       *http.ServeMux
-	mails     *mailLimit
+	mailed    limits.Limiter // links, by account
+	mails     *rate.Limiter  // links in all
 	now       func() time.Time
 	streams   atomic.Int32 // open ones
 	closed    chan struct{}
@@ -92,8 +96,8 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
-		closed: make(chan struct{}),
+		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
+		mailed: limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
 	if err := h.locate(o.BaseURL, api); err != nil {

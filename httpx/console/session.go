@@ -6,10 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -128,13 +125,6 @@ func (v *visit) signOut() error {
 	return v.redirect("/sign-in", nil)
 }
 
-// A mailLimit limits how many links are mailed, to each account and in all.
-type mailLimit struct {
-	mu       sync.Mutex
-	all      *rate.Limiter
-	accounts map[formsvc.ID]time.Time
-}
-
 // Limits of mailed links.
 const (
 	mailPause = time.Minute // between two mails to one account
@@ -142,23 +132,10 @@ const (
 	mailTime  = time.Minute // to create a link and hand over its mail
 )
 
-// allow reports whether a link may be mailed to the account now.
-func (l *mailLimit) allow(account formsvc.ID, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all, l.accounts = rate.NewLimiter(rate.Every(3*time.Second), mailBurst), map[formsvc.ID]time.Time{}
-	}
-	for id, at := range l.accounts {
-		if now.Sub(at) >= mailPause {
-			delete(l.accounts, id)
-		}
-	}
-	if _, ok := l.accounts[account]; ok || !l.all.AllowN(now, 1) {
-		return false
-	}
-	l.accounts[account] = now
-	return true
+// mayMail reports whether a link may be mailed to the account now.
+func (h *Handler) mayMail(account formsvc.ID) bool {
+	_, ok := h.mailed.Take(string(account), h.now())
+	return ok && h.mails.AllowN(h.now(), 1)
 }
 
 // mailLink mails a link to the contact of an account. Its reply is the same whether or not the account exists, and comes as soon: the
@@ -179,7 +156,7 @@ func (v *visit) mailLink() error {
 	h.mailing.Go(func() {
 		defer cancel()
 		for _, a := range accounts {
-			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) || !h.mails.allow(a.ID, h.now()) {
+			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) || !h.mayMail(a.ID) {
 				continue
 			}
 			if err := h.mailTo(ctx, &a); err != nil {
