@@ -79,7 +79,7 @@ type Handler struct {
 //go:embed templates/*.html
 var templates embed.FS
 
-//go:embed assets/console.css assets/console.js
+//go:embed assets/console.css assets/console.js assets/console.svg
 var assets embed.FS
 
 // New returns a Handler for the service. Its pages show commands that call the API at api. That is a path at the host
@@ -228,7 +228,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// policy lets pages load our style sheet and script and send forms to us. It forbids inline scripts and styles, other
+// policy lets pages load our style sheet, script and images and send forms to us. It forbids inline scripts and styles, other
 // hosts and frames.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"

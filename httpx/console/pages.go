@@ -34,7 +34,7 @@ type page struct {
 	Token, Once                string // hidden fields of forms
 	Note                       string // the result of the last form
 	Wrong                      map[string]string
-	Version                    string // of the style sheet and the script
+	Version                    string // of the assets
 	Data                       any
 }
 
@@ -60,17 +60,17 @@ func parsePages() (pages, error) {
 	return parsed, nil
 }
 
-// assetVersion returns a hash of the style sheet and the script, so that browsers may cache them for good.
+// assetVersion returns a hash of the style sheet, the script and the icon, so that browsers may cache them for good.
 func assetVersion() string {
 	sum := crc32.NewIEEE()
-	for _, name := range []string{"console.css", "console.js"} {
+	for _, name := range []string{"console.css", "console.js", "console.svg"} {
 		b, _ := assets.ReadFile("assets/" + name) // embedded
 		_, _ = sum.Write(b)
 	}
 	return strconv.FormatUint(uint64(sum.Sum32()), 36)
 }
 
-// asset sends the style sheet or the script.
+// asset sends the style sheet, the script or the icon.
 func (v *visit) asset() error {
 	name := v.r.PathValue("name")
 	b, err := assets.ReadFile(path.Join("assets", path.Base("/"+name)))
@@ -78,7 +78,7 @@ func (v *visit) asset() error {
 		return formsvc.ErrNotFound
 	}
 	header := v.w.Header()
-	header.Set("Content-Type", map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}[path.Ext(name)])
+	header.Set("Content-Type", map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}[path.Ext(name)])
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("Content-Length", strconv.Itoa(len(b)))
 	_, _ = v.w.Write(b) // on an error the browser has disconnected

@@ -70,7 +70,7 @@ type Handler struct {
 	slots   *semaphore.Weighted
 }
 
-//go:embed templates/page.html assets/form.css assets/form.js
+//go:embed templates/page.html assets/form.css assets/form.js assets/form.svg
 var assets embed.FS
 
 // New returns a Handler for the service. It fails if an option is invalid.
@@ -104,10 +104,10 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		return nil, fmt.Errorf("intake: %w", err)
 	}
 	sum := crc32.NewIEEE()
-	for _, name := range []string{"form.css", "form.js"} {
+	for _, name := range []string{"form.css", "form.js", "form.svg"} {
 		b, _ := assets.ReadFile("assets/" + name) // embedded
 		_, _ = sum.Write(b)
-		h.mux.HandleFunc("GET /assets/"+name, asset(b, map[string]string{".css": "text/css", ".js": "text/javascript"}[path.Ext(name)]))
+		h.mux.HandleFunc("GET /assets/"+name, asset(b, map[string]string{".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}[path.Ext(name)]))
 	}
 	h.version = strconv.FormatUint(uint64(sum.Sum32()), 36)
 	h.mux.HandleFunc("GET /{token}", h.visited((*visit).form))
@@ -144,7 +144,7 @@ func (h *Handler) visited(serve func(*visit) error) http.HandlerFunc {
 	}
 }
 
-// asset returns a handler that sends the style sheet or the script. Its address changes with its content.
+// asset returns a handler that sends the style sheet, the script or the icon. Its address changes with its content.
 func asset(b []byte, mediaType string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		header := w.Header()
@@ -264,7 +264,7 @@ func (v *visit) policy() string {
 			ancestors = strings.Join(f.AllowedOrigins, " ") // origins are checked when they are saved
 		}
 	}
-	return "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action " + action + "; frame-ancestors " + ancestors
+	return "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action " + action + "; frame-ancestors " + ancestors
 }
 
 // cspSource is a source that is safe in a header.

@@ -60,14 +60,18 @@ func TestPageAsksEveryModule(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Set-Cookie": "",
-		"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+		"Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 	} {
 		if got := a.header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 	size := len(a.body)
-	for _, asset := range regexp.MustCompile(`assets/form\.(css|js)\?\w+`).FindAllString(a.body, -1) {
+	found := regexp.MustCompile(`assets/form\.(css|js|svg)\?\w+`).FindAllString(a.body, -1)
+	if len(found) != 3 {
+		t.Errorf("the page loads %q", found)
+	}
+	for _, asset := range found {
 		x := w.get("/../" + asset).is(200)
 		if size += len(x.body); !strings.Contains(x.header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %v", asset, x.header)
@@ -226,12 +230,12 @@ func TestHostileTexts(t *testing.T) {
 					t.Errorf("%q: <%s> %v", text, n.Data, n.Attr)
 				}
 				for _, x := range n.Attr {
-					if strings.HasPrefix(x.Key, "on") || x.Key == "style" || x.Key == "autofocus" || x.Key == "href" && !regexp.MustCompile(`^(#q\d+|(\.\./)?assets/form\.css\?\w+)$`).MatchString(x.Val) {
+					if strings.HasPrefix(x.Key, "on") || x.Key == "style" || x.Key == "autofocus" || x.Key == "href" && !regexp.MustCompile(`^(#q\d+|(\.\./)?assets/form\.(css|svg)\?\w+)$`).MatchString(x.Val) {
 						t.Errorf("%q: <%s %s=%q>", text, n.Data, x.Key, x.Val)
 					}
 				}
 			}
-			if policy := a.header.Get("Content-Security-Policy"); strings.Count(policy, ";") != 5 || !strings.Contains(policy, "; form-action 'self' https:; ") {
+			if policy := a.header.Get("Content-Security-Policy"); strings.Count(policy, ";") != 6 || !strings.Contains(policy, "; form-action 'self' https:; ") {
 				t.Errorf("policy %q", policy)
 			}
 		}
