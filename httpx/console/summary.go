@@ -20,7 +20,7 @@ const (
 	latestTexts  = 5
 	shownLabel   = 100 // characters
 	shownText    = 200
-	mostGroups   = 12     // of dates
+	mostGroups   = 12     // months of dates
 	mostSummed   = 100    // questions, and choices of one
 	summaryBytes = 80_000 // of HTML for groups and texts
 	groupMarkup  = 300
@@ -40,7 +40,7 @@ type summary struct {
 	Label    string
 	Answered int64
 	Groups   []group  // of choices, numbers, dates
-	About    string   // the range of numbers
+	About    string   // the range of numbers, or which months are shown
 	Texts    []string // the latest, of all other types
 }
 
@@ -150,7 +150,10 @@ func (s *summary) group(b *budget, m *formsvc.Module, t *tally) {
 		}
 	case formsvc.DateModule:
 		names = slices.Sorted(maps.Keys(t.counts))
-		names = names[max(len(names)-mostGroups, 0):]
+		if len(names) > mostGroups {
+			names = names[len(names)-mostGroups:]
+			s.About = fmt.Sprintf("Only the latest %d months with answers are shown.", mostGroups)
+		}
 	}
 	for _, name := range names[:min(len(names), mostSummed)] {
 		add(name, t.counts[name])
