@@ -113,12 +113,18 @@ func (v *visit) signIn() error {
 	return v.redirect("/", nil)
 }
 
-// signOut ends the session, on every node.
+// signOut ends the session on every node, or every session of the account.
 func (v *visit) signOut() error {
 	if v.session == "" {
 		return formsvc.ErrNotFound
 	}
-	if err := v.h.svc.Sessions.SignOut(v.ctx(), v.session); err != nil {
+	var err error
+	if v.field("everywhere") != "" {
+		err = v.svc.Sessions.SignOutAll(v.ctx(), v.account())
+	} else {
+		err = v.svc.Sessions.SignOut(v.ctx(), v.session)
+	}
+	if err != nil {
 		return err
 	}
 	v.setCookie("", time.Unix(0, 0))

@@ -91,6 +91,32 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
+// Signing out everywhere ends the sessions of other browsers too, and unused links. Other accounts keep theirs.
+func TestSignOutEverywhere(t *testing.T) {
+	w := newSignedIn(t)
+	first := w.client
+	w.client = newClient(t)
+	other, err := w.svc.Accounts.Create(t.Context(), "other")
+	w.must(err)
+	w.account, other = other, w.account
+	w.signIn()
+	theirs := w.client
+	w.account, w.client = other, newClient(t)
+	w.signIn()
+	link := w.get("/sign-in/" + w.link(w.account.ID))
+	w.get("/").says("Sign out everywhere", "unused sign-in links")
+	a := w.submit(w.get("/"), "/sign-out", url.Values{"everywhere": {"true"}}).is(303)
+	if c := onlyCookie(t, a); c.MaxAge >= 0 || c.Value != "" {
+		t.Errorf("cookie %v", c)
+	}
+	w.get("/").is(401)
+	w.submit(link, "/sign-in", nil).is(401)
+	w.client = first
+	w.get("/").is(401)
+	w.client = theirs
+	w.get("/").is(200)
+}
+
 // I1: only forms of our own pages are accepted.
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	w := newSignedIn(t)
