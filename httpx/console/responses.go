@@ -65,7 +65,7 @@ func (v *visit) campaign() error {
 
 // Limits of what one page searches for a text; a link goes on from there.
 const (
-	searchedResponses = 10_000
+	searchedResponses = 5_000
 	searchedBytes     = 8 << 20
 )
 
