@@ -82,16 +82,26 @@ func (r *readiness) ask(ctx context.Context) error {
 
 // log says what changed since the last check.
 func (r *readiness) log(ctx context.Context, err error) {
-	level, text, state := slog.LevelError, "not ready", "failed"
-	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); ok {
-		level, text, state = slog.LevelWarn, "degraded", fmt.Sprint(degraded.Components)
-	}
+	state := ""
+	degraded, partly := errors.AsType[*formsvc.DegradedError](err)
 	switch {
-	case err == nil && r.state != "":
+	case errors.Is(err, http.ErrServerClosed): // that is expected
+		return
+	case partly:
+		state = fmt.Sprint(degraded.Components)
+	case err != nil:
+		state = "failed"
+	}
+	if state == r.state {
+		return
+	}
+	r.state = state
+	switch {
+	case err == nil:
 		r.logger.InfoContext(ctx, "ready again")
-		r.state = ""
-	case err != nil && r.state != state && !errors.Is(err, http.ErrServerClosed): // that is expected
-		r.logger.LogAttrs(ctx, level, text, slog.Any("error", err))
-		r.state = state
+	case partly:
+		r.logger.WarnContext(ctx, "degraded", slog.Any("error", err))
+	default:
+		r.logger.ErrorContext(ctx, "not ready", slog.Any("error", err))
 	}
 }

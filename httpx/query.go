@@ -293,5 +293,5 @@ func setTime(bound func(*listQuery) *time.Time, up bool) func(*listQuery, *fault
 // parseCount reads a number of digits only. A number that is too large for any use is above maxOffset.
 func parseCount(s string) (n int, ok bool) {
 	count, err := strconv.ParseUint(s, 10, 32)
-	return int(count), err == nil || errors.Is(err, strconv.ErrRange) //nolint:gosec // 32 bits
+	return int(count), err == nil || errors.Is(err, strconv.ErrRange)
 }
