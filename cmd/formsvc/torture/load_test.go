@@ -216,7 +216,7 @@ func (c *client) do(ctx context.Context, method, address string, body []byte, he
 func (c *client) get(ctx context.Context, address string, v any) error {
 	a, err := c.do(ctx, http.MethodGet, address, nil, nil)
 	if err != nil || a.status != http.StatusOK {
-		return fmt.Errorf("GET %s: status %d (%v): %.200s", address, a.status, err, a.body)
+		return fmt.Errorf("GET %s: status %d (%v): %.200s", address, a.status, err, a.body) //nolint:errorlint // err may be nil
 	}
 	return json.Unmarshal(a.body, v)
 }

@@ -106,7 +106,7 @@ func (w *world) targets() (list []string) {
 // fails the test for every fault.
 func (w *world) check() {
 	w.t.Helper()
-	w.load.stop()
+	w.stop()
 	w.startAll()
 	v, s := w.settled()
 	w.command(w.t, "files", "verify")
