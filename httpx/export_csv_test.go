@@ -80,6 +80,7 @@ func TestExportCSV(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	w.do("GET", list+"?column=zulu&column=zulu", "").is(400, "invalid_parameter").faults("column repeated_parameter")
 	got = w.do("GET", list+"?search=%3D1%2B1&column=responses.status&column=zulu&column=none&column=reference", "").is(200, "").body
 	if want = "responses.status,zulu,none,reference\r\n'=1+1,,," + first.text("reference") + "\r\n"; got != want {
 		t.Errorf("chosen columns: got\n%s\nwant\n%s", got, want)
