@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -25,101 +26,51 @@ const (
 // A campaignForm is the form of a new or existing campaign. Its buttons for questions only show it again, so that it
 // works without a script; what is typed is saved with all the rest.
 type campaignForm struct {
-	ID                 formsvc.ID // "" for a new campaign
-	Title, Description string
-	OpensAt, ClosesAt  string // as typed
-	EmailOptional      bool
-	Questions          []question
-	Version            int64
-	Problem            string // an error of the whole form
-	Previews           bool
-}
+	formsvc.CampaignInput
 
-// A question is a module as it is edited.
-type question struct {
-	Name, Label, Type, Help, Placeholder string
-	MaxLength                            string
-	Options                              string // one a line
-	Required, Multiple                   bool
-	ShowModule, ShowValues               string     // the condition; the values one a line
-	Earlier                              []question // those that the condition can name
-	New                                  bool       // whether it was just added
+	ID            formsvc.ID // "" for a new campaign
+	Opens, Closes string     // the times as typed
+	Added         bool       // whether the last question was just added
+	Problem       string     // an error of the whole form
+	Previews      bool
 }
-
-// A questionType is a choice of the form.
-type questionType struct{ Type, Text string }
 
 // QuestionTypes returns the types in the order of the form, for the template.
-func (f campaignForm) QuestionTypes() []questionType {
-	return []questionType{
-		{"text", "Short text"}, {"longtext", "Long text"}, {"choice", "Choice"}, {"boolean", "Yes or no"}, {"number", "Number"},
-		{"date", "Date"}, {"email", "E-mail address"}, {"url", "Web address"}, {"file", "File"},
+func (campaignForm) QuestionTypes() []choice {
+	return []choice{
+		{Value: "text", Text: "Short text"}, {Value: "longtext", Text: "Long text"}, {Value: "choice", Text: "Choice"},
+		{Value: "boolean", Text: "Yes or no"}, {Value: "number", Text: "Number"}, {Value: "date", Text: "Date"},
+		{Value: "email", Text: "E-mail address"}, {Value: "url", Text: "Web address"}, {Value: "file", Text: "File"},
 	}
 }
 
-// Is reports whether the question has one of the types, for the template.
-func (q question) Is(types ...string) bool { return slices.Contains(types, q.Type) }
-
-// typed is the format of times in the form, in UTC.
-const typed = "2006-01-02T15:04"
-
+// typedTime returns a time in the format of the form, in UTC.
 func typedTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(typed)
-}
-
-func newCampaignForm(c *formsvc.Campaign) campaignForm {
-	f := campaignForm{
-		ID: c.ID, Title: c.Title, Description: c.Description, OpensAt: typedTime(c.OpensAt), ClosesAt: typedTime(c.ClosesAt),
-		EmailOptional: c.EmailOptional, Version: c.Version,
-	}
-	for _, m := range c.Modules {
-		q := question{
-			Name: m.Name, Label: m.Label, Type: string(m.Type), Help: m.Help, Placeholder: m.Placeholder,
-			Options: strings.Join(m.Options, "\n"), Required: m.Required, Multiple: m.Multiple,
-		}
-		if m.MaxLength > 0 {
-			q.MaxLength = strconv.Itoa(m.MaxLength)
-		}
-		if m.ShowIf != nil {
-			q.ShowModule, q.ShowValues = m.ShowIf.Module, strings.Join(m.ShowIf.Equals, "\n")
-		}
-		f.Questions = append(f.Questions, q)
-	}
-	return f
+	return t.UTC().Format("2006-01-02T15:04")
 }
 
 // newCampaign shows an empty form.
 func (v *visit) newCampaign() error {
-	return v.showCampaignForm(http.StatusOK, campaignForm{Questions: []question{{Type: "text", New: true}}})
+	f := campaignForm{Added: true}
+	f.Modules = []formsvc.Module{{Type: formsvc.TextModule}}
+	return v.showCampaignForm(http.StatusOK, f)
 }
 
 // editCampaign shows a campaign for editing.
 func (v *visit) editCampaign() error {
-	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-	if err != nil {
-		return err
-	}
-	if len(campaign.Modules) > maxQuestions || campaign.Size() > maxEdited {
+	c := &v.campaign
+	if len(c.Modules) > maxQuestions || c.Size() > maxEdited {
 		return &refusal{http.StatusConflict, "This campaign is too large for this page", fmt.Sprintf("It has more than %d questions, or long texts. Change it over the API.", maxQuestions)}
 	}
-	return v.showCampaignForm(http.StatusOK, newCampaignForm(&campaign))
-}
-
-func (v *visit) campaignKey() formsvc.CampaignKey {
-	return formsvc.CampaignKey{AccountID: v.account(), ID: v.id("campaign")}
+	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: typedTime(c.OpensAt), Closes: typedTime(c.ClosesAt)}
+	f.IfVersion = c.Version
+	return v.showCampaignForm(http.StatusOK, f)
 }
 
 func (v *visit) showCampaignForm(status int, f campaignForm) error {
-	for i := range f.Questions {
-		for _, q := range f.Questions[:i] {
-			if q.Name != "" && q.Type != string(formsvc.FileModule) {
-				f.Questions[i].Earlier = append(f.Questions[i].Earlier, question{Name: q.Name, Label: cmp.Or(q.Label, q.Name)})
-			}
-		}
-	}
 	f.Previews = v.h.opts.Preview != nil
 	title := "Edit campaign"
 	if f.ID == "" {
@@ -128,45 +79,72 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 	return v.show(status, "campaign-form", title, f)
 }
 
-// readCampaignForm reads the form, and gives a name to each question that has a label.
+// readCampaignForm reads the form, and gives a name to each question that has a label. The rest of a stored campaign
+// stays as it is. A time that can't be read is an error of its field.
 func (v *visit) readCampaignForm() campaignForm {
-	f := campaignForm{
-		ID: v.id("campaign"), Title: v.field("title"), Description: v.field("description"),
-		OpensAt: v.field("opensAt"), ClosesAt: v.field("closesAt"), EmailOptional: v.field("requireEmail") == "",
-	}
-	f.Version, _ = strconv.ParseInt(v.field("version"), 10, 64)
+	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, Opens: v.field("opensAt"), Closes: v.field("closesAt")}
+	f.Title, f.Description, f.EmailOptional = v.field("title"), v.field("description"), v.field("requireEmail") == ""
+	f.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
+	f.Modules = nil
 	n, _ := strconv.Atoi(v.field("n"))
 	for i := range min(n, maxQuestions) {
-		field := func(name string) string { return v.field(name + "." + strconv.Itoa(i)) }
-		q := question{
-			Name: field("name"), Label: field("label"), Type: field("type"), Help: field("help"), Placeholder: field("placeholder"),
-			MaxLength: field("maxLength"), Options: field("options"), Required: field("required") != "", Multiple: field("multiple") != "",
-			ShowModule: field("showModule"), ShowValues: field("showValues"),
-		}
-		f.Questions = append(f.Questions, q)
+		f.Modules = append(f.Modules, v.readQuestion(i))
 	}
-	for i := range f.Questions {
-		if q := &f.Questions[i]; q.Name == "" && q.Label != "" {
-			q.Name = f.freeName(q.Label)
+	for i := range f.Modules {
+		if m := &f.Modules[i]; m.Name == "" && m.Label != "" {
+			m.Name = f.freeName(m.Label)
+		}
+	}
+	v.wrong = map[string]string{}
+	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
+		text := v.field(name)
+		if text == typedTime(*at) {
+			continue // the form has no seconds
+		}
+		var ok bool
+		if *at, ok = day(text); text != "" && !ok {
+			v.wrong[name] = badDay
 		}
 	}
 	return f
 }
 
-// freeName makes a name of a label that no other question has: its letters and digits, in lower case.
-func (f *campaignForm) freeName(label string) string {
-	const most = 40 // letters
-	var words []string
-	left := most
-	for _, word := range strings.FieldsFunc(strings.ToLower(label), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		if left -= len([]rune(word)) + 1; left < 0 && len(words) > 0 {
-			break
+// readQuestion reads a question. Fields that its type doesn't have are left out.
+func (v *visit) readQuestion(i int) formsvc.Module {
+	field := func(name string) string { return v.field(name + "." + strconv.Itoa(i)) }
+	m := formsvc.Module{Name: field("name"), Label: field("label"), Type: formsvc.ModuleType(field("type")), Help: field("help"), Required: field("required") != ""}
+	is := func(types ...formsvc.ModuleType) bool { return slices.Contains(types, m.Type) }
+	if is("text", "longtext", "email", "url") && field("maxLength") != "" {
+		var err error
+		if m.MaxLength, err = strconv.Atoi(field("maxLength")); err != nil {
+			m.MaxLength = -1 // is refused
 		}
-		words = append(words, word)
 	}
-	name := cmp.Or(string([]rune(strings.Join(words, "_"))[:min(most, len([]rune(strings.Join(words, "_"))))]), "question")
+	if is("text", "longtext", "email", "url", "number") {
+		m.Placeholder = field("placeholder")
+	}
+	if is("choice") {
+		m.Options = lines(field("options"))
+	}
+	if is("choice", "file", "text", "email", "url") {
+		m.Multiple = field("multiple") != ""
+	}
+	if earlier := field("showModule"); earlier != "" {
+		m.ShowIf = &formsvc.Condition{Module: earlier, Equals: lines(field("showValues"))}
+	}
+	return m
+}
+
+// freeName makes a name of a label that no other question has: its first words, in lower case.
+func (f *campaignForm) freeName(label string) string {
+	const most = 40 // letters, unless one word has more
+	words := strings.FieldsFunc(strings.ToLower(label), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	name := cmp.Or(strings.Join(words, "_"), "question")
+	for utf8.RuneCountInString(name) > most && strings.Contains(name, "_") {
+		name = name[:strings.LastIndexByte(name, '_')]
+	}
 	for n, free := 2, name; ; n++ {
-		if !slices.ContainsFunc(f.Questions, func(q question) bool { return q.Name == free }) {
+		if !slices.ContainsFunc(f.Modules, func(m formsvc.Module) bool { return m.Name == free }) {
 			return free
 		}
 		free = name + "_" + strconv.Itoa(n)
@@ -183,102 +161,33 @@ func lines(text string) (list []string) {
 	return list
 }
 
-// module returns what the question says; fields that its type doesn't have are left out.
-func (q *question) module() formsvc.Module {
-	m := formsvc.Module{Name: q.Name, Label: q.Label, Type: formsvc.ModuleType(q.Type), Help: q.Help, Required: q.Required}
-	if q.Is("text", "longtext", "email", "url") && q.MaxLength != "" {
-		n, err := strconv.Atoi(q.MaxLength)
-		if m.MaxLength = n; err != nil || n == 0 {
-			m.MaxLength = -1 // is refused
-		}
-	}
-	if q.Is("text", "longtext", "email", "url", "number") {
-		m.Placeholder = q.Placeholder
-	}
-	if q.Is("choice") {
-		m.Options = lines(q.Options)
-	}
-	if q.Is("choice", "file", "text", "email", "url") {
-		m.Multiple = q.Multiple
-	}
-	if q.ShowModule != "" {
-		m.ShowIf = &formsvc.Condition{Module: q.ShowModule, Equals: lines(q.ShowValues)}
-	}
-	return m
-}
-
-// input changes in as the form says. A time that can't be read is an error of its field.
-func (v *visit) input(f *campaignForm, in *formsvc.CampaignInput) bool {
-	in.Title, in.Description, in.EmailOptional, in.Modules = f.Title, f.Description, f.EmailOptional, nil
-	in.IfVersion = f.Version
-	for i := range f.Questions {
-		in.Modules = append(in.Modules, f.Questions[i].module())
-	}
-	wrong := map[string]string{}
-	for name, t := range map[string]struct {
-		text string
-		time *time.Time
-	}{"opensAt": {f.OpensAt, &in.OpensAt}, "closesAt": {f.ClosesAt, &in.ClosesAt}} {
-		if t.text == typedTime(*t.time) {
-			continue // the form has no seconds
-		}
-		at, ok := day(t.text)
-		if *t.time = at; t.text != "" && !ok {
-			wrong[name] = badDay
-		}
-	}
-	v.wrong = wrong
-	return len(wrong) == 0
-}
-
-// placeInCampaign maps a pointer in the input to a field of the form, such as modules.3.options.
-func placeInCampaign(pointer string) string {
-	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	return strings.Join(parts[:min(len(parts), 3)], ".")
-}
-
 // saveCampaign creates or changes a campaign, or does what a button for questions says.
 func (v *visit) saveCampaign() error {
 	f := v.readCampaignForm()
-	do, _, _ := strings.Cut(v.field("do"), ".")
-	preview := do == "preview" && v.h.opts.Preview != nil
-	if do != "" && do != "save" && !preview {
-		f.arrange(v.field("do"), v.field("newType"))
+	switch do := v.field("do"); {
+	case do == "preview" && v.h.opts.Preview != nil:
+		return v.preview(&f)
+	case do != "" && do != "save":
+		f.arrange(do, v.field("newType"))
 		return v.showCampaignForm(http.StatusOK, f)
-	}
-	var in formsvc.CampaignInput
-	if f.ID != "" {
-		campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-		if err != nil {
-			return err
-		}
-		in = campaign.CampaignInput
-	}
-	if preview {
-		return v.preview(&f, in)
-	}
-	if !v.input(&f, &in) {
+	case len(v.wrong) > 0:
 		return v.showCampaignForm(http.StatusUnprocessableEntity, f)
 	}
 	var saved formsvc.Campaign
 	var err error
 	if f.ID == "" {
-		saved, err = v.once().Campaigns.Create(v.ctx(), v.account(), in)
+		saved, err = v.once().Campaigns.Create(v.ctx(), v.account(), f.CampaignInput)
 	} else {
-		saved, err = v.svc.Campaigns.Replace(v.ctx(), v.campaignKey(), in)
+		saved, err = v.svc.Campaigns.Replace(v.ctx(), v.campaign.Key(), f.CampaignInput)
 	}
 	switch {
-	case v.invalid(err, placeInCampaign):
+	case v.invalid(err):
 		return v.showCampaignForm(http.StatusUnprocessableEntity, f)
 	case errors.Is(err, formsvc.ErrLimit):
 		f.Problem = "This account has as many campaigns as it may have. Delete one first."
 		return v.showCampaignForm(http.StatusConflict, f)
 	case errors.Is(err, formsvc.ErrStale):
-		campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-		if err != nil {
-			return err
-		}
-		f.Version = campaign.Version
+		f.IfVersion = v.campaign.Version
 		f.Problem = "Someone else changed this campaign. Compare before you save again: saving overwrites their changes."
 		return v.showCampaignForm(http.StatusConflict, f)
 	case err != nil:
@@ -290,12 +199,11 @@ func (v *visit) saveCampaign() error {
 }
 
 // preview shows the form that visitors would get, or what is wrong with it. It leaves out questions that have no text yet.
-func (v *visit) preview(f *campaignForm, in formsvc.CampaignInput) error {
+func (v *visit) preview(f *campaignForm) error {
 	f.Title = cmp.Or(f.Title, "Untitled")
-	f.Questions = slices.DeleteFunc(f.Questions, func(q question) bool { return q.Name == "" })
-	ok := v.input(f, &in)
-	if ok && !v.invalid(v.svc.Campaigns.Check(in), placeInCampaign) {
-		v.h.opts.Preview(v.w, v.r, &formsvc.Campaign{ID: f.ID, AccountID: v.account(), CampaignInput: in})
+	f.Modules = slices.DeleteFunc(f.Modules, func(m formsvc.Module) bool { return m.Name == "" })
+	if len(v.wrong) == 0 && !v.invalid(v.svc.Campaigns.Check(f.CampaignInput)) {
+		v.h.opts.Preview(v.w, v.r, &formsvc.Campaign{ID: f.ID, AccountID: v.account(), CampaignInput: f.CampaignInput})
 		return nil
 	}
 	var wrong []string
@@ -303,8 +211,8 @@ func (v *visit) preview(f *campaignForm, in formsvc.CampaignInput) error {
 		name := place
 		var i int
 		var field string
-		if n, _ := fmt.Sscanf(place, "modules.%d.%s", &i, &field); n == 2 && i < len(f.Questions) {
-			name = "“" + short(60, cmp.Or(f.Questions[i].Label, f.Questions[i].Name)) + "”, " + field
+		if n, _ := fmt.Sscanf(place, "modules.%d.%s", &i, &field); n == 2 && i < len(f.Modules) {
+			name = "“" + short(60, cmp.Or(f.Modules[i].Label, f.Modules[i].Name)) + "”, " + field
 		}
 		wrong = append(wrong, name+": "+v.wrong[place]+".")
 	}
@@ -316,17 +224,18 @@ func (v *visit) preview(f *campaignForm, in formsvc.CampaignInput) error {
 func (f *campaignForm) arrange(do, newType string) {
 	what, number, _ := strings.Cut(do, ".")
 	i, err := strconv.Atoi(number)
-	inRange := err == nil && i >= 0 && i < len(f.Questions)
+	inRange := err == nil && i >= 0 && i < len(f.Modules)
 	switch {
-	case what == "add" && len(f.Questions) < maxQuestions:
-		f.Questions = append(f.Questions, question{Type: cmp.Or(newType, "text"), New: true})
+	case what == "add" && len(f.Modules) < maxQuestions:
+		f.Modules = append(f.Modules, formsvc.Module{Type: formsvc.ModuleType(cmp.Or(newType, "text"))})
+		f.Added = true
 	case what == "add":
 		f.Problem = fmt.Sprintf("A campaign can have %d questions here, and more over the API.", maxQuestions)
 	case what == "remove" && inRange:
-		f.Questions = slices.Delete(f.Questions, i, i+1)
+		f.Modules = slices.Delete(f.Modules, i, i+1)
 	case what == "up" && inRange && i > 0:
-		f.Questions[i-1], f.Questions[i] = f.Questions[i], f.Questions[i-1]
-	case what == "down" && inRange && i < len(f.Questions)-1:
-		f.Questions[i+1], f.Questions[i] = f.Questions[i], f.Questions[i+1]
+		f.Modules[i-1], f.Modules[i] = f.Modules[i], f.Modules[i-1]
+	case what == "down" && inRange && i < len(f.Modules)-1:
+		f.Modules[i+1], f.Modules[i] = f.Modules[i], f.Modules[i+1]
 	}
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 
@@ -29,20 +28,15 @@ func (v *visit) campaigns() error {
 // switchCampaign opens or closes a campaign.
 func (v *visit) switchCampaign() error {
 	status := formsvc.CampaignStatus(v.field("status"))
-	campaign, err := v.change(func(in *formsvc.CampaignInput) { in.Status = status })
-	if err != nil {
+	if err := v.change(func(in *formsvc.CampaignInput) { in.Status = status }); err != nil {
 		return err
 	}
-	return v.redirect("/campaigns/"+string(campaign.ID), url.Values{"note": {"campaign-" + string(campaign.Status)}})
+	return v.redirect("/campaigns/"+string(v.campaign.ID), url.Values{"note": {"campaign-" + string(status)}})
 }
 
 // duplicateCampaign creates a campaign like another one, without its responses. Its form isn't published.
 func (v *visit) duplicateCampaign() error {
-	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-	if err != nil {
-		return err
-	}
-	in := campaign.CampaignInput
+	in := v.campaign.CampaignInput
 	in.Title, in.Form.Enabled = short(500, "Copy of "+in.Title), false
 	return v.addCampaign(in, "/edit", "campaign-copied")
 }
@@ -66,9 +60,6 @@ func (v *visit) sampleCampaign() error {
 
 func (v *visit) addCampaign(in formsvc.CampaignInput, page, note string) error {
 	campaign, err := v.once().Campaigns.Create(v.ctx(), v.account(), in)
-	if errors.Is(err, formsvc.ErrLimit) {
-		return &refusal{http.StatusConflict, "No more campaigns", "This account has as many campaigns as it may have. Delete one first."}
-	}
 	if err != nil {
 		return err
 	}
@@ -77,11 +68,7 @@ func (v *visit) addCampaign(in formsvc.CampaignInput, page, note string) error {
 
 // deleteCampaign removes a campaign that has no responses.
 func (v *visit) deleteCampaign() error {
-	err := v.svc.Campaigns.Delete(v.ctx(), v.campaignKey(), nil)
-	if errors.Is(err, formsvc.ErrCampaignNotEmpty) {
-		return &refusal{http.StatusConflict, "This campaign has responses", "Delete them first. Or close the campaign, so that it gets no more."}
-	}
-	if err != nil {
+	if err := v.svc.Campaigns.Delete(v.ctx(), v.campaign.Key(), nil); err != nil {
 		return err
 	}
 	return v.redirect("/campaigns", url.Values{"note": {"campaign-deleted"}})

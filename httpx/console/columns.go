@@ -40,7 +40,8 @@ type row struct {
 const columnsCookie = "formsvc_columns"
 
 // columns returns the columns to show, in order, and all others after them.
-func (v *visit) columns(c *formsvc.Campaign) (shown, all []column) {
+func (v *visit) columns() (shown, all []column) {
+	c := &v.campaign
 	var chosen []string
 	if cookie, err := v.r.Cookie(columnsCookie); err == nil {
 		for name := range strings.SplitSeq(cookie.Value, "!") {
@@ -74,10 +75,6 @@ func (v *visit) columns(c *formsvc.Campaign) (shown, all []column) {
 
 // chooseColumns keeps the selected columns in the order of the form, with one of them moved if that was its button.
 func (v *visit) chooseColumns() error {
-	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-	if err != nil {
-		return err
-	}
 	chosen := slices.Clone(v.r.PostForm["column"])
 	move, moved, _ := strings.Cut(v.field("do"), ".")
 	if i, step := slices.Index(chosen, moved), map[string]int{"up": -1, "down": 1}[move]; i >= 0 && i+step >= 0 && i+step < len(chosen) {
@@ -86,14 +83,14 @@ func (v *visit) chooseColumns() error {
 	var value strings.Builder
 	for _, text := range chosen[:min(len(chosen), maxColumns)] {
 		i, err := strconv.Atoi(text)
-		if err != nil || i < 0 || i >= len(campaign.Modules) {
+		if err != nil || i < 0 || i >= len(v.campaign.Modules) {
 			continue
 		}
-		if name := url.QueryEscape(campaign.Modules[i].Name); value.Len()+len(name) < maxCookie {
+		if name := url.QueryEscape(v.campaign.Modules[i].Name); value.Len()+len(name) < maxCookie {
 			value.WriteString("!" + name)
 		}
 	}
-	path := "/campaigns/" + string(campaign.ID)
+	path := "/campaigns/" + string(v.campaign.ID)
 	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
 		Name: columnsCookie, Value: strings.TrimPrefix(value.String(), "!"), Path: v.base + path, MaxAge: 400 * 24 * 60 * 60,
 		Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
@@ -145,12 +142,9 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 
 // changeSelected changes the status of the selected responses, or deletes them.
 func (v *visit) changeSelected() error {
-	if _, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey()); err != nil {
-		return err
-	}
 	status, remove := v.field("status"), v.field("do") == "delete"
 	query, err := v.eachSelected("response", func(id formsvc.ID) (err error) {
-		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.id("campaign"), ID: id}
+		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
 		if remove {
 			return v.svc.Responses.Delete(v.ctx(), key, nil)
 		}
@@ -160,7 +154,7 @@ func (v *visit) changeSelected() error {
 	if err != nil {
 		return err
 	}
-	return v.redirect("/campaigns/"+string(v.id("campaign")), query)
+	return v.redirect("/campaigns/"+string(v.campaign.ID), query)
 }
 
 // eachSelected changes each selected record, and returns the query of the page that says how many could be changed.

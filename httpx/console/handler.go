@@ -194,7 +194,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /campaigns", (*visit).saveCampaign)
 	page("GET /campaigns/new", (*visit).newCampaign)
 	page("POST /campaigns/sample", (*visit).sampleCampaign)
-	page("GET /campaigns/{campaign}", (*visit).campaign)
+	page("GET /campaigns/{campaign}", (*visit).responses)
 	page("GET /campaigns/{campaign}/live", (*visit).liveCampaign)
 	page("GET /campaigns/{campaign}/edit", (*visit).editCampaign)
 	page("POST /campaigns/{campaign}/edit", (*visit).saveCampaign)

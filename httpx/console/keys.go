@@ -1,8 +1,6 @@
 package console
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,11 +10,10 @@ import (
 )
 
 type keysPage struct {
-	Keys        []keyRow
-	Pager       pager
-	Permissions []permissionChoice
-	Form        keyForm
-	Expiries    []expiry
+	Keys          []keyRow
+	Pager         pager
+	Permissions   []choice
+	Name, Expires string // as typed
 }
 
 type keyRow struct {
@@ -24,27 +21,11 @@ type keyRow struct {
 	State string
 }
 
-// A keyForm keeps what the visitor typed, for showing the form again.
-type keyForm struct{ Name, Expires string }
-
-type permissionChoice struct {
-	formsvc.Permission
-	About  string
-	Chosen bool
-}
-
 // permissionTexts describes what each permission allows.
 var permissionTexts = map[formsvc.Permission]string{ //nolint:gochecknoglobals // immutable
 	formsvc.CampaignsRead: "Read campaigns", formsvc.CampaignsWrite: "Create and modify campaigns",
 	formsvc.ResponsesRead: "Read responses, comments, signatures and events", formsvc.ResponsesWrite: "Create and modify responses, upload files",
 	formsvc.FilesRead: "Download files", formsvc.WebhooksRead: "Read webhooks and their deliveries", formsvc.WebhooksWrite: "Manage webhooks, resend deliveries",
-}
-
-type expiry struct{ Value, Text string }
-
-// expiries lists the lifetimes that a key may have.
-var expiries = []expiry{ //nolint:gochecknoglobals // immutable
-	{"", "Never"}, {"168h", "In 7 days"}, {"720h", "In 30 days"}, {"2160h", "In 90 days"}, {"8760h", "In a year"},
 }
 
 // keyInForce is the state of an active key.
@@ -62,9 +43,9 @@ func keyState(k *formsvc.Key, now time.Time) string {
 }
 
 // keys lists the keys of the account, newest first, with a form to create one.
-func (v *visit) keys() error { return v.showKeys(http.StatusOK, keyForm{}, nil) }
+func (v *visit) keys() error { return v.showKeys(http.StatusOK, keysPage{}, nil) }
 
-func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) error {
+func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) error {
 	list, err := v.svc.Keys.List(v.ctx(), v.account())
 	if err != nil {
 		return err
@@ -73,13 +54,11 @@ func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) 
 	// The page is cut from all keys, since an account has few. An unknown key means the first page.
 	list = list[slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == v.page().After })+1:]
 	page := formsvc.Page[formsvc.Key]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
-	p := keysPage{Form: form, Expiries: expiries, Pager: pagerOf(v, page, func(k *formsvc.Key) formsvc.ID { return k.ID })}
+	p.Pager = pagerOf(v, page, func(k *formsvc.Key) formsvc.ID { return k.ID })
 	for _, k := range page.Items {
 		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
 	}
-	for _, permission := range formsvc.AllPermissions() {
-		p.Permissions = append(p.Permissions, permissionChoice{permission, permissionTexts[permission], slices.Contains(chosen, permission)})
-	}
+	p.Permissions = choices(formsvc.AllPermissions(), permissionTexts, chosen)
 	return v.show(status, "keys", "API keys", p)
 }
 
@@ -91,7 +70,7 @@ type keyMadePage struct {
 
 // createKey creates a key and shows its value once.
 func (v *visit) createKey() error {
-	form := keyForm{Name: v.field("name"), Expires: v.field("expires")}
+	form := keysPage{Name: v.field("name"), Expires: v.field("expires")}
 	var chosen []formsvc.Permission
 	for _, name := range v.r.PostForm["permissions"] {
 		chosen = append(chosen, formsvc.Permission(name))
@@ -101,11 +80,8 @@ func (v *visit) createKey() error {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed expiry times."}
 	}
 	key, err := v.once().Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
-	if v.invalid(err, firstSegment) {
+	if v.invalid(err) {
 		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
-	}
-	if limit, ok := errors.AsType[*formsvc.LimitError](err); ok {
-		return &refusal{http.StatusConflict, "No more keys", fmt.Sprintf("This account has the maximum of %d keys. Revoke one first.", limit.Limit)}
 	}
 	if err != nil {
 		return err

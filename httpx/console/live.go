@@ -21,12 +21,8 @@ func (h *Handler) Close() { h.closeOnce.Do(func() { close(h.closed) }) }
 
 // liveCampaign tells the page of a campaign about events of its responses.
 func (v *visit) liveCampaign() error {
-	key := v.campaignKey()
-	if _, err := v.svc.Campaigns.Get(v.ctx(), key); err != nil {
-		return err
-	}
 	return v.live(func() (string, error) {
-		events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: key.AccountID, CampaignID: key.ID, Limit: 1})
+		events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), CampaignID: v.campaign.ID, Limit: 1})
 		if err != nil || len(events) == 0 {
 			return "", err
 		}

@@ -35,6 +35,7 @@ type page struct {
 	Note                       string // the result of the last form
 	Wrong                      map[string]string
 	Version                    string // of the assets
+	Campaign                   *formsvc.Campaign
 	Data                       any
 }
 

@@ -37,7 +37,6 @@ const (
 )
 
 type responsePage struct {
-	Campaign   formsvc.Campaign
 	Response   formsvc.Response
 	Answers    []shownAnswer
 	Cut        bool // whether some answers are cut or left out
@@ -70,7 +69,7 @@ type happening struct {
 }
 
 func (v *visit) responseKey() formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.id("campaign"), ID: v.id("response")}
+	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: v.id("response")}
 }
 
 // response shows all about a response.
@@ -83,11 +82,8 @@ func (v *visit) showResponse(status int) error {
 	if p.Response, err = v.svc.Responses.Get(v.ctx(), key); err != nil {
 		return err
 	}
-	if p.Campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: key.CampaignID}); err != nil {
-		return err
-	}
 	b := &budget{left: responseBytes, kept: fileBytes + signatureBytes + commentBytes}
-	if err = p.readAnswers(b); err != nil {
+	if err = p.readAnswers(b, v.campaign.Modules); err != nil {
 		return err
 	}
 	for _, read := range []func(*budget, *responsePage) error{v.readFiles, v.readSignatures, v.readComments} {
@@ -121,9 +117,9 @@ func (v *visit) neighbour(key formsvc.ResponseKey, ascending bool) (formsvc.ID, 
 }
 
 // readAnswers chooses the answers to show, in the order of the modules.
-func (p *responsePage) readAnswers(b *budget) error {
+func (p *responsePage) readAnswers(b *budget, asked []formsvc.Module) error {
 	modules := map[string]formsvc.Module{}
-	for _, m := range p.Campaign.Modules {
+	for _, m := range asked {
 		modules[m.Name] = m
 	}
 	return p.Response.Answers.Each(func(name string, values []string) error {
@@ -235,7 +231,7 @@ func (v *visit) readHistory(p *responsePage) error {
 }
 
 func (v *visit) responsePath() string {
-	return "/campaigns/" + string(v.id("campaign")) + "/responses/" + string(v.id("response"))
+	return "/campaigns/" + string(v.campaign.ID) + "/responses/" + string(v.id("response"))
 }
 
 // changeStatus changes the status of a response.
@@ -246,7 +242,7 @@ func (v *visit) changeStatus() error {
 		v.wrong = map[string]string{"status": "The status can't change from " + transition.From + " to " + transition.To + ". " + allowed(transition)}
 		return v.showResponse(http.StatusConflict)
 	}
-	if v.invalid(err, firstSegment) {
+	if v.invalid(err) {
 		return v.showResponse(http.StatusUnprocessableEntity)
 	}
 	if err != nil {
@@ -266,7 +262,7 @@ func allowed(e *formsvc.TransitionError) string {
 func (v *visit) comment() error {
 	in := formsvc.CommentInput{Body: v.r.PostForm.Get("body"), Author: short(formsvc.MaxAuthor, v.who.Name)}
 	_, err := v.once().Comments.Create(v.ctx(), v.responseKey(), in)
-	if v.invalid(err, firstSegment) {
+	if v.invalid(err) {
 		return v.showResponse(http.StatusUnprocessableEntity)
 	}
 	if err != nil {
@@ -280,5 +276,5 @@ func (v *visit) deleteResponse() error {
 	if err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil); err != nil {
 		return err
 	}
-	return v.redirect("/campaigns/"+string(v.id("campaign")), url.Values{"note": {"gone"}})
+	return v.redirect("/campaigns/"+string(v.campaign.ID), url.Values{"note": {"gone"}})
 }

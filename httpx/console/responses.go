@@ -12,7 +12,6 @@ import (
 )
 
 type campaignPage struct {
-	Campaign  formsvc.Campaign
 	Responses []row
 	Columns   []column // of the table
 	Choices   []column // all that the table can have
@@ -31,24 +30,20 @@ type campaignPage struct {
 // A term is one condition of the filter, and the query without it.
 type term struct{ Text, Without string }
 
-// campaign shows a campaign and its responses, newest first.
-func (v *visit) campaign() error {
-	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-	if err != nil {
-		return err
-	}
-	p := campaignPage{Campaign: campaign, APIURL: v.apiURL(), View: v.view(), Choosing: v.query("columns") != ""}
+// responses shows a campaign and its responses, newest first.
+func (v *visit) responses() error {
+	p := campaignPage{APIURL: v.apiURL(), View: v.view(), Choosing: v.query("columns") != ""}
 	filter, export, err := v.readFilter(&p)
 	if err != nil {
 		return err
 	}
 	list, searched, last, err := v.find(formsvc.ResponseQuery{
-		AccountID: v.account(), CampaignID: campaign.ID, Filter: filter, Page: v.page(), NoTotal: true,
+		AccountID: v.account(), CampaignID: v.campaign.ID, Filter: filter, Page: v.page(), NoTotal: true,
 	}, p.Filter["search"])
 	if err != nil {
 		return err
 	}
-	p.Columns, p.Choices = v.columns(&campaign)
+	p.Columns, p.Choices = v.columns()
 	p.Export = "?" + export.Encode()
 	export["column"] = tableColumns(p.Columns)
 	p.Table = "?" + export.Encode()
@@ -60,7 +55,7 @@ func (v *visit) campaign() error {
 	if searched > 0 {
 		p.Pager, p.Searched = v.pager(true, last), int64(searched)
 	}
-	return v.show(http.StatusOK, "campaign", campaign.Title, p)
+	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 }
 
 // Limits of what one page searches for a text; a link goes on from there.
@@ -163,7 +158,7 @@ func (v *visit) export() error {
 	if !slices.Contains([]string{"responses.csv", "responses.ndjson"}, file) {
 		return formsvc.ErrNotFound
 	}
-	return v.ask("/v1/campaigns/"+string(v.id("campaign"))+"/"+file, formsvc.ResponsesRead)
+	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, formsvc.ResponsesRead)
 }
 
 // file sends a file.

@@ -27,7 +27,6 @@ const (
 )
 
 type summaryPage struct {
-	Campaign  formsvc.Campaign
 	Counted   int64
 	More      bool // whether there are responses to count
 	At        time.Time
@@ -53,21 +52,18 @@ type group struct {
 
 // summary shows what was answered to each question, and when. Each view counts further responses until all are counted.
 func (v *visit) summary() error {
-	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-	if err != nil {
-		return err
-	}
-	p := summaryPage{Campaign: campaign}
-	c := v.h.counts.of(&campaign, false)
+	var p summaryPage
+	c := v.h.counts.of(&v.campaign, false)
 	until := time.Now().Add(v.h.countTime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := v.h.now().UTC()
 	first := now.Truncate(24*time.Hour).AddDate(0, 0, 1-summedDays)
-	if p.More, err = c.goOn(v.ctx(), v.svc, first, until); err != nil {
+	more, err := c.goOn(v.ctx(), v.svc, first, until)
+	if err != nil {
 		return err
 	}
-	p.Counted, p.At = c.n, now
+	p.Counted, p.More, p.At = c.n, more, now
 	days := make([]int, summedDays)
 	for i := range days {
 		days[i] = c.days[first.AddDate(0, 0, i).Unix()]
@@ -78,8 +74,8 @@ func (v *visit) summary() error {
 		return err
 	}
 	b := &budget{left: summaryBytes}
-	for i := range campaign.Modules {
-		m := &campaign.Modules[i]
+	for i := range v.campaign.Modules {
+		m := &v.campaign.Modules[i]
 		if t := c.questions[m.Name]; t != nil {
 			s := &summary{Label: short(shownLabel, cmp.Or(m.Label, m.Name)), Answered: int64(t.answered)}
 			s.group(b, m, t)
@@ -91,23 +87,19 @@ func (v *visit) summary() error {
 			p.Questions = append(p.Questions, s)
 		}
 	}
-	return v.show(http.StatusOK, "summary", "Summary of "+campaign.Title, p)
+	return v.show(http.StatusOK, "summary", "Summary of "+v.campaign.Title, p)
 }
 
 // countAgain begins to count again.
 func (v *visit) countAgain() error {
-	campaign, err := v.svc.Campaigns.Get(v.ctx(), v.campaignKey())
-	if err != nil {
-		return err
-	}
-	v.h.counts.of(&campaign, true)
-	return v.redirect("/campaigns/"+string(campaign.ID)+"/summary", nil)
+	v.h.counts.of(&v.campaign, true)
+	return v.redirect("/campaigns/"+string(v.campaign.ID)+"/summary", nil)
 }
 
 // latestTexts returns the latest answers, by question. They aren't kept with the counts, so that an erased one is gone.
 func (v *visit) latestTexts() (map[string][]string, error) {
 	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
-		AccountID: v.account(), CampaignID: v.id("campaign"), NoTotal: true, Page: formsvc.PageQuery{Limit: latestLooked, MaxBytes: maxPage},
+		AccountID: v.account(), CampaignID: v.campaign.ID, NoTotal: true, Page: formsvc.PageQuery{Limit: latestLooked, MaxBytes: maxPage},
 	})
 	texts := map[string][]string{}
 	for i := range list.Items {

@@ -8,9 +8,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -27,6 +29,8 @@ type visit struct {
 	svc  *formsvc.Service // with the visitor as actor
 	base string           // the path that the pages are under
 	who  *Visitor         // nil: not signed in
+	// campaign is that in the path.
+	campaign formsvc.Campaign
 	// principal is the visitor's principal for the API, if the host application authenticates.
 	principal formsvc.Principal
 	// session is the value of the cookie, "" if the host application has the sessions.
@@ -53,7 +57,8 @@ func readID(s string) formsvc.ID {
 	return formsvc.ID(s)
 }
 
-// enter checks that a visitor is signed in, and that a form comes from one of our pages.
+// enter checks that a visitor is signed in, and that a form comes from one of our pages. It reads the campaign in the
+// path.
 func (v *visit) enter() error {
 	who, err := v.authenticate()
 	if err != nil {
@@ -65,15 +70,19 @@ func (v *visit) enter() error {
 		v.who.Name = "account settings"
 	}
 	v.svc = v.h.svc.As(v.who.Name)
+	if err := v.readForm(); err != nil || v.r.PathValue("campaign") == "" {
+		return err
+	}
+	v.campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: v.id("campaign")})
+	return err
+}
+
+// readForm reads the form, if there is one. Browsers that don't send a form's origin are too old for SameSite cookies,
+// so forms have a token too.
+func (v *visit) readForm() error {
 	if v.r.Method != http.MethodPost {
 		return nil
 	}
-	return v.readForm()
-}
-
-// readForm reads the form. Browsers that don't send a form's origin are too old for SameSite cookies, so forms have a
-// token too.
-func (v *visit) readForm() error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "It's too large or incomplete. Try again."}
@@ -140,7 +149,7 @@ func (v *visit) redirect(path string, query url.Values) error {
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
 		Base: v.base, Name: name, Title: title, Section: sections[name], Token: v.token(), Once: newOnce(), Note: v.note(),
-		Wrong: v.wrong, Version: v.h.version, Data: data,
+		Wrong: v.wrong, Version: v.h.version, Campaign: &v.campaign, Data: data,
 	}
 	if v.who != nil {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""
@@ -174,6 +183,7 @@ var kinds = []struct {
 	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
 	{formsvc.ErrMismatch, http.StatusConflict, "Already done", "This form took effect before, with something else in it. Reload the page to submit another."},
 	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
+	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "This campaign has responses", "Delete them first. Or close the campaign, so that it gets no more."},
 	{formsvc.ErrStale, http.StatusConflict, "Someone else changed this", "Go back, reload the page, and make your change again."},
 	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Contact the operator of this server."},
 	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "This may or may not have been saved", "The connection to the database broke. Check before you try again."},
@@ -192,6 +202,9 @@ func (v *visit) fail(err error) {
 		}
 	}
 	refused, ok := errors.AsType[*refusal](err)
+	if limit, full := errors.AsType[*formsvc.LimitError](err); full {
+		refused, ok = &refusal{http.StatusConflict, "No more " + limit.Kind, fmt.Sprintf("This account has the maximum of %d %s. Delete or revoke one first.", limit.Limit, limit.Kind)}, true
+	}
 	for _, k := range kinds {
 		if !ok && errors.Is(err, k.err) {
 			refused, ok = &refusal{k.status, k.title, k.detail}, true
@@ -213,9 +226,8 @@ func (v *visit) fail(err error) {
 
 type refusedPage struct{ Detail, ID string }
 
-// invalid keeps the errors of a form, to show them beside its fields, and reports whether err has any. place maps a
-// pointer in the input to a field of the form.
-func (v *visit) invalid(err error, place func(pointer string) string) bool {
+// invalid keeps the errors of a form, to show them beside its fields, and reports whether err has any.
+func (v *visit) invalid(err error) bool {
 	invalid, ok := errors.AsType[*formsvc.ValidationError](err)
 	if !ok {
 		return false
@@ -233,8 +245,23 @@ func (v *visit) invalid(err error, place func(pointer string) string) bool {
 	return true
 }
 
-// firstSegment maps a pointer to the field of the same name.
-func firstSegment(pointer string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-	return name
+// A choice is a value that a field of a form can have.
+type choice struct {
+	Value, Text string
+	Chosen      bool
+}
+
+// choices returns the values in their order.
+func choices[T ~string](values []T, texts map[T]string, chosen []T) (list []choice) {
+	for _, value := range values {
+		list = append(list, choice{string(value), texts[value], slices.Contains(chosen, value)})
+	}
+	return list
+}
+
+// place maps a pointer in an input to a field of a form, such as title, form.redirectUrl or modules.3.options.
+func place(pointer string) string {
+	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	depth := max(map[string]int{"form": 2, "modules": 3}[parts[0]], 1)
+	return strings.Join(parts[:min(len(parts), depth)], ".")
 }

@@ -12,24 +12,15 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A hookForm is the form of a new or existing webhook. It doesn't keep the secret that was typed: a page may be stored
-// in more places than a request.
+// A hookForm is the form of a new or existing webhook, as it was typed. The page leaves out the secret: a page may be
+// stored in more places than a request.
 type hookForm struct {
-	ID         formsvc.ID // "" for a new webhook
-	URL        string
-	Events     []eventChoice
-	CampaignID formsvc.ID
-	Campaigns  []formsvc.Campaign // the choices
-	Headers    string             // one a line
-	Disabled   bool
-	Version    int64
-	Problem    string // an error of the whole form
-}
+	formsvc.WebhookInput
 
-type eventChoice struct {
-	webhook.EventType
-	About  string
-	Chosen bool
+	ID        formsvc.ID // "" for a new webhook
+	Choices   []choice   // of events
+	Campaigns []formsvc.Campaign
+	Problem   string // an error of the whole form
 }
 
 // eventTexts describes when each event occurs (specification).
@@ -45,7 +36,9 @@ const kept = "(kept)"
 
 // newWebhook shows an empty form.
 func (v *visit) newWebhook() error {
-	return v.showForm(http.StatusOK, hookForm{}, []formsvc.EventType{webhook.ResponseCreated})
+	var form hookForm
+	form.Events = []formsvc.EventType{webhook.ResponseCreated}
+	return v.showForm(http.StatusOK, form)
 }
 
 // editWebhook shows a webhook for editing.
@@ -54,19 +47,17 @@ func (v *visit) editWebhook() error {
 	if err != nil {
 		return err
 	}
-	var headers strings.Builder
+	form := hookForm{ID: hook.ID, WebhookInput: formsvc.WebhookInput{
+		URL: hook.URL, Events: hook.Events, CampaignID: hook.CampaignID, Disabled: hook.Disabled, IfVersion: hook.Version,
+	}}
 	for _, header := range hook.Headers {
-		headers.WriteString(header.Name + ": " + kept + "\n")
+		form.Headers = append(form.Headers, formsvc.HeaderInput{Name: header.Name, Keep: true})
 	}
-	return v.showForm(http.StatusOK, hookForm{
-		ID: hook.ID, URL: hook.URL, CampaignID: hook.CampaignID, Headers: headers.String(), Disabled: hook.Disabled, Version: hook.Version,
-	}, hook.Events)
+	return v.showForm(http.StatusOK, form)
 }
 
-func (v *visit) showForm(status int, form hookForm, chosen []formsvc.EventType) error {
-	for _, t := range webhook.KnownEventTypes() {
-		form.Events = append(form.Events, eventChoice{t, eventTexts[t], slices.Contains(chosen, t)})
-	}
+func (v *visit) showForm(status int, form hookForm) error {
+	form.Choices = choices(webhook.KnownEventTypes(), eventTexts, form.Events)
 	// A select is unusable with more campaigns; the API reaches the others.
 	campaigns, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 100}})
 	if err != nil {
@@ -89,43 +80,30 @@ func (v *visit) showForm(status int, form hookForm, chosen []formsvc.EventType) 
 }
 
 // readWebhook reads the form. An empty field "secret" keeps the secret, or has one generated.
-func (v *visit) readWebhook() (form hookForm, in formsvc.WebhookInput) {
-	form = hookForm{
-		ID: v.id("webhook"), URL: v.field("url"), CampaignID: readID(v.field("campaign")),
-		Headers: v.r.PostForm.Get("headers"), Disabled: v.field("disabled") != "",
-	}
-	form.Version, _ = strconv.ParseInt(v.field("version"), 10, 64)
-	in = formsvc.WebhookInput{URL: form.URL, CampaignID: form.CampaignID, Secret: v.r.PostForm.Get("secret"), Disabled: form.Disabled}
+func (v *visit) readWebhook() hookForm {
+	form := hookForm{ID: v.id("webhook"), WebhookInput: formsvc.WebhookInput{
+		URL: v.field("url"), CampaignID: readID(v.field("campaign")), Secret: v.r.PostForm.Get("secret"), Disabled: v.field("disabled") != "",
+	}}
+	form.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
 	for _, name := range v.r.PostForm["events"] {
-		in.Events = append(in.Events, formsvc.EventType(name))
+		form.Events = append(form.Events, formsvc.EventType(name))
 	}
-	for line := range strings.Lines(form.Headers) {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
+	for _, line := range lines(v.r.PostForm.Get("headers")) {
 		name, value, _ := strings.Cut(line, ":")
 		header := formsvc.HeaderInput{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 		if header.Value == kept {
 			header.Value, header.Keep = "", true
 		}
-		in.Headers = append(in.Headers, header)
+		form.Headers = append(form.Headers, header)
 	}
-	return form, in
-}
-
-// placeInHook maps a pointer in the input to a field of the form.
-func placeInHook(pointer string) string {
-	if name := firstSegment(pointer); name != "campaignUuid" {
-		return name
-	}
-	return "campaign"
+	return form
 }
 
 // refused shows the form again with its errors. It returns err if that isn't an error of the form.
-func (v *visit) refused(err error, form hookForm, in *formsvc.WebhookInput) error {
+func (v *visit) refused(err error, form hookForm) error {
 	status := http.StatusConflict
 	switch {
-	case v.invalid(err, placeInHook):
+	case v.invalid(err):
 		status = http.StatusUnprocessableEntity
 	case errors.Is(err, formsvc.ErrConflict):
 		form.Problem = "A webhook with this URL, these events and this campaign already exists, with another secret or other headers."
@@ -137,19 +115,19 @@ func (v *visit) refused(err error, form hookForm, in *formsvc.WebhookInput) erro
 		if err != nil {
 			return err
 		}
-		form.Version = hook.Version
+		form.IfVersion = hook.Version
 	default:
 		return err
 	}
-	return v.showForm(status, form, in.Events)
+	return v.showForm(status, form)
 }
 
 // createWebhook creates a webhook and shows its secret once.
 func (v *visit) createWebhook() error {
-	form, in := v.readWebhook()
-	hook, created, err := v.once().Webhooks.Create(v.ctx(), v.account(), in)
+	form := v.readWebhook()
+	hook, created, err := v.once().Webhooks.Create(v.ctx(), v.account(), form.WebhookInput)
 	if err != nil {
-		return v.refused(err, form, &in)
+		return v.refused(err, form)
 	}
 	if !created { // there is such a webhook: its secret was shown already
 		return v.redirect("/webhooks/"+string(hook.ID), nil)
@@ -162,14 +140,13 @@ func (v *visit) createWebhook() error {
 
 // updateWebhook changes a webhook.
 func (v *visit) updateWebhook() error {
-	form, in := v.readWebhook()
-	in.IfVersion = form.Version
-	hook, err := v.svc.Webhooks.Replace(v.ctx(), v.webhookKey(), in)
+	form := v.readWebhook()
+	hook, err := v.svc.Webhooks.Replace(v.ctx(), v.webhookKey(), form.WebhookInput)
 	if err != nil {
-		return v.refused(err, form, &in)
+		return v.refused(err, form)
 	}
 	note := "saved"
-	if formsvc.SecretWarning(in.Secret) != "" {
+	if formsvc.SecretWarning(form.Secret) != "" {
 		note = "saved-weak"
 	}
 	return v.redirect("/webhooks/"+string(hook.ID), url.Values{"note": {note}})

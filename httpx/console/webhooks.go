@@ -40,7 +40,6 @@ const (
 type webhookPage struct {
 	Webhook    formsvc.Webhook
 	Campaign   *formsvc.Campaign // nil: all campaigns
-	Host       string
 	Waiting    int64
 	Deliveries []formsvc.Delivery
 	Pager      pager
@@ -51,12 +50,6 @@ type webhookPage struct {
 	Sampled    bool
 	Header     string
 	Since      string // default start of redelivery
-	Grace      []expiry
-}
-
-// graces lists how long an old secret may go on signing.
-var graces = []expiry{ //nolint:gochecknoglobals // immutable
-	{"86400", "for 24 hours"}, {"3600", "for 1 hour"}, {"604800", "for 7 days"}, {"0", "not at all (it leaked)"},
 }
 
 // webhook shows a webhook and its deliveries.
@@ -68,8 +61,7 @@ func (v *visit) webhook() error {
 	}
 	now := v.h.now()
 	p := webhookPage{
-		Webhook: hook, Host: host(hook.URL), Header: webhook.SignatureHeader, Grace: graces,
-		Since: now.Add(-24 * time.Hour).UTC().Format("2006-01-02T15:04"),
+		Webhook: hook, Header: webhook.SignatureHeader, Since: typedTime(now.Add(-24 * time.Hour)),
 	}
 	if hook.CampaignID != "" {
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.CampaignID})
@@ -170,7 +162,7 @@ func (v *visit) rotateWebhook() error {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed periods for the old secret."}
 	}
 	hook, err := v.once().Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
-	if v.invalid(err, firstSegment) {
+	if v.invalid(err) {
 		return &refusal{http.StatusUnprocessableEntity, "The secret was not changed", "The period of the old secret " + v.wrong["gracePeriodSeconds"] + "."}
 	}
 	if err != nil {
