@@ -111,7 +111,9 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	// The API handler sends files and exports.
-	h.api, err = httpx.New(svc, &httpx.Options{Authenticate: principalOf, Logger: h.opts.Logger})
+	h.api, err = httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+		return r.Context().Value(principalKey{}).(*formsvc.Principal), nil // of [visit.ask]
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
@@ -146,26 +148,31 @@ func isPlain(u *url.URL) bool {
 // isPublic reports whether an address has a scheme and a host.
 func isPublic(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
-// routes returns the mux of all pages. Pages that need no session are in open.
+// routes returns the mux of all pages. Those of open need no session.
 func (h *Handler) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	open := func(pattern string, serve func(*visit) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, serve) })
-	}
-	page := func(pattern string, serve func(*visit) error) {
-		open(pattern, func(v *visit) error {
-			if err := v.enter(); err != nil {
-				return err
-			}
-			return serve(v)
+	handle := func(pattern string, enter, serve func(*visit) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			h.serve(w, r, func(v *visit) error {
+				if err := enter(v); err != nil {
+					return err
+				}
+				return serve(v)
+			})
 		})
 	}
+	open := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).readForm, serve) }
+	page := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).enter, serve) }
 	open("GET /assets/{name}", (*visit).asset)
-	open("GET /sign-in", (*visit).signInPage)
-	open("GET /sign-in/{token}", (*visit).signInPage)
-	open("POST /sign-in", (*visit).signIn)
-	open("POST /sign-in/mail", (*visit).mailLink)
-	page("POST /sign-out", (*visit).signOut)
+	if h.opts.Authenticate == nil {
+		open("GET /sign-in", (*visit).signInPage)
+		open("GET /sign-in/{token}", (*visit).signInPage)
+		open("POST /sign-in", (*visit).signIn)
+		page("POST /sign-out", (*visit).signOut)
+	}
+	if h.opts.SendLink != nil {
+		open("POST /sign-in/mail", (*visit).mailLink)
+	}
 
 	page("GET /{$}", (*visit).overview)
 	page("GET /keys", (*visit).keys)

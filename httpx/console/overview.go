@@ -1,10 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +21,7 @@ const maxKeysCounted = 100
 
 type overviewPage struct {
 	Quota     quotaUse
-	Keys      int // active keys
+	HasKey    bool // whether a key is active
 	Hooks     []hookState
 	Waiting   int64
 	Failing   int
@@ -29,14 +31,13 @@ type overviewPage struct {
 
 // A quotaUse is the used part of the quota.
 type quotaUse struct {
-	Limit   int64 // 0: no limit
-	Window  string
-	Used    int64     // by the key or user that used most, in the current window
-	By      string    // its name
-	Until   time.Time // the end of the window
-	Account bool      // whether all keys and users of the account share the quota
-	Others  bool      // whether there may be users that we can't count
-	Chart   chart
+	Limit  int64 // 0: no limit
+	Window string
+	Used   int64     // by the key or user that used most, in the current window
+	By     string    // its name
+	Until  time.Time // the end of the window
+	Others bool      // whether there may be users that we can't count
+	Chart  chart
 }
 
 // A hookState is the state of a webhook on the overview.
@@ -62,11 +63,7 @@ func (v *visit) overview() error {
 	if err != nil {
 		return err
 	}
-	for _, k := range keys {
-		if keyState(&k, v.h.now()) == keyInForce {
-			p.Keys++
-		}
-	}
+	p.HasKey = slices.ContainsFunc(keys, func(k formsvc.Key) bool { return keyState(&k, v.h.now()) == keyInForce })
 	if p.Quota, err = v.quotaUse(keys); err != nil {
 		return err
 	}
@@ -93,8 +90,9 @@ func (v *visit) overview() error {
 // quotaUse counts the requests of the last day.
 func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	policy := v.svc.Quotas.Policy()
-	u := quotaUse{Limit: int64(policy.Limit), Window: windowName(policy.Window), Account: policy.PerAccount}
-	u.Others = !u.Account && v.h.opts.Authenticate != nil
+	window := map[time.Duration]string{time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}[policy.Window]
+	u := quotaUse{Limit: int64(policy.Limit), Window: cmp.Or(window, policy.Window.String())}
+	u.Others = !policy.PerAccount && v.h.opts.Authenticate != nil
 	if policy.Limit == 0 {
 		return u, nil
 	}
@@ -103,7 +101,7 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	u.Until = start.Add(policy.Window)
 	first := now.Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
 	hours := make([]int, chartHours)
-	for subject, name := range v.subjects(keys, u.Account) {
+	for subject, name := range v.subjects(keys, policy.PerAccount) {
 		windows, err := v.svc.Quotas.Use(v.ctx(), subject, policy.Start(first))
 		if err != nil {
 			return u, err
@@ -131,7 +129,8 @@ func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]str
 	}
 	subjects := map[formsvc.ID]string{}
 	if v.h.opts.Authenticate != nil { // only the host application knows its other users
-		subjects[v.principal.Subject()] = "you"
+		you := formsvc.Principal{AccountID: v.account(), UserID: v.who.UserID}
+		subjects[you.Subject()] = "you"
 		subjects[v.account()] = "all users without a name"
 	}
 	for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // only the newest keys
@@ -141,18 +140,6 @@ func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]str
 		}
 	}
 	return subjects
-}
-
-func windowName(d time.Duration) string {
-	switch d {
-	case time.Hour:
-		return "hour"
-	case time.Minute:
-		return "minute"
-	case 24 * time.Hour:
-		return "day"
-	}
-	return d.String()
 }
 
 // noticesLooked is the limit of notices that an overview reads.
@@ -203,7 +190,6 @@ func (v *visit) recent() ([]recent, error) {
 	}
 	var list []recent
 	seen := map[formsvc.ID]bool{}
-	campaigns := map[formsvc.ID]formsvc.Campaign{}
 	for _, e := range events {
 		if seen[e.ResponseID] || len(list) == shown {
 			continue
@@ -216,12 +202,9 @@ func (v *visit) recent() ([]recent, error) {
 		if err != nil {
 			return nil, err
 		}
-		campaign, ok := campaigns[e.CampaignID]
-		if !ok {
-			if campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID}); err != nil {
-				return nil, err
-			}
-			campaigns[e.CampaignID] = campaign
+		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID})
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, recent{e, r, campaign})
 	}

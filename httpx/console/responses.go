@@ -164,6 +164,9 @@ func (v *visit) export() error {
 // file sends a file.
 func (v *visit) file() error { return v.ask("/v1/files/"+string(v.id("file")), formsvc.FilesRead) }
 
+// principalKey is the context key for the principal of a request to the API.
+type principalKey struct{}
+
 // ask serves the request through the API, with the visitor as principal.
 func (v *visit) ask(path string, permission formsvc.Permission) error {
 	who := &formsvc.Principal{AccountID: v.account(), Permissions: []formsvc.Permission{permission}, NoQuota: true}

@@ -82,21 +82,10 @@ func (v *visit) showSignIn(status int, wrong string) error {
 
 // signInPage shows the button that redeems a link. Opening the link doesn't redeem it, since mail scanners open links
 // too.
-func (v *visit) signInPage() error {
-	if v.h.opts.Authenticate != nil {
-		return formsvc.ErrNotFound
-	}
-	return v.showSignIn(http.StatusOK, "")
-}
+func (v *visit) signInPage() error { return v.showSignIn(http.StatusOK, "") }
 
 // signIn redeems a link. It always begins a new session, and ends the browser's previous one.
 func (v *visit) signIn() error {
-	if v.h.opts.Authenticate != nil {
-		return formsvc.ErrNotFound
-	}
-	if err := v.readForm(); err != nil {
-		return err
-	}
 	session, value, err := v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"))
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		return v.showSignIn(http.StatusUnauthorized, "This link has been used or is older than 15 minutes. Ask for a new one.")
@@ -115,14 +104,9 @@ func (v *visit) signIn() error {
 
 // signOut ends the session on every node, or every session of the account.
 func (v *visit) signOut() error {
-	if v.session == "" {
-		return formsvc.ErrNotFound
-	}
-	var err error
+	err := v.svc.Sessions.SignOut(v.ctx(), v.session)
 	if v.field("everywhere") != "" {
 		err = v.svc.Sessions.SignOutAll(v.ctx(), v.account())
-	} else {
-		err = v.svc.Sessions.SignOut(v.ctx(), v.session)
 	}
 	if err != nil {
 		return err
@@ -138,21 +122,9 @@ const (
 	mailTime  = time.Minute // to create a link and hand over its mail
 )
 
-// mayMail reports whether a link may be mailed to the account now.
-func (h *Handler) mayMail(account formsvc.ID) bool {
-	_, ok := h.mailed.Take(string(account), h.now())
-	return ok && h.mails.AllowN(h.now(), 1)
-}
-
 // mailLink mails a link to the contact of an account. Its reply is the same whether or not the account exists, and comes as soon: the
 // mail is sent afterwards.
 func (v *visit) mailLink() error {
-	if v.h.opts.SendLink == nil {
-		return formsvc.ErrNotFound
-	}
-	if err := v.readForm(); err != nil {
-		return err
-	}
 	accounts, err := v.h.svc.Accounts.List(v.ctx())
 	if err != nil {
 		return err
@@ -162,7 +134,10 @@ func (v *visit) mailLink() error {
 	h.mailing.Go(func() {
 		defer cancel()
 		for _, a := range accounts {
-			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) || !h.mayMail(a.ID) {
+			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) {
+				continue
+			}
+			if _, ok := h.mailed.Take(string(a.ID), h.now()); !ok || !h.mails.AllowN(h.now(), 1) {
 				continue
 			}
 			if err := h.mailTo(ctx, &a); err != nil {
@@ -179,16 +154,4 @@ func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {
 		return err
 	}
 	return h.opts.SendLink(ctx, a.Contact, h.baseURL.String()+"/sign-in/"+token, until)
-}
-
-// principalKey is the context key for the principal of a request to the API.
-type principalKey struct{}
-
-// principalOf returns the principal of a request to the API: visitors may read there what the pages show.
-func principalOf(r *http.Request) (*formsvc.Principal, error) {
-	who, ok := r.Context().Value(principalKey{}).(*formsvc.Principal)
-	if !ok {
-		return nil, formsvc.ErrUnauthenticated
-	}
-	return who, nil
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -31,8 +32,6 @@ type visit struct {
 	who  *Visitor         // nil: not signed in
 	// campaign is that in the path.
 	campaign formsvc.Campaign
-	// principal is the visitor's principal for the API, if the host application authenticates.
-	principal formsvc.Principal
 	// session is the value of the cookie, "" if the host application has the sessions.
 	session string
 	// idem is that of the form, once it is submitted ([visit.once]).
@@ -65,7 +64,7 @@ func (v *visit) enter() error {
 		return err
 	}
 	v.who = new(*who)
-	v.principal = formsvc.Principal{AccountID: who.AccountID, UserID: who.UserID, KeyName: who.Name}
+	v.who.UserID = cmp.Or(who.UserID, who.Name) // as for [formsvc.Principal.Subject]
 	if strings.TrimSpace(v.who.Name) == "" {
 		v.who.Name = "account settings"
 	}

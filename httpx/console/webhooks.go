@@ -94,29 +94,25 @@ func (v *visit) webhook() error {
 
 // draw builds the charts of a webhook.
 func (p *webhookPage) draw(samples []formsvc.DeliverySample) {
-	var outcomes, latency [][]value
-	var outcomeTexts, latencyTexts []string
 	most, slowest, delivered, failed := 1, time.Millisecond, 0, 0
 	for _, s := range samples {
 		most, slowest = max(most, s.Delivered+s.Failed+s.Pending), max(slowest, s.P95)
 		delivered, failed = delivered+s.Delivered, failed+s.Failed
 		p.Sampled = p.Sampled || s.More
 	}
-	for _, s := range samples {
-		at := s.From.UTC().Format("15:04 UTC")
-		outcomes = append(outcomes, []value{{"good", float64(s.Delivered)}, {"bad", float64(s.Failed)}, {"neutral", float64(s.Pending)}})
-		outcomeTexts = append(outcomeTexts, fmt.Sprintf("%s: %d delivered, %d failed, %d pending", at, s.Delivered, s.Failed, s.Pending))
-		latency = append(latency, []value{{"neutral", float64(s.Median)}, {"light", float64(s.P95 - s.Median)}})
-		latencyTexts = append(latencyTexts, fmt.Sprintf("%s: p50 %s, p95 %s", at, millis(s.Median), millis(s.P95)))
-	}
 	p.Rate = "nothing sent"
 	if sent := delivered + failed; sent > 0 {
 		p.Rate = strconv.FormatFloat(100*float64(delivered)/float64(sent), 'f', 1, 64) + " % delivered"
 	}
-	p.Outcomes = newChart("Deliveries in the last 24 hours, per half hour: "+p.Rate, float64(most), outcomes, outcomeTexts)
-	p.Outcomes.Top = strconv.Itoa(most)
-	p.Latency = newChart("Response time in the last 24 hours, highest p95 "+millis(slowest), float64(slowest), latency, latencyTexts)
-	p.Latency.Top = millis(slowest)
+	p.Outcomes = newChart("Deliveries in the last 24 hours, per half hour: "+p.Rate, "24 hours", strconv.Itoa(most), float64(most))
+	p.Latency = newChart("Response time in the last 24 hours, highest p95 "+millis(slowest), "24 hours", millis(slowest), float64(slowest))
+	for _, s := range samples {
+		at := s.From.UTC().Format("15:04 UTC")
+		p.Outcomes.add(fmt.Sprintf("%s: %d delivered, %d failed, %d pending", at, s.Delivered, s.Failed, s.Pending),
+			value{"good", float64(s.Delivered)}, value{"bad", float64(s.Failed)}, value{"neutral", float64(s.Pending)})
+		p.Latency.add(fmt.Sprintf("%s: p50 %s, p95 %s", at, millis(s.Median), millis(s.P95)),
+			value{"neutral", float64(s.Median)}, value{"light", float64(s.P95 - s.Median)})
+	}
 }
 
 type secretPage struct {
