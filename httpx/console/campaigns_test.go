@@ -37,7 +37,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 	w.get(path + "?email=%ff").is(400)
 
 	one := path + "/responses/" + string(r.ID)
-	w.get(one).is(200).says("ada@example.com", "color", "red", "blue", "passport.txt", "19 bytes", "No comments", "response.created", "file.uploaded", "status pending")
+	w.get(one).is(200).says("ada@example.com", "color", "red", "blue", "passport.txt", "19 B", "No comments", "response.created", "file.uploaded", "status pending")
 	if a := w.get("/files/" + string(file.ID)).is(200); a.body != "the bytes of a file" || !strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("file %v %s", a.header, a.body)
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -45,7 +44,6 @@ type deliveryPage struct {
 	Cut      bool             // whether Body is only a part
 	Size     int64            // of the whole body in bytes
 	Pruned   bool             // whether the event has been pruned
-	Open     bool             // whether another attempt will follow
 }
 
 type attempt struct {
@@ -116,7 +114,7 @@ func (v *visit) delivery() error {
 	if err != nil {
 		return err
 	}
-	p := deliveryPage{Delivery: d, Webhook: hook, Host: host(hook.URL), Open: d.State == formsvc.DeliveryPending}
+	p := deliveryPage{Delivery: d, Webhook: hook, Host: host(hook.URL)}
 	b := &budget{left: deliveryBytes}
 	p.readAttempts(b)
 	event, err := v.svc.Events.Get(v.ctx(), v.account(), d.EventID)
@@ -243,7 +241,6 @@ func (v *visit) redeliverSelected() error {
 type failuresPage struct {
 	Notices []failure
 	Pager   pager
-	Hooks   map[formsvc.ID]formsvc.Webhook
 }
 
 type failure struct {
@@ -273,6 +270,3 @@ func (v *visit) failures() error {
 	}
 	return v.show(http.StatusOK, "failures", "Failures", p)
 }
-
-// Took returns the duration of the attempt as text.
-func (a attempt) Took() string { return millis(a.Duration.Truncate(time.Millisecond)) }

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"hash/crc32"
 	"html/template"
+	"io/fs"
+	"net/http"
 	"net/url"
-	"path"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -42,8 +46,8 @@ type page struct {
 // parsePages parses the templates. Each page uses the same layout.
 func parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
-		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "bytes": byteCount, "list": list,
-		"outcome": outcome,
+		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
+		"outcome": outcome, "bytes": func(n int64) string { return humanize.Bytes(uint64(n)) }, //nolint:gosec // sizes aren't negative
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
@@ -73,16 +77,12 @@ func assetVersion() string {
 
 // asset sends the style sheet, the script or the icon.
 func (v *visit) asset() error {
-	name := v.r.PathValue("name")
-	b, err := assets.ReadFile(path.Join("assets", path.Base("/"+name)))
-	if err != nil {
+	name := "assets/" + v.r.PathValue("name")
+	if _, err := fs.Stat(assets, name); err != nil {
 		return formsvc.ErrNotFound
 	}
-	header := v.w.Header()
-	header.Set("Content-Type", map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}[path.Ext(name)])
-	header.Set("Cache-Control", "public, max-age=31536000, immutable")
-	header.Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = v.w.Write(b) // on an error the browser has disconnected
+	v.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	http.ServeFileFS(v.w, v.r, assets, name)
 	return nil
 }
 
@@ -152,26 +152,8 @@ func short(most int, text any) string {
 	return s
 }
 
-// thousands formats a number with separators.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:] // a narrow no-break space
-	}
-	return s
-}
-
-func byteCount(n int64) string {
-	for _, unit := range []struct {
-		size int64
-		name string
-	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
-		if n >= unit.size {
-			return strconv.FormatFloat(float64(n)/float64(unit.size), 'f', 1, 64) + " " + unit.name
-		}
-	}
-	return strconv.FormatInt(n, 10) + " bytes"
-}
+// thousands formats a number with narrow no-break spaces as separators.
+func thousands(n int64) string { return strings.ReplaceAll(humanize.Comma(n), ",", "\u202f") }
 
 func millis(d time.Duration) string {
 	if d >= 10*time.Second {
@@ -222,21 +204,13 @@ func (v *visit) without(names ...string) string {
 	return "?" + query.Encode()
 }
 
-// pager returns the links of a list, with the other parameters of the address kept.
-func (v *visit) pager(more bool, last formsvc.ID) pager {
+// pagerOf returns the links of a list, with the other parameters of the address kept.
+func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) pager {
 	p := pager{First: v.without("after"), Newer: v.query("after") != ""}
-	if more {
-		p.Older = p.First + "&after=" + string(last)
+	if list.More {
+		p.Older = p.First + "&after=" + string(id(&list.Items[len(list.Items)-1]))
 	}
 	return p
-}
-
-// pagerOf returns the links of a list that the store has cut into pages.
-func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) pager {
-	if len(list.Items) == 0 {
-		return v.pager(false, "")
-	}
-	return v.pager(list.More, id(&list.Items[len(list.Items)-1]))
 }
 
 // host returns the host of an address.

@@ -86,13 +86,10 @@ func (v *visit) showResponse(status int) error {
 	if err = p.readAnswers(b, v.campaign.Modules); err != nil {
 		return err
 	}
-	for _, read := range []func(*budget, *responsePage) error{v.readFiles, v.readSignatures, v.readComments} {
+	for _, read := range []func(*budget, *responsePage) error{v.readFiles, v.readSignatures, v.readComments, v.readHistory} {
 		if err = read(b, &p); err != nil {
 			return err
 		}
-	}
-	if err = v.readHistory(&p); err != nil {
-		return err
 	}
 	if p.Newer, err = v.neighbour(key, true); err != nil {
 		return err
@@ -151,13 +148,12 @@ func (p *responsePage) readAnswers(b *budget, asked []formsvc.Module) error {
 
 // readFiles chooses the files to show.
 func (v *visit) readFiles(b *budget, p *responsePage) error {
-	r := &p.Response
 	b.kept -= fileBytes
-	list, err := v.svc.Files.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
+	list, err := v.svc.Files.List(v.ctx(), p.Response.Key(), formsvc.PageQuery{Limit: shownRecords})
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil // without a blob store there are no files
+	}
 	if err != nil {
-		if errors.Is(err, errors.ErrUnsupported) {
-			return nil // without a blob store there are no files
-		}
 		return err
 	}
 	for i := range list.Items {
@@ -171,9 +167,8 @@ func (v *visit) readFiles(b *budget, p *responsePage) error {
 
 // readSignatures chooses the signatures to show.
 func (v *visit) readSignatures(b *budget, p *responsePage) error {
-	r := &p.Response
 	b.kept -= signatureBytes
-	list, err := v.svc.Signatures.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
+	list, err := v.svc.Signatures.List(v.ctx(), p.Response.Key(), formsvc.PageQuery{Limit: shownRecords})
 	if err != nil {
 		return err
 	}
@@ -190,9 +185,8 @@ func (v *visit) readSignatures(b *budget, p *responsePage) error {
 
 // readComments chooses the comments to show.
 func (v *visit) readComments(b *budget, p *responsePage) error {
-	r := &p.Response
 	b.kept -= commentBytes
-	list, err := v.svc.Comments.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownComments})
+	list, err := v.svc.Comments.List(v.ctx(), p.Response.Key(), formsvc.PageQuery{Limit: shownComments})
 	if err != nil {
 		return err
 	}
@@ -207,7 +201,7 @@ func (v *visit) readComments(b *budget, p *responsePage) error {
 
 // readHistory reads the events to show. Stores return the oldest, so the newest events of a long history may be
 // missing.
-func (v *visit) readHistory(p *responsePage) error {
+func (v *visit) readHistory(_ *budget, p *responsePage) error {
 	const most = 1000 // the largest limit
 	events, err := v.svc.Events.About(v.ctx(), v.responseKey(), most)
 	if err != nil {

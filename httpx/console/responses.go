@@ -53,7 +53,7 @@ func (v *visit) responses() error {
 	p.Statuses, _ = v.svc.Responses.Statuses("")
 	p.Pager = pagerOf(v, list, func(r *formsvc.Response) formsvc.ID { return r.ID })
 	if searched > 0 {
-		p.Pager, p.Searched = v.pager(true, last), int64(searched)
+		p.Pager.Older, p.Searched = p.Pager.First+"&after="+string(last), int64(searched)
 	}
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 }

@@ -104,9 +104,11 @@ func (v *visit) signIn() error {
 
 // signOut ends the session on every node, or every session of the account.
 func (v *visit) signOut() error {
-	err := v.svc.Sessions.SignOut(v.ctx(), v.session)
+	var err error
 	if v.field("everywhere") != "" {
 		err = v.svc.Sessions.SignOutAll(v.ctx(), v.account())
+	} else {
+		err = v.svc.Sessions.SignOut(v.ctx(), v.session)
 	}
 	if err != nil {
 		return err
