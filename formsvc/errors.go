@@ -72,9 +72,9 @@ var (
 
 // A FieldError says what is wrong with one field of an input.
 type FieldError struct {
-	Pointer string // where, as a JSON Pointer (RFC 6901), for example "/user/email"
-	Code    string // stable, snake_case, for example "required"
-	Detail  string // for people; never repeats the value
+	Pointer string `json:"pointer"` // where, as a JSON Pointer (RFC 6901), for example "/user/email"
+	Code    string `json:"code"`    // stable, snake_case, for example "required"
+	Detail  string `json:"detail"`  // for people; never repeats the value
 }
 
 // A ValidationError lists the faults of an input in the order of the input, up to a thousand. It

@@ -72,16 +72,12 @@ func (v *visit) fail(err error) {
 		v.problem(k, err)
 		return
 	}
-	var p *page
+	p := &page{Title: v.t[k.text+"Title"], About: v.t[k.text]}
 	switch {
-	case v.sent != nil && v.campaign != nil && (k.status == http.StatusUnprocessableEntity || k.status >= http.StatusInternalServerError):
+	case k.text == "large":
+		p.About = v.t.format(k.text, size(v.h.most()))
+	case v.sent != nil && (k.status == http.StatusUnprocessableEntity || k.status >= http.StatusInternalServerError):
 		p = v.again(k, err)
-	default:
-		about := v.t[k.text]
-		if k.text == "large" {
-			about = v.t.format(k.text, size(v.h.most()))
-		}
-		p = &page{Title: v.t[k.text+"Title"], About: about}
 	}
 	if err := v.show(k.status, p); err != nil {
 		v.h.opts.Logger.ErrorContext(v.r.Context(), "showing a form failed", slog.String("requestId", v.id), slog.Any("error", err))
@@ -108,31 +104,19 @@ func (v *visit) again(k kind, err error) *page {
 
 // problem sends a problem document, as the API has them.
 func (v *visit) problem(k kind, err error) {
-	type entry struct {
-		Pointer string `json:"pointer"`
-		Code    string `json:"code"`
-		Detail  string `json:"detail"`
-	}
 	doc := struct {
-		Type      string  `json:"type"`
-		Title     string  `json:"title"`
-		Status    int     `json:"status"`
-		Detail    string  `json:"detail"`
-		Code      string  `json:"code"`
-		RequestID string  `json:"requestId"`
-		Errors    []entry `json:"errors,omitzero"`
+		Type      string               `json:"type"`
+		Title     string               `json:"title"`
+		Status    int                  `json:"status"`
+		Detail    string               `json:"detail"`
+		Code      string               `json:"code"`
+		RequestID string               `json:"requestId"`
+		Errors    []formsvc.FieldError `json:"errors,omitzero"`
 	}{"about:blank", http.StatusText(k.status), k.status, k.detail, k.code, v.id, nil}
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
-		for _, f := range invalid.Fields[:min(len(invalid.Fields), maxErrors)] {
-			doc.Errors = append(doc.Errors, entry(f))
-		}
-	}
-	text, err := json.Marshal(doc)
-	if err != nil { // texts of the service are UTF-8
-		http.Error(v.w, http.StatusText(k.status), k.status)
-		return
+		doc.Errors = invalid.Fields[:min(len(invalid.Fields), maxErrors)]
 	}
 	v.w.Header().Set("Content-Type", "application/problem+json")
 	v.w.WriteHeader(k.status)
-	_, _ = v.w.Write(text)
+	_ = json.MarshalWrite(v.w, doc) // on an error the client has disconnected
 }

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -107,7 +106,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	for _, name := range []string{"form.css", "form.js", "form.svg"} {
 		b, _ := assets.ReadFile("assets/" + name) // embedded
 		_, _ = sum.Write(b)
-		h.mux.HandleFunc("GET /assets/"+name, asset(b, map[string]string{".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}[path.Ext(name)]))
+		h.mux.HandleFunc("GET /assets/"+name, asset)
 	}
 	h.version = strconv.FormatUint(uint64(sum.Sum32()), 36)
 	h.mux.HandleFunc("GET /{token}", h.visited((*visit).form))
@@ -144,15 +143,11 @@ func (h *Handler) visited(serve func(*visit) error) http.HandlerFunc {
 	}
 }
 
-// asset returns a handler that sends the style sheet, the script or the icon. Its address changes with its content.
-func asset(b []byte, mediaType string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		header := w.Header()
-		header.Set("Content-Type", mediaType+"; charset=utf-8")
-		header.Set("Cache-Control", "public, max-age=31536000, immutable")
-		header.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(b) // on an error the browser has disconnected
-	}
+// asset sends the style sheet, the script or the icon. Its address changes with its content.
+func asset(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.ServeFileFS(w, r, assets, strings.TrimPrefix(r.URL.Path, "/"))
 }
 
 // A visit is one request.

@@ -208,7 +208,7 @@ func (f *field) fill(typed []string) {
 
 func notADay(s string) bool {
 	_, err := time.Parse(time.DateOnly, s)
-	return err != nil
+	return err != nil && s != ""
 }
 
 // fail sets the error, unless there is one.
@@ -233,9 +233,9 @@ func (f *field) describe() {
 // formPage returns the page with the questions, and with what was typed if s isn't nil.
 func (v *visit) formPage(s *sent, token string) *page {
 	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token}
-	typed := map[string][]string{}
+	var typed map[string][]string
 	if s != nil {
-		typed = s.typed()
+		typed = s.form
 	}
 	p.Fields = v.newFields(typed)
 	p.Files = slices.ContainsFunc(p.Fields, func(f field) bool { return f.Kind == "file" })

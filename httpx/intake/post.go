@@ -194,15 +194,9 @@ func (v *visit) upload(s *sent, to formsvc.ResponseKey) error {
 func (v *visit) done(reference string) error {
 	header := v.w.Header()
 	if v.script {
-		text, err := json.Marshal(struct {
-			Reference string `json:"reference"`
-		}{reference})
-		if err != nil {
-			return err
-		}
 		header.Set("Content-Type", "application/json")
 		v.w.WriteHeader(http.StatusCreated)
-		_, _ = v.w.Write(text) // on an error the client has disconnected
+		_ = json.MarshalWrite(v.w, map[string]string{"reference": reference}) // on an error the client has disconnected
 		return nil
 	}
 	to := v.campaign.Form.RedirectURL

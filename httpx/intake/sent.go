@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,12 +39,11 @@ var (
 	errFile    = errors.New("a file of a form can't be stored")
 )
 
-// A pair is one field of a form as it was sent.
-type pair struct{ name, value string }
-
 // sent is what a visitor sent.
 type sent struct {
-	pairs   []pair // nil for JSON
+	names   []string            // of the fields of a form, in their order
+	form    map[string][]string // their values; empty for JSON
+	fields  int
 	files   []file
 	spooled spool // the bytes of the files
 	input   formsvc.ResponseInput
@@ -64,17 +62,6 @@ func (s *sent) tooQuick(now time.Time) bool {
 	return s.shown && ours && err == nil && now.Sub(time.UnixMilli(at)) < minFill
 }
 
-// typed returns the values of each field, for showing them again.
-func (s *sent) typed() map[string][]string {
-	m := make(map[string][]string)
-	for _, p := range s.pairs {
-		if strings.TrimSpace(p.value) != "" {
-			m[p.name] = append(m[p.name], p.value)
-		}
-	}
-	return m
-}
-
 // key returns an idempotency key for what was sent, or for one of its files, under its page.
 func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 	text, _ := json.Marshal(append([]string{string(c.ID), s.page, s.input.User.Email, s.input.User.FirstName, s.input.User.LastName,
@@ -85,7 +72,7 @@ func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 
 // read reads the body. The caller must close the result, also after an error.
 func (v *visit) read() (*sent, error) {
-	s := &sent{}
+	s := &sent{form: make(map[string][]string)}
 	mediaType, parameters, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || v.r.Header.Get("Content-Encoding") != "" {
 		return s, errMedia
@@ -134,12 +121,13 @@ func (s *sent) readPairs(body string) error {
 }
 
 func (s *sent) add(name, value string) error {
-	if len(s.pairs) == pairsAtMost {
+	if s.fields++; s.fields > pairsAtMost {
 		return errTooMuch
 	}
-	if name != "" {
-		s.pairs = append(s.pairs, pair{name, value})
+	if s.form[name] == nil {
+		s.names = append(s.names, name)
 	}
+	s.form[name] = append(s.form[name], value)
 	return nil
 }
 
@@ -197,37 +185,34 @@ func (s *sent) interpret(c *formsvc.Campaign) {
 	for i := range c.Modules {
 		modules[c.Modules[i].Name] = &c.Modules[i]
 	}
-	user, at := &s.input.User, make(map[string]int)
+	user := &s.input.User
 	users := map[string]*string{"email": &user.Email, "firstName": &user.FirstName, "lastName": &user.LastName}
-	for _, p := range s.pairs {
-		m := modules[p.name]
+	for _, name := range s.names {
+		m := modules[name]
 		switch {
-		case p.name == "_page":
-			if s.page == "" && len(p.value) <= maxPageToken {
-				s.page, s.shown = p.value, true
+		case name == "_page":
+			if text := s.form[name][0]; s.page == "" && len(text) <= maxPageToken {
+				s.page, s.shown = text, true
 			}
 			continue
-		case p.name == "_honeypot":
-			s.trapped = s.trapped || p.value != ""
+		case name == "_honeypot":
+			s.trapped = strings.Join(s.form[name], "") != ""
 			continue
-		case m == nil && strings.HasPrefix(p.name, "_"):
-			continue
-		}
-		value := clean(m, p.value)
-		if value == "" {
+		case name == "", m == nil && name[0] == '_':
 			continue
 		}
-		if to := users[p.name]; to != nil {
-			if *to = cmp.Or(*to, strings.TrimSpace(value)); m == nil {
-				continue
+		var values []string
+		for _, value := range s.form[name] {
+			if value = clean(m, value); value != "" {
+				values = append(values, value)
 			}
 		}
-		i, ok := at[p.name]
-		if !ok {
-			i, at[p.name] = len(s.input.Answers), len(s.input.Answers)
-			s.input.Answers = append(s.input.Answers, formsvc.Answer{Name: p.name})
+		if to := users[name]; to != nil && len(values) > 0 {
+			*to = strings.TrimSpace(values[0])
 		}
-		s.input.Answers[i].Value = append(s.input.Answers[i].Value, value)
+		if len(values) > 0 && (m != nil || users[name] == nil) {
+			s.input.Answers = append(s.input.Answers, formsvc.Answer{Name: name, Value: values})
+		}
 	}
 	hidden := c.Hidden(s.input.Answers)
 	s.input.Answers = slices.DeleteFunc(s.input.Answers, func(a formsvc.Answer) bool { return isUser(a.Name) && hidden[a.Name] })

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 //go:embed texts/*.json
@@ -56,11 +58,7 @@ func preferred(header string) string {
 	return best
 }
 
-// size returns a number of bytes as people read it.
+// size returns a number of bytes as people read it, without a line break.
 func size(n int64) string {
-	units := []string{"bytes", "kB", "MB", "GB"}
-	for n >= 1000 && len(units) > 1 {
-		n, units = n/1000, units[1:]
-	}
-	return strconv.FormatInt(n, 10) + "\u00a0" + units[0]
+	return strings.Replace(humanize.Bytes(uint64(n)), " ", "\u00a0", 1) //nolint:gosec // sizes aren't negative
 }
