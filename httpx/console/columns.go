@@ -44,11 +44,8 @@ func (v *visit) columns() (shown, all []column) {
 	c := &v.campaign
 	var chosen []string
 	if cookie, err := v.r.Cookie(columnsCookie); err == nil {
-		for name := range strings.SplitSeq(cookie.Value, "!") {
-			if name, err := url.QueryUnescape(name); err == nil {
-				chosen = append(chosen, name)
-			}
-		}
+		query, _ := url.ParseQuery(cookie.Value) // what it can't read isn't shown
+		chosen = query["c"]
 	} else {
 		for i := range c.Modules {
 			if t := c.Modules[i].Type; t != formsvc.FileModule && t != formsvc.LongTextModule && len(chosen) < usualColumns {
@@ -87,14 +84,11 @@ func (v *visit) chooseColumns() error {
 			continue
 		}
 		if name := url.QueryEscape(v.campaign.Modules[i].Name); value.Len()+len(name) < maxCookie {
-			value.WriteString("!" + name)
+			value.WriteString("&c=" + name)
 		}
 	}
 	path := "/campaigns/" + string(v.campaign.ID)
-	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
-		Name: columnsCookie, Value: strings.TrimPrefix(value.String(), "!"), Path: v.base + path, MaxAge: 400 * 24 * 60 * 60,
-		Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	})
+	v.setCookie(http.Cookie{Name: columnsCookie, Value: strings.TrimPrefix(value.String(), "&"), Path: v.base + path, MaxAge: 400 * 24 * 60 * 60})
 	query := v.viewed()
 	query.Set("columns", "open")
 	return v.redirect(path, query)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -35,7 +36,6 @@ const (
 type deliveryPage struct {
 	Delivery formsvc.Delivery
 	Webhook  formsvc.Webhook
-	Host     string
 	Attempts []attempt
 	Earlier  int64            // attempts that aren't shown
 	Headers  []formsvc.Header // of the request, as far as known
@@ -65,15 +65,12 @@ var classTexts = map[string]string{ //nolint:gochecknoglobals // immutable
 	delivery.ClassPayload: "Not sent: the event has been deleted",
 }
 
-// failureText describes a failure.
+// failureText describes the result of an attempt.
 func failureText(class string, status int) string {
 	if status != 0 {
 		return "Answered " + strconv.Itoa(status)
 	}
-	if text := classTexts[class]; text != "" {
-		return text
-	}
-	return class
+	return cmp.Or(classTexts[class], class)
 }
 
 // advice says what the owner of a webhook can do about a failure; "" if nothing but the reply tells.
@@ -114,7 +111,7 @@ func (v *visit) delivery() error {
 	if err != nil {
 		return err
 	}
-	p := deliveryPage{Delivery: d, Webhook: hook, Host: host(hook.URL)}
+	p := deliveryPage{Delivery: d, Webhook: hook}
 	b := &budget{left: deliveryBytes}
 	p.readAttempts(b)
 	event, err := v.svc.Events.Get(v.ctx(), v.account(), d.EventID)
@@ -156,10 +153,7 @@ func (p *deliveryPage) readAttempts(b *budget) {
 }
 
 func newAttempt(a formsvc.Attempt) attempt {
-	row := attempt{Attempt: a, What: "Answered " + strconv.Itoa(a.Status)}
-	if a.Error != "" {
-		row.What, row.Todo = failureText(a.Error, a.Status), advice(a.Error, a.Status)
-	}
+	row := attempt{Attempt: a, What: failureText(a.Error, a.Status), Todo: advice(a.Error, a.Status)}
 	text := a.Answer
 	for range utf8.UTFMax - 1 { // long replies are stored cut, maybe within a character
 		if !utf8.Valid(text) {
@@ -175,13 +169,9 @@ func newAttempt(a formsvc.Attempt) attempt {
 // requestHeaders returns the headers of the last attempt as far as they are known. These are the headers that identify
 // and sign the body, with today's secrets, and the names of custom headers.
 func requestHeaders(hook *formsvc.Webhook, d *formsvc.Delivery, body []byte) []formsvc.Header {
-	secret := hook.Secret
-	if hook.Previous != "" {
-		secret = hook.Previous
-	}
 	list := []formsvc.Header{
 		{Name: "Content-Type", Value: "application/json"},
-		{Name: webhook.SignatureHeader, Value: webhook.Sign(secret, body)},
+		{Name: webhook.SignatureHeader, Value: webhook.Sign(cmp.Or(hook.Previous, hook.Secret), body)},
 		{Name: webhook.EventHeader, Value: string(d.Event)},
 		{Name: webhook.DeliveryHeader, Value: string(d.ID)},
 		{Name: webhook.StandardIDHeader, Value: string(d.EventID)},

@@ -1,13 +1,11 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"hash/crc32"
 	"html/template"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -114,11 +112,10 @@ var notes = map[string]string{ //nolint:gochecknoglobals // immutable
 func (v *visit) note() string {
 	name := v.query("note")
 	if name == "redelivered-all" {
-		n, _ := strconv.ParseUint(v.query("n"), 10, 32)
-		if n == 0 {
+		if v.counted("n") == "0" {
 			return "No deliveries have failed since then."
 		}
-		return fmt.Sprintf("Resending %s failed deliveries, 50 a second.", thousands(int64(n)))
+		return "Resending " + v.counted("n") + " failed deliveries, 50 a second."
 	}
 	if name == "selected" {
 		return "Done: " + v.counted("n") + ". Left as they were, since they can't change now or are gone: " + v.counted("refused") + "."
@@ -211,13 +208,4 @@ func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) page
 		p.Older = p.First + "&after=" + string(id(&list.Items[len(list.Items)-1]))
 	}
 	return p
-}
-
-// host returns the host of an address.
-func host(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	return cmp.Or(u.Host, address)
 }

@@ -54,15 +54,10 @@ func (v *visit) cookieName() string {
 	return cookieName
 }
 
-// setCookie sets the session cookie until the given time; "" deletes it.
-func (v *visit) setCookie(value string, until time.Time) {
-	cookie := &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
-		Name: v.cookieName(), Value: value, Path: "/", Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode, Expires: until,
-	}
-	if value == "" {
-		cookie.MaxAge = -1
-	}
-	http.SetCookie(v.w, cookie)
+// setCookie sets a cookie that only we get.
+func (v *visit) setCookie(c http.Cookie) {
+	c.Secure, c.HttpOnly, c.SameSite = v.secure(), true, http.SameSiteLaxMode
+	http.SetCookie(v.w, &c)
 }
 
 // A signInPage is for visitors with a link, and for those who need one.
@@ -98,7 +93,7 @@ func (v *visit) signIn() error {
 			return err
 		}
 	}
-	v.setCookie(value, session.ExpiresAt)
+	v.setCookie(http.Cookie{Name: v.cookieName(), Value: value, Path: "/", Expires: session.ExpiresAt})
 	return v.redirect("/", nil)
 }
 
@@ -113,7 +108,7 @@ func (v *visit) signOut() error {
 	if err != nil {
 		return err
 	}
-	v.setCookie("", time.Unix(0, 0))
+	v.setCookie(http.Cookie{Name: v.cookieName(), Path: "/", MaxAge: -1})
 	return v.redirect("/sign-in", nil)
 }
 

@@ -158,9 +158,6 @@ func (v *visit) rotateWebhook() error {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed periods for the old secret."}
 	}
 	hook, err := v.once().Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
-	if v.invalid(err) {
-		return &refusal{http.StatusUnprocessableEntity, "The secret was not changed", "The period of the old secret " + v.wrong["gracePeriodSeconds"] + "."}
-	}
 	if err != nil {
 		return err
 	}
