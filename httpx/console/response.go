@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -86,10 +87,11 @@ func (v *visit) showResponse(status int) error {
 	if err = p.readAnswers(b, v.campaign.Modules); err != nil {
 		return err
 	}
-	for _, read := range []func(*budget, *responsePage) error{v.readFiles, v.readSignatures, v.readComments, v.readHistory} {
-		if err = read(b, &p); err != nil {
-			return err
-		}
+	if err = v.readRecords(b, &p); err != nil {
+		return err
+	}
+	if err = v.readHistory(&p); err != nil {
+		return err
 	}
 	if p.Newer, err = v.neighbour(key, true); err != nil {
 		return err
@@ -146,62 +148,43 @@ func (p *responsePage) readAnswers(b *budget, asked []formsvc.Module) error {
 	})
 }
 
-// readFiles chooses the files to show.
-func (v *visit) readFiles(b *budget, p *responsePage) error {
-	b.kept -= fileBytes
-	list, err := v.svc.Files.List(v.ctx(), p.Response.Key(), formsvc.PageQuery{Limit: shownRecords})
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil // without a blob store there are no files
-	}
-	if err != nil {
-		return err
-	}
-	for i := range list.Items {
-		f := &list.Items[i]
+// readRecords chooses the files, signatures and comments to show.
+func (v *visit) readRecords(b *budget, p *responsePage) (err error) {
+	p.Files, p.Older.Files, err = readNewest(v, b, fileBytes, shownRecords, v.svc.Files.List, func(f *formsvc.File) int {
 		f.Name, f.Module = short(120, f.Name), short(60, f.Module)
-	}
-	p.Files = newest(b, list.Items, func(f *formsvc.File) int { return recordMarkup + len(v.base) + escaped(f.Name, f.Module) })
-	p.Older.Files = list.Total - int64(len(p.Files))
-	return nil
-}
-
-// readSignatures chooses the signatures to show.
-func (v *visit) readSignatures(b *budget, p *responsePage) error {
-	b.kept -= signatureBytes
-	list, err := v.svc.Signatures.List(v.ctx(), p.Response.Key(), formsvc.PageQuery{Limit: shownRecords})
-	if err != nil {
+		return recordMarkup + len(v.base) + escaped(f.Name, f.Module)
+	})
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without a blob store there are no files
 		return err
 	}
-	for i := range list.Items {
-		s := &list.Items[i]
+	p.Signatures, p.Older.Signatures, err = readNewest(v, b, signatureBytes, shownRecords, v.svc.Signatures.List, func(s *formsvc.Signature) int {
 		s.Signer.FirstName, s.Signer.LastName, s.Provider = short(60, s.Signer.FirstName), short(60, s.Signer.LastName), short(60, s.Provider)
-	}
-	p.Signatures = newest(b, list.Items, func(s *formsvc.Signature) int {
 		return recordMarkup + escaped(s.Signer.FirstName, s.Signer.LastName, s.Signer.Email, s.Provider)
 	})
-	p.Older.Signatures = list.Total - int64(len(p.Signatures))
-	return nil
-}
-
-// readComments chooses the comments to show.
-func (v *visit) readComments(b *budget, p *responsePage) error {
-	b.kept -= commentBytes
-	list, err := v.svc.Comments.List(v.ctx(), p.Response.Key(), formsvc.PageQuery{Limit: shownComments})
 	if err != nil {
 		return err
 	}
-	for i := range list.Items {
-		c := &list.Items[i]
+	p.Comments, p.Older.Comments, err = readNewest(v, b, commentBytes, shownComments, v.svc.Comments.List, func(c *formsvc.Comment) int {
 		c.Body, c.Author = short(shownComment, c.Body), short(100, c.Author)
-	}
-	p.Comments = newest(b, list.Items, func(c *formsvc.Comment) int { return recordMarkup + escaped(c.Body, c.Author) })
-	p.Older.Comments = list.Total - int64(len(p.Comments))
-	return nil
+		return recordMarkup + escaped(c.Body, c.Author)
+	})
+	return err
+}
+
+// readNewest reads the newest records of the response that fit, and counts the older ones. cut cuts the texts of a
+// record, and returns the bytes that it takes.
+func readNewest[T any](v *visit, b *budget, kept, most int,
+	list func(context.Context, formsvc.ResponseKey, formsvc.PageQuery) (formsvc.Page[T], error), cut func(*T) int,
+) (shown []T, older int64, err error) {
+	b.kept -= kept
+	page, err := list(v.ctx(), v.responseKey(), formsvc.PageQuery{Limit: most})
+	shown = newest(b, page.Items, cut)
+	return shown, page.Total - int64(len(shown)), err
 }
 
 // readHistory reads the events to show. Stores return the oldest, so the newest events of a long history may be
 // missing.
-func (v *visit) readHistory(_ *budget, p *responsePage) error {
+func (v *visit) readHistory(p *responsePage) error {
 	const most = 1000 // the largest limit
 	events, err := v.svc.Events.About(v.ctx(), v.responseKey(), most)
 	if err != nil {
