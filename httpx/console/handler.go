@@ -221,7 +221,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /campaigns/{campaign}/responses/{response}/comments", (*visit).comment)
 	page("POST /campaigns/{campaign}/responses/{response}/delete", (*visit).deleteResponse)
 	page("GET /files/{file}", (*visit).file)
-	open("/", func(*visit) error { return formsvc.ErrNotFound })
+	handle("/", func(*visit) error { return formsvc.ErrNotFound }, nil)
 	return mux
 }
 

@@ -43,7 +43,7 @@ var (
 type sent struct {
 	names   []string            // of the fields of a form, in their order
 	form    map[string][]string // their values; empty for JSON
-	fields  int
+	fields  int                 // how many were sent
 	files   []file
 	spooled spool // the bytes of the files
 	input   formsvc.ResponseInput
