@@ -148,7 +148,7 @@ lint: ## run golangci-lint
 
 lint-tool: $(GOLANGCI_LINT)
 
-judges: ## check the OpenAPI document and the settings pages with redocly and axe (minutes; needs Node.js)
+judges: ## check the OpenAPI document and the console with redocly and axe (minutes; needs Node.js)
 	@bash .ci/judges/run
 
 # The database is https://vuln.go.dev, or GOVULNDB (file:///some/directory). Being offline is no failure. An unreadable GOVULNDB is.
