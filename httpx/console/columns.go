@@ -3,11 +3,11 @@ package console
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -88,7 +88,7 @@ func (v *visit) chooseColumns() error {
 		}
 	}
 	path := "/campaigns/" + string(v.campaign.ID)
-	v.setCookie(http.Cookie{Name: columnsCookie, Value: strings.TrimPrefix(value.String(), "&"), Path: v.base + path, MaxAge: 400 * 24 * 60 * 60})
+	v.setCookie(columnsCookie, strings.TrimPrefix(value.String(), "&"), v.base+path, 400*24*time.Hour)
 	query := v.viewed()
 	query.Set("columns", "open")
 	return v.redirect(path, query)

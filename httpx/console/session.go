@@ -54,10 +54,11 @@ func (v *visit) cookieName() string {
 	return cookieName
 }
 
-// setCookie sets a cookie that only we get.
-func (v *visit) setCookie(c http.Cookie) {
-	c.Secure, c.HttpOnly, c.SameSite = v.secure(), true, http.SameSiteLaxMode
-	http.SetCookie(v.w, &c)
+// setCookie sets a cookie that only we get, for some time. A negative time deletes it.
+func (v *visit) setCookie(name, value, path string, last time.Duration) {
+	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
+		Name: name, Value: value, Path: path, MaxAge: int(last.Seconds()), Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
 }
 
 // A signInPage is for visitors with a link, and for those who need one.
@@ -93,7 +94,7 @@ func (v *visit) signIn() error {
 			return err
 		}
 	}
-	v.setCookie(http.Cookie{Name: v.cookieName(), Value: value, Path: "/", Expires: session.ExpiresAt})
+	v.setCookie(v.cookieName(), value, "/", session.ExpiresAt.Sub(v.h.now()))
 	return v.redirect("/", nil)
 }
 
@@ -108,7 +109,7 @@ func (v *visit) signOut() error {
 	if err != nil {
 		return err
 	}
-	v.setCookie(http.Cookie{Name: v.cookieName(), Path: "/", MaxAge: -1})
+	v.setCookie(v.cookieName(), "", "/", -time.Second)
 	return v.redirect("/sign-in", nil)
 }
 

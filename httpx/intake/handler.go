@@ -147,7 +147,7 @@ func (h *Handler) visited(serve func(*visit) error) http.HandlerFunc {
 func asset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	http.ServeFileFS(w, r, assets, strings.TrimPrefix(r.URL.Path, "/"))
+	http.ServeFileFS(w, r, assets, strings.TrimPrefix(r.URL.Path, "/")) //nolint:gosec // assets is embedded
 }
 
 // A visit is one request.
