@@ -29,5 +29,6 @@
 //
 // A form whose field _honeypot is filled, or our page sent back within two seconds, is held as spam
 // ([formsvc.ResponseInput].Held), as is what [Options].Judge calls spam. The visitor can't tell. Each address may
-// send ten forms a minute to a campaign.
+// send ten forms a minute to a campaign. Replies to bots and beyond the limit take 200 ms longer, so that floods over few
+// connections cost little.
 package intake

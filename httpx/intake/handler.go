@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-
 	"golang.org/x/time/rate"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -67,6 +66,8 @@ type Handler struct {
 	recent  limits.Recent[*formsvc.Campaign] // by the token of their form, so that a busy form isn't read for each post
 	large   *limits.Pool                     // of places for large bodies, by address
 	slots   *semaphore.Weighted
+	// heldSlots are for responses that are held.
+	heldSlots *semaphore.Weighted
 }
 
 //go:embed templates/page.html assets/form.css assets/form.js assets/form.svg
@@ -89,7 +90,8 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o.ClientAddress = limits.RemoteHost
 	}
 	h := &Handler{
-		svc: svc, opts: o, now: time.Now, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), slots: semaphore.NewWeighted(slots),
+		svc: svc, opts: o, now: time.Now, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
+		slots: semaphore.NewWeighted(slots), heldSlots: semaphore.NewWeighted(heldSlots),
 		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, large: limits.NewPool(int64(o.LargeBodies)),
 	}
 	if o.PerVisitor > 0 {
@@ -176,7 +178,7 @@ func (v *visit) find() error {
 			return nil
 		}
 	}
-	if err := v.h.acquire(v.r.Context()); err != nil {
+	if err := acquire(v.r.Context(), v.h.slots); err != nil {
 		return err
 	}
 	defer v.h.slots.Release(1)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits of the campaigns that are kept for posts: how long, how many, and how large.
@@ -15,17 +17,29 @@ const (
 	campaignSize  = 32 << 10 // bytes
 )
 
-// How many requests use the service at once, and how long others wait for a slot.
+// How many requests use the service at once, how many of them store what is held, and how long others wait for a slot.
 const (
-	slots    = 64
-	slotWait = time.Second
+	slots     = 64
+	heldSlots = 2 // so that bots share few commits with others
+	slotWait  = time.Second
 )
 
+// botPause delays what looks like a bot, which commonly sends the next form when it has a reply.
+const botPause = 200 * time.Millisecond
+
+// slow waits for botPause.
+func (v *visit) slow() {
+	select {
+	case <-v.r.Context().Done():
+	case <-time.After(botPause):
+	}
+}
+
 // acquire takes a slot. The caller must release it.
-func (h *Handler) acquire(ctx context.Context) error {
+func acquire(ctx context.Context, from *semaphore.Weighted) error {
 	waiting, cancel := context.WithTimeout(ctx, slotWait)
 	defer cancel()
-	if h.slots.Acquire(waiting, 1) == nil {
+	if from.Acquire(waiting, 1) == nil {
 		return nil
 	}
 	return cmp.Or(ctx.Err(), errBusy)

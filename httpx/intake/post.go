@@ -74,6 +74,7 @@ func (v *visit) post() error {
 		if wait, ok := v.h.visitor.Take(address+" "+v.token, v.h.now()); !ok {
 			v.w.Header().Set("Retry-After", strconv.Itoa(limits.Seconds(wait, 1)))
 			v.w.Header().Set("Access-Control-Allow-Origin", "*") // so that scripts see the status
+			v.slow()
 			return errMany
 		}
 	}
@@ -114,7 +115,10 @@ func (h *Handler) most() int64 { return fullFiles*h.svc.Files.Limit() + maxText 
 func (v *visit) take(s *sent, address string) error {
 	v.sent = s
 	s.interpret(v.campaign)
-	quick := s.tooQuick(v.h.now())
+	bot := s.trapped || s.tooQuick(v.h.now())
+	if bot {
+		v.slow()
+	}
 	if s.page == "" && !v.script {
 		// If the reply is our page, sending that completes what this request began. It counts as shown long ago.
 		s.page = newPage(v.h.now().Add(-minFill))
@@ -125,7 +129,7 @@ func (v *visit) take(s *sent, address string) error {
 	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
 	defer cancel()
 	s.input.FormToken = v.token
-	s.input.Held = s.trapped || quick || v.judged(ctx, s, address)
+	s.input.Held = bot || v.judged(ctx, s, address)
 	r, err := v.create(ctx, s)
 	if errors.Is(err, formsvc.ErrErased) { // somebody deleted the response since
 		return v.done("")
@@ -154,10 +158,14 @@ func (v *visit) judged(ctx context.Context, s *sent, address string) bool {
 
 // create creates the response, once for a page and content.
 func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
-	if err := v.h.acquire(ctx); err != nil {
+	slots := v.h.slots
+	if s.input.Held {
+		slots = v.h.heldSlots
+	}
+	if err := acquire(ctx, slots); err != nil {
 		return formsvc.Response{}, err
 	}
-	defer v.h.slots.Release(1)
+	defer slots.Release(1)
 	svc := v.h.svc
 	if s.page != "" {
 		svc = svc.Once(s.key(v.campaign))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -197,6 +198,38 @@ func TestSecondClickWaits(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if c, err := svc.Campaigns.Get(t.Context(), campaign.Key()); err != nil || c.ResponseCount != 1 {
 			t.Errorf("%d responses, %v", c.ResponseCount, err)
+		}
+	})
+}
+
+// Bots get few places in the store, so that other visitors don't wait for them.
+func TestBotsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		defer func() { _ = store.Close() }()
+		svc, err := formsvc.New(store, &formsvc.Options{TraceParent: func(context.Context) string { time.Sleep(600 * time.Millisecond); return "" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		account, _ := svc.Accounts.Ensure(t.Context(), "owner")
+		campaign, _ := svc.Campaigns.Create(t.Context(), account, formsvc.CampaignInput{Title: "Survey", EmailOptional: true, Form: formsvc.Form{Enabled: true}})
+		h, _ := intake.New(svc, &intake.Options{PerVisitor: -1})
+		codes := make(chan string, 12)
+		for _, body := range strings.Split(strings.Repeat("_honeypot=x ", 8)+"a=1 a=2 a=3 a=4", " ") {
+			go func() {
+				r := httptest.NewRequest(http.MethodPost, "/"+campaign.FormToken, strings.NewReader(body))
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				codes <- fmt.Sprint(body[:2], w.Code)
+			}()
+		}
+		got := make(map[string]int)
+		for range cap(codes) {
+			got[<-codes]++
+		}
+		if want := map[string]int{"a=303": 4, "_h303": 4, "_h503": 4}; !maps.Equal(got, want) { // the last two pairs would wait too long
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 }
