@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -43,7 +45,7 @@ type target struct {
 	Key, Server    string
 	List, Many     string // of responses: large ones, and many
 	Response, File string // of one of the large responses, and of a file
-	Hook           string // of a webhook
+	Hook, Form     string // of a webhook, and of a public form
 
 	client *client
 }
@@ -59,9 +61,14 @@ func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 	key := strings.TrimSpace(s.command(t, "keys", "create", "--account", "victim", "--name", "v", "--permissions", "all"))
 	n.victim = newClient(t, key)
 	campaign := func(c *client) string {
-		return api + "/campaigns/" + c.made(t, api+"/campaigns", `{"title":"t"}`) + "/responses"
+		return api + "/campaigns/" + c.made(t, api+"/campaigns", `{"title":"t","form":{"enabled":true}}`) + "/responses"
 	}
 	n.List, n.Many, n.theirs = campaign(attacker), campaign(attacker), campaign(n.victim)
+	var published struct{ Form struct{ Token string } }
+	if err := attacker.get(t.Context(), strings.TrimSuffix(n.Many, "/responses"), &published); err != nil {
+		t.Fatal(err)
+	}
+	n.Form = n.Server + "/f/" + published.Form.Token
 	for range 40 {
 		n.Response = n.List + "/" + attacker.made(t, n.List, submission(500_000))
 	}
@@ -118,6 +125,7 @@ func asking(name string, conns int, method string, address func(*target) string,
 func attacks() []attack {
 	large := submission(3_900_000)
 	part := []byte(large)
+	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
 	many := func(query string) func(*target) string {
 		return func(x *target) string { return x.Many + query }
 	}
@@ -150,6 +158,12 @@ func attacks() []attack {
 		{"unknown keys", 64, func(x *target, ctx context.Context) {
 			other := &client{key: "formsvc_" + strings.Repeat("x", 49), http: x.client.http, discard: true}
 			_, _ = other.do(ctx, http.MethodGet, x.Server+"/v1/me", nil, nil)
+		}},
+		asking("bots of one address", 64, http.MethodPost, func(x *target) string { return x.Form }, "email=b@example.com&_honeypot=x", form),
+		{"bots", 64, func(x *target, ctx context.Context) {
+			header := map[string]string{"X-Forwarded-For": fmt.Sprintf("10.%d.%d.%d", rand.N(256), rand.N(256), rand.N(256))}
+			maps.Copy(header, form)
+			_, _ = x.client.do(ctx, http.MethodPost, x.Form, []byte("email=b@example.com&_honeypot=x"), header)
 		}},
 		asking("readiness", 64, http.MethodGet, func(x *target) string { return x.Server + "/readyz" }, "", nil),
 	}

@@ -23,7 +23,7 @@ import (
 // nodeFlags are retries that never exhaust while a receiver rejects only first attempts, and a short lease.
 var nodeFlags = []string{
 	"--webhook-allow", "127.0.0.0/8", "--quota", "0", "--webhook-retries", "200ms,500ms,1s,2s,5s,5s,5s,5s",
-	"--webhook-timeout", "3s", "--webhook-lease", "8s",
+	"--webhook-timeout", "3s", "--webhook-lease", "8s", "--trusted-proxy", "127.0.0.0/8",
 }
 
 // A world is what faults happen to: a database with its nodes, clients that write, and a receiver. Its methods are for the
