@@ -112,7 +112,9 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
-	forms, err := intake.New(n.svc, &intake.Options{ClientAddress: c.clientAddress(), Logger: logger})
+	forms, err := intake.New(n.svc, &intake.Options{
+		PerVisitor: cmp.Or(c.FormsPerVisitor, -1), ClientAddress: c.clientAddress(), Logger: logger,
+	})
 	if err != nil {
 		return nil, err
 	}
