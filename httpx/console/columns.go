@@ -23,6 +23,7 @@ const (
 // A column is an answer that the table of responses can show.
 type column struct {
 	Name, Label string
+	Type        formsvc.ModuleType
 	Index       int // of the module
 	Place       int // maxColumns: not shown
 }
@@ -59,7 +60,7 @@ func (v *visit) columns() (shown, all []column) {
 			if place < 0 {
 				place = maxColumns
 			}
-			all = append(all, column{m.Name, short(shownCell, cmp.Or(m.Label, m.Name)), i, min(place, maxColumns)})
+			all = append(all, column{m.Name, short(shownCell, cmp.Or(m.Label, m.Name)), m.Type, i, min(place, maxColumns)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b column) int { return a.Place - b.Place })
@@ -123,7 +124,11 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 		table[i] = row{Response: list[i], Cells: make([]string, len(shown))}
 		err := list[i].Answers.Each(func(name string, values []string) error {
 			if n, ok := at[name]; ok {
-				table[i].Cells[n] = short(shownCell, strings.Join(values, ", "))
+				var shownValues []string
+				for _, value := range values {
+					shownValues = append(shownValues, shownAnswer(shown[n].Type, value))
+				}
+				table[i].Cells[n] = short(shownCell, strings.Join(shownValues, ", "))
 			}
 			return nil
 		})
@@ -132,6 +137,14 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 		}
 	}
 	return table, nil
+}
+
+// shownAnswer returns a value as people read it.
+func shownAnswer(t formsvc.ModuleType, value string) string {
+	if words := map[string]string{"true": "Yes", "false": "No"}; t == formsvc.BooleanModule && words[value] != "" {
+		return words[value]
+	}
+	return value
 }
 
 // changeSelected changes the status of the selected responses, or deletes them.
