@@ -2,16 +2,13 @@ package httpx
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
-	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // A call is one request in progress. Calls and their buffers are reused.
@@ -49,7 +46,7 @@ const (
 func (c *call) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	c.h, c.w, c.r, c.limit = h, w, r, h.timeout
 	c.values = make([]string, 0, 8) // X-Request-Id, three of the quota, Content-Length, Etag, Location
-	c.requestID = requestID(r)
+	c.requestID = limits.RequestID(r)
 	c.setHeader("X-Request-Id", c.requestID)
 }
 
@@ -127,20 +124,6 @@ func (h *Handler) release(c *call) {
 	}
 	c.weight, c.replies = 0, 0
 }
-
-// requestID returns the client's X-Request-Id if it is well-formed, or a new one. It must be unique, not secret.
-func requestID(r *http.Request) string {
-	if values := r.Header["X-Request-Id"]; len(values) == 1 && requestIDForm.MatchString(values[0]) {
-		return values[0]
-	}
-	var random [16]byte
-	binary.LittleEndian.PutUint64(random[:8], rand.Uint64()) //nolint:gosec // unique, not secret
-	binary.LittleEndian.PutUint64(random[8:], rand.Uint64()) //nolint:gosec // unique, not secret
-	return hex.EncodeToString(random[:])
-}
-
-// requestIDForm is a well-formed X-Request-Id.
-var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // Constant header values, shared by all replies: net/http and middleware replace the values of a header and don't write
 // into them.

@@ -126,7 +126,7 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 			if n, ok := at[name]; ok {
 				var shownValues []string
 				for _, value := range values {
-					shownValues = append(shownValues, shownAnswer(shown[n].Type, value))
+					shownValues = append(shownValues, readable(shown[n].Type, value))
 				}
 				table[i].Cells[n] = short(shownCell, strings.Join(shownValues, ", "))
 			}
@@ -139,8 +139,8 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 	return table, nil
 }
 
-// shownAnswer returns a value as people read it.
-func shownAnswer(t formsvc.ModuleType, value string) string {
+// readable returns a value as people read it.
+func readable(t formsvc.ModuleType, value string) string {
 	if words := map[string]string{"true": "Yes", "false": "No"}; t == formsvc.BooleanModule && words[value] != "" {
 		return words[value]
 	}

@@ -243,6 +243,7 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 // serve runs a page, or shows the error page if it fails.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit) error) {
 	header := w.Header()
+	header.Set("X-Request-Id", limits.RequestID(r))
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	// With no-referrer, browsers send "Origin: null" with our own forms. Without TLS there is no other sign of a form's

@@ -45,7 +45,7 @@ type page struct {
 func parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
-		"outcome": outcome, "answer": shownAnswer, "bytes": func(n int64) string { return humanize.Bytes(uint64(n)) }, //nolint:gosec // sizes aren't negative
+		"outcome": outcome, "answer": readable, "bytes": func(n int64) string { return humanize.Bytes(uint64(n)) }, //nolint:gosec // sizes aren't negative
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return nil, err

@@ -212,7 +212,7 @@ func (v *visit) fail(err error) {
 	}
 	id := ""
 	if !ok {
-		id = newOnce()
+		id = v.w.Header().Get("X-Request-Id")
 		refused = &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
 	}
 	if refused.status >= http.StatusInternalServerError && v.ctx().Err() == nil {

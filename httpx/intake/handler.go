@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"embed"
 	"errors"
 	"fmt"
@@ -133,7 +132,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 // visited returns a handler that replies with an error page or document if serve fails.
 func (h *Handler) visited(serve func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{h: h, w: w, r: r, t: h.texts[preferred(r.Header.Get("Accept-Language"))], id: rand.Text(), token: r.PathValue("token")}
+		v := &visit{h: h, w: w, r: r, t: h.texts[preferred(r.Header.Get("Accept-Language"))], id: limits.RequestID(r), token: r.PathValue("token")}
 		header := w.Header()
 		header.Set("X-Request-Id", v.id)
 		header.Set("X-Content-Type-Options", "nosniff")
