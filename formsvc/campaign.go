@@ -160,16 +160,18 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 
 // update changes a campaign and counts its version.
 func (c Campaigns) update(ctx context.Context, key CampaignKey, change func(*Campaign) error) (Campaign, error) {
-	campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) error {
-		if err := change(campaign); err != nil {
-			return err
-		}
-		campaign.Version++
-		campaign.UpdatedAt = c.s.now()
-		return nil
+	return once(ctx, c.s, key.AccountID, func() (Campaign, error) {
+		campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) (Change, error) {
+			if err := change(campaign); err != nil {
+				return Change{}, err
+			}
+			campaign.Version++
+			campaign.UpdatedAt = c.s.now()
+			return Change{Idempotency: record(c.s, key.AccountID, "", campaign)}, nil
+		})
+		c.s.campaigns.drop(key) // not put: the caller may change the returned campaign
+		return campaign, err
 	})
-	c.s.campaigns.drop(key) // not put: the caller may change the returned campaign
-	return campaign, err
 }
 
 // publish gives the form an address when it is first enabled.

@@ -25,8 +25,8 @@ type Idempotency struct {
 	Repeated bool
 }
 
-// Once returns the same Service for one idempotent call of one method that creates something, tests or rotates a
-// webhook, or redelivers. If a call with the key succeeded in the last [IdempotencyTTL], the method changes nothing and
+// Once returns the same Service for one idempotent call of one method that creates something, tests a webhook, rotates a
+// secret or a form, or redelivers. If a call with the key succeeded in the last [IdempotencyTTL], the method changes nothing and
 // returns that call's result, without secrets, which are shown only once. This holds even if both calls run at once or
 // on different nodes: a result commits together with what the call did. Such a method also fails with
 //   - [ErrInFlight] while another call with the key runs in this process,

@@ -64,6 +64,7 @@ func TestOnce(t *testing.T) {
 		"campaign": func(svc *formsvc.Service) (any, error) {
 			return svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
 		},
+		"form": func(svc *formsvc.Service) (any, error) { return svc.Campaigns.RotateForm(w.ctx, c.Key()) },
 		"response": func(svc *formsvc.Service) (any, error) {
 			return svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: r.User})
 		},

@@ -29,10 +29,15 @@ func (h *Handler) createCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.setHeader("Etag", campaignTag(campaign.Version, campaign.ResponseCount))
 	c.setHeader("Location", h.location(c, campaign.ID))
-	c.out = h.appendCampaign(c.out, &campaign)
-	return c.sendDone(http.StatusCreated)
+	return c.sendCampaignDone(http.StatusCreated, &campaign)
+}
+
+// sendCampaignDone replies to a POST with a campaign.
+func (c *call) sendCampaignDone(status int, campaign *formsvc.Campaign) error {
+	c.setHeader("Etag", campaignTag(campaign.Version, campaign.ResponseCount))
+	c.out = c.h.appendCampaign(c.out, campaign)
+	return c.sendDone(status)
 }
 
 func (h *Handler) getCampaign(c *call) error {
@@ -57,6 +62,18 @@ func (h *Handler) replaceCampaign(c *call) error {
 		return err
 	}
 	return c.sendCampaign(&campaign)
+}
+
+// rotateForm gives the campaign's form another address.
+func (h *Handler) rotateForm(c *call) error {
+	if err := c.body.nothing(); err != nil {
+		return err
+	}
+	campaign, err := h.service(c).Campaigns.RotateForm(c.ctx(), c.campaignKey())
+	if err != nil {
+		return err
+	}
+	return c.sendCampaignDone(http.StatusOK, &campaign)
 }
 
 func (h *Handler) deleteCampaign(c *call) error {

@@ -130,6 +130,19 @@ func TestLocation(t *testing.T) {
 	c.has(`"https://forms.example.com/api/f/`+c.text("form", "token")+`"`, "form", "url")
 }
 
+// A form's address can be rotated, and is then the campaign's.
+func TestRotateForm(t *testing.T) {
+	w := newWorld(t, nil)
+	campaign := w.campaign(fullCampaign)
+	before := w.do("GET", campaign, "")
+	w.do("POST", campaign+"/form/rotate", "", header("If-Match", before.header.Get("Etag"))).is(400, "invalid_header")
+	rotated := w.do("POST", campaign+"/form/rotate", "").is(200, "")
+	if rotated.text("form", "token") == before.text("form", "token") {
+		rotated.errorf("the same token")
+	}
+	w.do("GET", campaign, "").wantHeader("Etag", rotated.header.Get("Etag")).has(`"`+rotated.text("form", "token")+`"`, "form", "token")
+}
+
 // C7: every path refuses other methods than its routes have, before it looks at the key.
 func TestMethods(t *testing.T) {
 	w := newWorld(t, nil)

@@ -80,7 +80,6 @@ func (w *world) requests(campaign, response string) []sample {
 	w.tb.Helper()
 	w.do("POST", "/v1/webhooks", subscribed, as(w.other.key))
 	hook := w.do("POST", "/v1/webhooks", subscribed)
-	spare := "/v1/webhooks/" + w.do("POST", "/v1/webhooks", hookBody("spare")).text("uuid")
 	delivery := w.do("POST", "/v1/webhooks/"+hook.text("uuid")+"/test", "").is(201, "")
 	ids := map[string]string{
 		"{uuid}":          strings.TrimPrefix(campaign, "/v1/campaigns/"),
@@ -114,7 +113,7 @@ func (w *world) requests(campaign, response string) []sample {
 		}
 		switch route.Name { // the others need the webhook and the response
 		case "deleteWebhook":
-			s.path, s.status = spare, http.StatusNoContent
+			s.path, s.status = "/v1/webhooks/"+nobody, http.StatusNotFound
 		case "deleteCampaign":
 			s.status = http.StatusConflict
 		case "deleteResponse":

@@ -59,6 +59,16 @@ func routes() []route {
 	}
 	optional := func(r route) route { r.read = (*Handler).readOptionalJSON; return r }
 	own := func(r route) route { r.read = nil; return r }
+	unconditional := func(r route) route {
+		read := r.read
+		r.read = func(h *Handler, c *call) error {
+			if err := c.noCondition(); err != nil {
+				return err
+			}
+			return read(h, c)
+		}
+		return r
+	}
 	public := func(name, pattern string, handle handler) route {
 		r := op(name, http.MethodGet, pattern, "", handle)
 		r.Public = true
@@ -82,6 +92,7 @@ func routes() []route {
 		op("getCampaign", http.MethodGet, campaign, formsvc.CampaignsRead, (*Handler).getCampaign),
 		op("replaceCampaign", http.MethodPut, campaign, formsvc.CampaignsWrite, (*Handler).replaceCampaign),
 		op("deleteCampaign", http.MethodDelete, campaign, formsvc.CampaignsWrite, (*Handler).deleteCampaign),
+		unconditional(optional(op("rotateForm", http.MethodPost, campaign+"/form/rotate", formsvc.CampaignsWrite, (*Handler).rotateForm))),
 		op("listResponses", http.MethodGet, responses, formsvc.ResponsesRead, (*Handler).listResponses),
 		own(op("exportResponsesAsCsv", http.MethodGet, responses+".csv", formsvc.ResponsesRead, (*Handler).exportCSV)),
 		own(op("exportResponsesAsNdjson", http.MethodGet, responses+".ndjson", formsvc.ResponsesRead, (*Handler).exportNDJSON)),
@@ -100,9 +111,9 @@ func routes() []route {
 		op("createWebhook", http.MethodPost, webhooks, formsvc.WebhooksWrite, (*Handler).createWebhook),
 		op("getWebhook", http.MethodGet, webhook, formsvc.WebhooksRead, (*Handler).getWebhook),
 		op("replaceWebhook", http.MethodPut, webhook, formsvc.WebhooksWrite, (*Handler).replaceWebhook),
-		op("deleteWebhook", http.MethodDelete, webhook, formsvc.WebhooksWrite, (*Handler).deleteWebhook),
+		unconditional(op("deleteWebhook", http.MethodDelete, webhook, formsvc.WebhooksWrite, (*Handler).deleteWebhook)),
 		optional(op("testWebhook", http.MethodPost, webhook+"/test", formsvc.WebhooksWrite, (*Handler).testWebhook)),
-		optional(op("rotateWebhook", http.MethodPost, webhook+"/rotate", formsvc.WebhooksWrite, (*Handler).rotateWebhook)),
+		unconditional(optional(op("rotateWebhook", http.MethodPost, webhook+"/rotate", formsvc.WebhooksWrite, (*Handler).rotateWebhook))),
 		op("listDeliveries", http.MethodGet, webhook+"/deliveries", formsvc.WebhooksRead, (*Handler).listDeliveries),
 		op("redeliverFailed", http.MethodPost, webhook+"/redeliver", formsvc.WebhooksWrite, (*Handler).redeliverFailed),
 		op("getDelivery", http.MethodGet, delivery, formsvc.WebhooksRead, (*Handler).getDelivery),

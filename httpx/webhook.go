@@ -103,13 +103,8 @@ func (h *Handler) webhookVersion(c *call) (int64, error) {
 	return hook.Version, err
 }
 
-// deleteWebhook replies 204 also if there is no such webhook, so that a retry succeeds.
 func (h *Handler) deleteWebhook(c *call) error {
-	if err := c.noCondition(); err != nil {
-		return err
-	}
-	err := h.service(c).Webhooks.Delete(c.ctx(), c.webhookKey())
-	if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
+	if err := h.service(c).Webhooks.Delete(c.ctx(), c.webhookKey()); err != nil {
 		return err
 	}
 	return c.sendNoContent()
@@ -131,10 +126,6 @@ func (h *Handler) testWebhook(c *call) error {
 
 // rotateWebhook gives a webhook a new secret.
 func (h *Handler) rotateWebhook(c *call) error {
-	if err := c.noCondition(); err != nil {
-		c.whole = false // a key doesn't stand for headers
-		return err
-	}
 	rotation, err := c.body.rotation()
 	if err != nil {
 		return err

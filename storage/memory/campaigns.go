@@ -29,7 +29,7 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 
 // UpdateCampaign implements [formsvc.Store].
 func (s *Store) UpdateCampaign(
-	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error,
+	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) (formsvc.Change, error),
 ) (formsvc.Campaign, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Campaign{}, err
@@ -40,19 +40,22 @@ func (s *Store) UpdateCampaign(
 		return formsvc.Campaign{}, err
 	}
 	c := copyCampaign(&row.Campaign)
-	if err := decide(&c); err != nil {
+	change, err := decide(&c)
+	if err == nil {
+		err = s.admit(&change)
+	}
+	if err == nil && c.Version != row.Version {
+		if err = checkCampaign(&c); err == nil && c.FormToken != row.FormToken && s.byForm(c.FormToken) != nil {
+			err = formsvc.ErrConflict
+		}
+	}
+	if err != nil {
 		return formsvc.Campaign{}, err
 	}
-	if c.Version == row.Version {
-		return copyCampaign(&row.Campaign), nil
+	s.apply(&change)
+	if c.Version != row.Version {
+		row.Campaign = copyCampaign(&c)
 	}
-	if err := checkCampaign(&c); err != nil {
-		return formsvc.Campaign{}, err
-	}
-	if c.FormToken != row.FormToken && s.byForm(c.FormToken) != nil {
-		return formsvc.Campaign{}, formsvc.ErrConflict
-	}
-	row.Campaign = copyCampaign(&c)
 	return copyCampaign(&row.Campaign), nil
 }
 

@@ -134,16 +134,12 @@ func (m *model) updateCampaign() {
 	key := one(m, "campaign", m.campaigns)
 	key.AccountID = m.owner(key.AccountID)
 	in, at, by, token := m.input(), m.tick(), int64(oneOf(m, "version", 1, 0)), m.token()
-	edit := decide(m, none, func(c *formsvc.Campaign) {
+	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: key.ID, ID: m.nextID()})
+	edit := decide(m, change, func(c *formsvc.Campaign) {
 		c.CampaignInput, c.UpdatedAt, c.FormToken = in, at, token
 		c.Version += by
 	})
-	m.do("UpdateCampaign", func(s Store, _ int) (any, error) {
-		return s.UpdateCampaign(m.ctx, key, func(c *formsvc.Campaign) error {
-			_, err := edit(c)
-			return err
-		})
-	})
+	m.do("UpdateCampaign", func(s Store, _ int) (any, error) { return s.UpdateCampaign(m.ctx, key, edit) })
 	m.do("Campaign", func(s Store, _ int) (any, error) { return s.Campaign(m.ctx, key) })
 }
 

@@ -59,7 +59,10 @@ func (w *world) increments(stores []Store) {
 			return err
 		},
 		"campaign": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateCampaign(w.ctx, sc.campaign.Key(), func(c *formsvc.Campaign) error { do(&c.Description, &c.Version); return nil })
+			_, err := s.UpdateCampaign(w.ctx, sc.campaign.Key(), func(c *formsvc.Campaign) (formsvc.Change, error) {
+				do(&c.Description, &c.Version)
+				return none, nil
+			})
 			return err
 		},
 		"webhook": func(s Store, do func(*string, *int64)) error {

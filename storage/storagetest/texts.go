@@ -77,13 +77,13 @@ func (c *caller) writes() []write {
 			return c.s.CreateCampaign(c.ctx, x, none)
 		}),
 		writeOf("UpdateCampaign", ofCampaign, func() formsvc.Campaign { return c.newCampaign(c.of) }, func(in formsvc.Campaign) error {
-			_, err := c.s.UpdateCampaign(c.ctx, c.at.campaign(), func(x *formsvc.Campaign) error {
+			_, err := c.s.UpdateCampaign(c.ctx, c.at.campaign(), func(x *formsvc.Campaign) (formsvc.Change, error) {
 				x.CampaignInput = in.CampaignInput
 				if in.FormToken != tokenOf(in.ID) {
 					x.FormToken = "changed " + in.FormToken // a new campaign may have it
 				}
 				x.Version++
-				return nil
+				return none, nil
 			})
 			return err
 		}),

@@ -110,42 +110,41 @@ func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, c
 
 // UpdateCampaign implements formsvc.CampaignStore.
 func (s *Store) UpdateCampaign(
-	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error,
+	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) (formsvc.Change, error),
 ) (formsvc.Campaign, error) {
 	var campaign formsvc.Campaign
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return campaign, err
 	}
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
 		var row campaignRow
 		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
 		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
-			return err
+			return false, err
 		}
-		var err error
 		if campaign, err = row.campaign(); err != nil {
-			return err
+			return false, err
 		}
-		if err := decide(&campaign); err != nil {
-			return err
+		if wake, err = decided(ctx, s, c, &campaign, decide); err != nil {
+			return false, err
 		}
 		if campaign.Version == row.Version {
 			campaign, err = row.campaign()
-			return err
+			return wake, err
 		}
 		changed, err := newCampaignRow(&campaign)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if _, err = s.build.NewUpdate().Conn(c).Model(changed).
 			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "email_optional",
 				"form", "form_token", "version", "updated_at").
 			WherePK().Exec(ctx); err != nil {
-			return err
+			return false, err
 		}
 		changed.Responses = row.Responses
 		campaign, err = changed.campaign()
-		return err
+		return wake, err
 	})
 	if err != nil {
 		return formsvc.Campaign{}, err

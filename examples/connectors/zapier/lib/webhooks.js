@@ -45,7 +45,7 @@ async function ours(z, bundle) {
   return data.items.filter(({ url }) => url === bundle.targetUrl)
 }
 
-// Deleting again is harmless: the answer is the same.
+// Deletes a webhook. The error for one that is gone has the code not_found, which both callers expect.
 function remove(z, bundle, uuid) {
   return repeating(() => call(z, bundle, 'DELETE', `/v1/webhooks/${encodeURIComponent(uuid)}`))
 }
