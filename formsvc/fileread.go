@@ -127,28 +127,25 @@ func (c *content) load() error {
 	return nil
 }
 
-// CopyTo copies the content of a file to another blob store, unless that has it. It replaces a blob of another size, which is of
-// no use. If the content is missing or isn't what was uploaded, it fails with [ErrCorrupt] and stores nothing.
+// CopyTo copies the content of a file to another blob store, unless that has it. It fails with [fs.ErrExist] if that has a blob
+// of another size, and with [ErrCorrupt] if the content is missing or isn't what was uploaded; then it changes nothing.
 func (s Files) CopyTo(ctx context.Context, f *File, to blobstore.Store) (err error) {
 	defer wrap(&err, "copy file")
 	if s.s.Blobs == nil {
 		return errors.ErrUnsupported
 	}
 	key := BlobKey(f.ID)
-	info, there := to.Stat(ctx, key)
-	if there == nil && info.Size == f.Size {
-		return nil
+	if info, err := to.Stat(ctx, key); err == nil {
+		if info.Size != f.Size {
+			err = fmt.Errorf("%w: %s has %d bytes, not %d; move it away", fs.ErrExist, key, info.Size, f.Size)
+		}
+		return err
 	}
 	content, err := s.open(ctx, f, 0, -1, true)
 	if err != nil {
 		return err
 	}
-	if there == nil {
-		err = to.Delete(ctx, key)
-	}
-	if err == nil {
-		_, err = to.Put(ctx, key, content)
-	}
+	_, err = to.Put(ctx, key, content)
 	return errors.Join(err, content.Close())
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -266,7 +267,7 @@ func TestCopyRefuses(t *testing.T) {
 	})
 }
 
-// Files are copied to another blob store, and damaged ones are named.
+// Files are copied to another blob store. Damaged ones are named, and blobs in the way.
 func TestCopyFiles(t *testing.T) {
 	t.Parallel()
 	from, to := newDSN(t, "sqlite"), newDSN(t, "sqlite")
@@ -290,6 +291,10 @@ func TestCopyFiles(t *testing.T) {
 	_, err = elsewhere.Put(t.Context(), other, strings.NewReader("a stray blob"))
 	must(t, err)
 	opts.SkipDamaged = true
+	if _, err := transfer.Copy(t.Context(), from, to, opts); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), other) {
+		t.Errorf("with a stray blob: %v", err)
+	}
+	must(t, elsewhere.Delete(t.Context(), other))
 	report, err := transfer.Copy(t.Context(), from, to, opts) // the one that failed left nothing there
 	if err != nil || report.Files != 4 || len(report.Damaged) != 1 {
 		t.Errorf("%+v, %v", report, err)

@@ -184,7 +184,7 @@ func TestRestoreResumes(t *testing.T) {
 	}
 }
 
-// A place that has files of the same database gets those that are missing.
+// A place that has files of the same database gets those that are missing. One of another size stays, and is named.
 func TestRestoreAddsMissingFiles(t *testing.T) {
 	t.Parallel()
 	dir, p := backedUp(t, true)
@@ -193,7 +193,15 @@ func TestRestoreAddsMissingFiles(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(to, "files"), os.DirFS(filepath.Join(p.dir, "files"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(to, "files", filepath.FromSlash(formsvc.BlobKey(ids[1])))); err != nil {
+	missing := filepath.Join(to, "files", filepath.FromSlash(formsvc.BlobKey(ids[1])))
+	if err := os.Truncate(missing, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err := backup.Restore(t.Context(), dir, target(t, to))
+	if _, gone := os.Stat(missing); gone != nil || !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), formsvc.BlobKey(ids[1])) {
+		t.Errorf("with an empty file: %v, %v", err, gone)
+	}
+	if err := os.Remove(missing); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
