@@ -2,8 +2,8 @@ package httpx
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -42,11 +42,7 @@ func (h *Handler) listEvents(c *call) error {
 	if err := c.appendEvents(page.Items, q.page.Limit); err != nil {
 		return err
 	}
-	b := append(c.out, `,"nextCursor":"`...)
-	b = appendCursor(b, string(page.Next), sum)
-	b = append(b, `","more":`...)
-	b = strconv.AppendBool(b, page.More)
-	c.out = append(b, '}')
+	c.out = fmt.Appendf(c.out, `,"nextCursor":"%s","more":%t}`, cursor(string(page.Next), sum), page.More)
 	return c.finishList()
 }
 
@@ -95,7 +91,6 @@ func (c *call) appendEvents(events []formsvc.Event, limit int) error {
 		c.beginItem(i)
 		c.out = append(c.out, events[i].Payload...)
 	}
-	c.out = append(c.out, `],"limit":`...)
-	c.out = strconv.AppendInt(c.out, int64(limit), 10)
+	c.out = fmt.Appendf(c.out, `],"limit":%d`, limit)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -46,10 +45,10 @@ func (c *call) scope(q *listQuery) scope {
 // cursorVersion is the first byte of a cursor. The position and the scope follow, in URL-safe base64.
 const cursorVersion = 1
 
-// appendCursor appends the cursor of a position: the identifier of a list's last record, or a store's position in the events.
-func appendCursor(b []byte, at string, sum scope) []byte {
+// cursor returns the cursor of a position: the identifier of a list's last record, or a store's position in the events.
+func cursor(at string, sum scope) string {
 	raw := append([]byte{cursorVersion}, at...)
-	return base64.RawURLEncoding.AppendEncode(b, append(raw, sum[:]...))
+	return base64.RawURLEncoding.EncodeToString(append(raw, sum[:]...))
 }
 
 func parseCursor(s string, sum scope) (at string, ok bool) {
@@ -120,21 +119,11 @@ func sizeOf[T any](items []T) (n int) {
 
 // endList ends the reply. last is the last item on the page if more follow, otherwise empty.
 func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) error {
-	b := append(c.out, `],"total":`...)
-	b = strconv.AppendInt(b, total, 10)
-	b = append(b, `,"limit":`...)
-	b = strconv.AppendInt(b, int64(q.page.Limit), 10)
-	b = append(b, `,"offset":`...)
-	b = strconv.AppendInt(b, int64(q.page.Offset), 10)
-	b = append(b, `,"nextCursor":`...)
-	if last == "" {
-		b = append(b, "null"...)
-	} else {
-		b = append(b, '"')
-		b = appendCursor(b, string(last), sum)
-		b = append(b, '"')
+	next := "null"
+	if last != "" {
+		next = `"` + cursor(string(last), sum) + `"`
 	}
-	c.out = append(b, '}')
+	c.out = fmt.Appendf(c.out, `],"total":%d,"limit":%d,"offset":%d,"nextCursor":%s}`, total, q.page.Limit, q.page.Offset, next)
 	return c.finishList()
 }
 

@@ -91,27 +91,19 @@ func (h *Handler) discount(c *call) {
 	}
 }
 
-// showQuota sets the headers with the remaining quota. The values that change are substrings of one string.
+// showQuota sets the headers with the remaining quota.
 func (c *call) showQuota() {
 	state := &c.quota
 	if state.Limit == 0 {
 		return
 	}
-	var room [64]byte
 	counted := c.h.quota.counted(c.who)
-	b := append(append(room[:0], counted...), ";r="...)
-	remaining := len(b)
-	b = strconv.AppendInt(b, int64(state.Left), 10)
-	end := len(b)
-	b = append(b, ";t="...)
-	reset := len(b)
-	b = strconv.AppendInt(b, int64(limits.Seconds(state.Reset, 0)), 10)
-	value := string(b)
+	left, reset := strconv.Itoa(state.Left), strconv.Itoa(limits.Seconds(state.Reset, 0))
 	header := c.w.Header()
 	header[headerLimit], header[headerPolicy] = c.h.quota.limit, c.h.quota.policies[counted]
-	c.setHeader(headerRate, value)
-	c.setHeader(headerRemaining, value[remaining:end])
-	c.setHeader(headerReset, value[reset:])
+	c.setHeader(headerRate, counted+";r="+left+";t="+reset)
+	c.setHeader(headerRemaining, left)
+	c.setHeader(headerReset, reset)
 }
 
 func quotaExceeded(over *formsvc.QuotaState, cause error) *problem {
