@@ -33,9 +33,9 @@ func isStatus(s string) bool {
 // allows any status after any, with "completed" final. A status is any text of 1 to 64 characters
 // without control characters and without spaces at its ends; "Done" and "done" differ.
 type Workflow struct {
-	Statuses    []string            // the known statuses; "pending" is always known. Defaults to any
-	Transitions map[string][]string // from → the statuses that may follow. Defaults to any after any
-	Final       []string            // the statuses that finish a response. Defaults to "completed"
+	Statuses    []string            `json:"statuses"`    // the known statuses; "pending" is always known. Defaults to any
+	Transitions map[string][]string `json:"transitions"` // from → the statuses that may follow. Defaults to any after any
+	Final       []string            `json:"final"`       // the statuses that finish a response. Defaults to "completed"
 }
 
 // Check returns an error if the workflow is contradictory.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/go-json-experiment/json"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/egress"
@@ -70,6 +72,21 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	}
 	*b = byteSize(n)
 	return nil
+}
+
+// workflow is a [formsvc.Workflow] in a JSON file on the command line.
+type workflow struct{ *formsvc.Workflow }
+
+// UnmarshalText reads the file.
+func (w *workflow) UnmarshalText(path []byte) error {
+	text, err := os.ReadFile(string(path))
+	if err == nil {
+		err = json.Unmarshal(text, &w.Workflow, json.RejectUnknownMembers(true))
+	}
+	if err == nil && w.Workflow != nil {
+		err = w.Check()
+	}
+	return err
 }
 
 // recordID is the UUID of a record on the command line.

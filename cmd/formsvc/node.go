@@ -94,7 +94,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	}
 	opts := formsvc.Options{
 		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Logger: logger,
-		QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
+		Workflow: c.Workflow.Workflow, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
 		// A flag of 0 means no limit.
 		Retention: cmp.Or(c.Retention, -1), Quota: cmp.Or(c.Quota, -1), MaxKeys: cmp.Or(c.MaxKeys, -1), MaxCampaigns: cmp.Or(c.MaxCampaigns, -1), MaxStored: int(c.MaxStored),
 	}

@@ -37,6 +37,7 @@ type serveCmd struct {
 	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"Largest size of an uploaded file: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
 	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file. This detects deliberate changes in the blob store, and costs more processor time than everything else. Defaults to checksums, which detect accidental damage."`
 	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept: at least an hour, or 0 for forever."`
+	Workflow           workflow        `placeholder:"FILE" help:"JSON file with the statuses that responses may have, such as {\"statuses\": [\"granted\"], \"transitions\": {\"pending\": [\"granted\"]}, \"final\": [\"granted\"]}. Defaults to any status after any, with completed final."`
 	WebhookTimeout     time.Duration   `default:"30s" help:"Time limit for one delivery attempt."`
 	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"Delays after failed attempts. There is one more attempt than delays."`
 	WebhookLease       time.Duration   `default:"0" help:"How long a delivery in progress is reserved for its server, and so how long it waits after a crash. At least 5 seconds more than --webhook-timeout. Defaults to a minute, or to 30 seconds more than --webhook-timeout."`

@@ -33,7 +33,10 @@ func TestServeMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = busy.Close() }()
-	serve := "serve --addr 127.0.0.1:0 "
+	serve, unknown := "serve --addr 127.0.0.1:0 ", filepath.Join(t.TempDir(), "workflow.json")
+	if err := os.WriteFile(unknown, []byte(`{"statuses":["a"],"final":["b"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range []struct{ flag, args string }{
 		{"--base-url", "--base-url=forms.example.com"},
 		{"--webhook-retries", "--webhook-retries=1m,-5m"},
@@ -57,7 +60,7 @@ func TestServeMistakes(t *testing.T) {
 		{"--autocert-domain", "--autocert-domain=localhost"}, {"--autocert-email", "--autocert-email=ops@example.com"},
 		{"--autocert-directory", "--autocert-domain=forms.example.com --autocert-directory=http://ca"},
 		{"--base-url", "--autocert-domain=forms.example.com --base-url=http://forms.example.com"},
-		{"--blobs", "--blobs=ftp://x"},
+		{"--blobs", "--blobs=ftp://x"}, {"--workflow", "--workflow=missing.json"}, {"--workflow", "--workflow=" + unknown},
 	} {
 		s.refuses(t, []mistake{{serve + x.args, 2, x.flag}})
 	}
@@ -94,6 +97,24 @@ func TestServeLimits(t *testing.T) {
 	}
 	if a := third("--rate", "0.001"); a.status != 429 || a.header.Get("Retry-After") == "" {
 		t.Errorf("--rate: %v", a)
+	}
+}
+
+// --workflow says which statuses responses may have.
+func TestServeWorkflow(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "workflow.json")
+	if err := os.WriteFile(file, []byte(`{"statuses":["granted","completed"],"transitions":{"pending":["granted"]},"final":["granted"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t).serve(t, "--workflow", file)
+	campaign := s.campaign(t)
+	response := responses(campaign) + "/" + s.submit(t, campaign)
+	for status, want := range map[string]int{"validated": 422, "completed": 409} {
+		s.call(t, want, "PATCH", response, map[string]string{"status": status})
+	}
+	if body := s.call(t, 200, "PATCH", response, map[string]string{"status": "granted"}); strings.Contains(body, `"completedAt":null`) {
+		t.Errorf("granted isn't final: %s", body)
 	}
 }
 
