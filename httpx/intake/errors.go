@@ -33,6 +33,7 @@ func kinds() []kind {
 		{errMedia, http.StatusUnsupportedMediaType, "unsupported_media_type", "wrong", "Send application/json, application/x-www-form-urlencoded or multipart/form-data, uncompressed."},
 		{errBody, http.StatusBadRequest, "invalid_body", "wrong", `The body can't be read. JSON must be {"user": {…}, "responses": {"name": {"value": ["…"]}}}, without other fields.`},
 		{errOrigin, http.StatusForbidden, "origin_not_allowed", "wrong", "The form's allowed origins don't have the origin of this page."},
+		{errMethod, http.StatusMethodNotAllowed, "method_not_allowed", "wrong", "Forms take GET and POST."},
 		{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed", "wrong", "The body is well-formed, but breaks the rules named in errors."},
 		{formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed", "closed", "The campaign takes no new responses now."},
 		{formsvc.ErrNotFound, http.StatusNotFound, "not_found", "gone", "There is no form at this address."},

@@ -113,6 +113,10 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	h.mux.HandleFunc("GET /{token}", h.visited((*visit).form))
 	h.mux.HandleFunc("POST /{token}", h.visited((*visit).post))
 	h.mux.HandleFunc("OPTIONS /{token}", h.visited((*visit).preflight))
+	h.mux.HandleFunc("/{token}", h.visited(func(v *visit) error {
+		v.w.Header().Set("Allow", "GET, HEAD, OPTIONS, POST")
+		return errMethod
+	}))
 	h.mux.HandleFunc("GET /{token}/thanks", h.visited((*visit).thanks))
 	h.mux.HandleFunc("/", h.visited(func(*visit) error { return formsvc.ErrNotFound }))
 	return h, nil

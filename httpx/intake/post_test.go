@@ -358,7 +358,9 @@ func TestFormsThatTakeNothing(t *testing.T) {
 			t.Error(policy)
 		}
 	}
-	w.do(http.MethodPut, w.url, "", nil).is(404)
+	if allow := w.do(http.MethodPut, w.url, "", nil).is(405).header.Get("Allow"); allow != "GET, HEAD, OPTIONS, POST" {
+		t.Errorf("Allow: %s", allow)
+	}
 	change := func(edit func(in *formsvc.CampaignInput)) {
 		in := w.campaign.CampaignInput
 		edit(&in)

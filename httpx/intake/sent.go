@@ -35,6 +35,7 @@ var (
 	errMedia   = errors.New("not a form")
 	errBody    = errors.New("the body can't be read")
 	errOrigin  = errors.New("a script of another origin")
+	errMethod  = errors.New("a method that forms don't take")
 	errTooMuch = errors.New("too large")
 	errFile    = errors.New("a file of a form can't be stored")
 )
