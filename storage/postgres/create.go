@@ -163,7 +163,9 @@ func responseArgs(list []*bunstore.Creation) []any {
 		column(list, func(n *bunstore.Creation) int64 { return n.Response.UpdatedAt.UnixMicro() }),
 		column(list, func(n *bunstore.Creation) int64 { return n.Response.CompletedAt.UnixMicro() }),
 		column(list, func(n *bunstore.Creation) []byte { return bunstore.EventIDs(&n.Change) }),
-		column(list, func(n *bunstore.Creation) *int64 { return bunstore.Person(&n.Response) }),
+		column(list, func(n *bunstore.Creation) *int64 {
+			return bunstore.Person(n.Response.CampaignID, n.Response.User.Email)
+		}),
 		column(list, func(n *bunstore.Creation) bool { return n.Response.Held }),
 	}
 }

@@ -99,7 +99,7 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 	}
 	_, err = g.c.ExecContext(ctx, insertResponse, raw(r.ID), raw(r.AccountID), raw(r.CampaignID), r.Reference, r.Status,
 		r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version, r.CreatedAt.UnixMicro(),
-		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change), bunstore.Person(r), r.Held)
+		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change), bunstore.Person(r.CampaignID, r.User.Email), r.Held)
 	if err == nil && r.Status != formsvc.StatusPending { // held or imported
 		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}

@@ -34,14 +34,13 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 	return nil
 }
 
-// Person returns what a response of a campaign has in common with the others by the same
-// email address, however it is written: a hash, so that the index of it is small. It is
-// nil without an address.
-func Person(r *formsvc.Response) *int64 {
-	if r.User.Email == "" {
+// Person returns what the responses of a campaign by an email address have in common, however it is written: a hash, so
+// that the index of it is small. It is nil without an address.
+func Person(campaign formsvc.ID, email string) *int64 {
+	if email == "" {
 		return nil
 	}
-	sum := sha256.Sum256([]byte(string(r.CampaignID) + formsvc.FoldEmail(r.User.Email)))
+	sum := sha256.Sum256([]byte(string(campaign) + formsvc.FoldEmail(email)))
 	return new(int64(binary.BigEndian.Uint64(sum[:]))) //nolint:gosec // any number
 }
 
@@ -146,7 +145,7 @@ func (s *Store) UpdateResponse(
 		}
 		if _, err := c.ExecContext(ctx, updateResponse,
 			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			micros(r.UpdatedAt), micros(r.CompletedAt), Person(&r), r.Held, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
+			micros(r.UpdatedAt), micros(r.CompletedAt), Person(r.CampaignID, r.User.Email), r.Held, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
 			return false, err
 		}
 		return s.apply(ctx, c, &change)

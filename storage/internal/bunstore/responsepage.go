@@ -110,7 +110,7 @@ func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 		sel = sel.Where("r.status IN (?)", bun.List(f.Status))
 	}
 	if f.Email != "" {
-		sel = sel.Where("r.person = ?", *Person(&formsvc.Response{CampaignID: q.CampaignID, User: formsvc.User{Email: f.Email}}))
+		sel = sel.Where("r.person = ?", Person(q.CampaignID, f.Email))
 		if !f.AnyCase {
 			sel = sel.Where("r.email = ?", f.Email)
 		}
