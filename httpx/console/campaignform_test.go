@@ -174,7 +174,7 @@ func TestSummary(t *testing.T) {
 	for i := range 1200 {
 		w.response(&campaign, "d", answer("n", fmt.Sprint(i%40*5+10)), answer("d", fmt.Sprintf("2025-%02d-01", i%12+1)))
 	}
-	w.pages.SetLimits(0, 0)
+	w.pages.SetTimes(0, 0)
 	w.get(path+"/summary").says("Counted 1 003 of 1 203 responses, as of", "Go on counting")
 	w.get(path+"/summary").says("All 1 203 responses", "From 1 to 205, on average", "0 to 10 3 0 %", "10 to 20 60 4 %", "Say 2 answered.",
 		"Day 1 201 answered. Only the latest 12 months with answers are shown. Answer Responses Share 2025-02 100 8 %").lacks("<i>first", "newest first")

@@ -2,10 +2,8 @@ package console
 
 import "time"
 
-// SetLimits sets how many responses a search looks at, and how long a summary counts.
-func (h *Handler) SetLimits(searched int, count time.Duration) {
-	h.searched, h.countTime = searched, count
-}
+// SetTimes sets how long a page searches, and how long a view of a summary counts.
+func (h *Handler) SetTimes(search, count time.Duration) { h.searchTime, h.countTime = search, count }
 
 // SetNow sets the clock.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }

@@ -70,10 +70,10 @@ type Handler struct {
 	streams   atomic.Int32 // open ones
 	closed    chan struct{}
 	closeOnce sync.Once
-	searched  int // searchedResponses
 	counts    counts
-	countTime time.Duration // countTime
-	version   string        // of the assets
+	version   string // of the assets
+	// searchTime and countTime are the constants, except in tests.
+	searchTime, countTime time.Duration
 }
 
 //go:embed templates/*.html
@@ -96,7 +96,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searched: searchedResponses, countTime: countTime, version: assetVersion(),
+		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, version: assetVersion(),
 		mailed: limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())

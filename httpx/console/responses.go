@@ -58,28 +58,28 @@ func (v *visit) responses() error {
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 }
 
-// Limits of what one page searches for a text; a link goes on from there.
+// Limits of a search for a text.
 const (
-	searchedResponses = 5_000
-	searchedBytes     = 8 << 20
+	searchTime = 60 * time.Millisecond // that one page searches for; a link goes on from there
+	searchStep = 250                   // responses that it reads at once
 )
 
-// find returns the next page of the responses that match the query and contain the text. searched is not 0 if it stopped
-// at a limit, after the response last.
+// find returns the next page of the responses that match the query and contain the text. searched is not 0 if its time was
+// over, after the response last. It reads at least one step.
 func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
 	if text == "" {
 		found, err = v.svc.Responses.List(v.ctx(), q)
 		return found, 0, "", err
 	}
-	for size := 0; ; {
-		q.Page.Limit = min(500, v.h.searched-searched)
+	q.Page.Limit = searchStep
+	for until := time.Now().Add(v.h.searchTime); ; {
 		list, err := v.svc.Responses.List(v.ctx(), q)
 		if err != nil {
 			return found, 0, "", err
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			searched, size, q.Page.After = searched+1, size+r.Size(), r.ID
+			searched, q.Page.After = searched+1, r.ID
 			if !r.Contains(text) {
 				continue
 			}
@@ -91,7 +91,7 @@ func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[f
 		switch {
 		case !list.More:
 			return found, 0, "", nil
-		case searched >= v.h.searched || size >= searchedBytes:
+		case !time.Now().Before(until):
 			return found, searched, q.Page.After, nil
 		}
 	}
