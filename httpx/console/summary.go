@@ -125,9 +125,8 @@ func (s *summary) group(b *budget, m *formsvc.Module, t *tally) {
 	var names []string
 	switch m.Type {
 	case formsvc.NumberModule:
-		if s.About = t.numbers.about(); s.About != "" {
-			t.numbers.each(add)
-		}
+		s.About = t.numbers.about()
+		t.numbers.each(add)
 	case formsvc.BooleanModule:
 		add("Yes", t.counts["true"])
 		add("No", t.counts["false"])

@@ -72,7 +72,7 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) (walks []an
 			return []any{walk(made, q), s.sorted(changed, q)}, nil
 		}
 	}
-	statuses := distinct(f.Status)
+	statuses := slices.Compact(slices.Sorted(slices.Values(f.Status)))
 	if len(statuses) > mostWalks {
 		return nil, nil
 	}
@@ -82,10 +82,6 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) (walks []an
 		walks = append(walks, walk(s.matches(&one, byStatus), q))
 	}
 	return walks, nil
-}
-
-func distinct(list []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
 // few reports whether an index finds few rows. Nothing else is read, since the rows may be far apart: whose they are, they
@@ -133,7 +129,7 @@ func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	count := func(table string) *bun.SelectQuery {
 		return s.build.NewSelect().TableExpr(table+" AS n").ColumnExpr("coalesce(sum(n.responses), 0)").Where("n.campaign_id = ?", campaign)
 	}
-	moved := count("formsvc_statuses").Where("n.status IN (?)", bun.List(distinct(q.Filter.Status)))
+	moved := count("formsvc_statuses").Where("n.status IN (?)", bun.List(q.Filter.Status))
 	sum := s.build.NewSelect()
 	if !slices.Contains(q.Filter.Status, formsvc.StatusPending) {
 		return sum.ColumnExpr("CAST((?) AS BIGINT)", moved)
