@@ -85,6 +85,9 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 			}
 		}
+		if len(a.header.Get("X-Request-Id")) != 26 {
+			t.Errorf("%s: X-Request-Id is %q", path, a.header.Get("X-Request-Id"))
+		}
 	}
 }
 

@@ -29,6 +29,12 @@ async function count() {
 }
 count();
 
+// A search goes on until it finds something.
+const onward = document.querySelector("[data-next]");
+if (onward) {
+  location.replace(onward.href);
+}
+
 // A list shows what is new, unless somebody is at work in it.
 const list = document.querySelector("[data-live]");
 if (list) {
