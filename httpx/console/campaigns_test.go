@@ -179,7 +179,8 @@ func TestSearchGoesOnInSteps(t *testing.T) {
 	if !maps.Equal(seen, want) || pages != 6 {
 		t.Errorf("%d pages: %d of %d", pages, len(seen), len(want))
 	}
-	w.get(path+"?search=none").says("Searched 250 responses", "No matching responses so far")
+	first := w.get(path+"?search=none").says("Searched 250 responses", "No matching responses so far")
+	w.get(first.next(path)).says("Searched 500 responses")
 	w.get(path + "?search=none&createdBefore=2020-01-01").says("No matching responses.")
 	w.pages.SetTimes(time.Hour, 0)
 	w.get(path + "?search=none").says("No matching responses.").lacks("Searched")

@@ -195,7 +195,7 @@ func (v *visit) view() string { return v.without()[1:] }
 // without returns the address of the page without the result of a form, and without these parameters.
 func (v *visit) without(names ...string) string {
 	query := v.r.URL.Query()
-	for _, name := range append(names, "note", "n", "refused", "columns") {
+	for _, name := range append(names, "note", "n", "refused", "columns", "searched") {
 		query.Del(name)
 	}
 	return "?" + query.Encode()

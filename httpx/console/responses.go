@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -19,7 +20,7 @@ type campaignPage struct {
 	View      string   // the query of this page, to come back to it
 	Statuses  []string // to change selected responses to
 	Pager     pager
-	Searched  int64             // how many responses the search looked at, if it stopped before the end
+	Searched  int64             // how many responses the search looked at, with the pages before, if it stopped before the end
 	Filter    map[string]string // as typed, by the parameter of the address
 	Terms     []term            // the filter in words
 	Export    string            // the query of the export of all that match
@@ -53,7 +54,9 @@ func (v *visit) responses() error {
 	p.Statuses, _ = v.svc.Responses.Statuses("")
 	p.Pager = pagerOf(v, list, func(r *formsvc.Response) formsvc.ID { return r.ID })
 	if searched > 0 {
-		p.Pager.Older, p.Searched = p.Pager.First+"&after="+string(last), int64(searched)
+		before, _ := strconv.Atoi(v.query("searched")) // by the pages before this one
+		p.Searched = int64(max(before, 0) + searched)
+		p.Pager.Older = fmt.Sprintf("%s&after=%s&searched=%d", p.Pager.First, last, p.Searched)
 	}
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 }

@@ -9,9 +9,9 @@ function localTimes(part) {
 }
 localTimes(document);
 
-// reloaded returns an element of the page as it is now, or null.
-async function reloaded(selector) {
-  const reply = await fetch(location.href);
+// reloaded returns an element of a page as it is now, or null.
+async function reloaded(selector, address = location.href) {
+  const reply = await fetch(address);
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   return reply.ok ? page.querySelector(selector) : null;
 }
@@ -30,10 +30,20 @@ async function count() {
 count();
 
 // A search goes on until it finds something.
-const onward = document.querySelector("[data-next]");
-if (onward) {
-  location.replace(onward.href);
+async function search() {
+  let shown = document.querySelector("[data-searching]");
+  while (shown) {
+    const onward = shown.querySelector("a").href;
+    const next = await reloaded("[data-searching]", onward);
+    if (!next) {
+      location.replace(onward);
+      return;
+    }
+    shown.replaceWith(next);
+    shown = next;
+  }
 }
+search();
 
 // A list shows what is new, unless somebody is at work in it.
 const list = document.querySelector("[data-live]");
