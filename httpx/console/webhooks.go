@@ -100,7 +100,7 @@ func (p *webhookPage) draw(samples []formsvc.DeliverySample) {
 		delivered, failed = delivered+s.Delivered, failed+s.Failed
 		p.Sampled = p.Sampled || s.More
 	}
-	p.Rate = "nothing sent"
+	p.Rate = "no outcome yet"
 	if sent := delivered + failed; sent > 0 {
 		p.Rate = strconv.FormatFloat(100*float64(delivered)/float64(sent), 'f', 1, 64) + " % delivered"
 	}
