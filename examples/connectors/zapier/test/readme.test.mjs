@@ -83,7 +83,7 @@ test('the commands under "Plain HTTP" and "Polling"', async t => {
   const samples = await run('samples')
   assert.deepEqual(samples.items.map(({ data }) => data.response.uuid), [response.uuid])
   await run('unsubscribe')
-  await run('unsubscribe')
+  await assert.rejects(run('unsubscribe'), /404/)
   assert.deepEqual(await service.webhooks(), [])
 
   const first = await run('poll')
