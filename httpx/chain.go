@@ -12,21 +12,10 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
-// This file is the way of a request, from top to bottom. [route.way] has its steps in a line.
+// This file is the way of a request, from top to bottom. [Handler.run] has its steps.
 
 // A handler replies to a call with [call.send], or returns an error, of which the client gets a problem document.
 type handler func(*Handler, *call) error
-
-// A step does its part of a request, and has the next one do the rest unless it refuses the request.
-type step func(next handler) handler
-
-// chain returns a handler that takes the steps in their order, and then calls last.
-func chain(last handler, steps ...step) handler {
-	for i := len(steps) - 1; i >= 0; i-- {
-		last = steps[i](last)
-	}
-	return last
-}
 
 // ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
 // the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests; to "/" if no route has the path.
@@ -51,7 +40,7 @@ func (h *Handler) serve(x *resource, w http.ResponseWriter, r *http.Request) {
 	defer h.end(c)
 	err := h.find(c, x)
 	if err == nil {
-		err = c.route.serve(h, c)
+		err = h.run(c)
 	}
 	if err != nil {
 		h.fail(c, err)
@@ -76,36 +65,61 @@ func (h *Handler) find(c *call, x *resource) error {
 	return nil
 }
 
-// way returns all that follows for a route.
-func (r *route) way() handler {
-	if r.Public {
-		return chain(r.handle, read(r.read))
+// run takes the steps of a request in their order. It counts a request for the rate and the quota of its key, whatever its outcome,
+// unless it is refused for overload.
+func (h *Handler) run(c *call) error {
+	if c.route.Public {
+		return h.work(c)
 	}
-	return chain(r.handle, authenticate, count, permit, idempotent, read(r.read), admit)
+	if err := h.identify(c); err != nil {
+		return err
+	}
+	if err := h.count(c); err != nil {
+		return err
+	}
+	c.slot.release() // of the look-up
+	if err := c.needs(c.route.Permission); err != nil {
+		return err
+	}
+	if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
+		return h.serveOnce(c)
+	}
+	return h.work(c)
 }
 
-// authenticate finds out whose request it is. It and count ask the store, and anyone can make them, so they have slots of their own,
-// which the accounts whose keys are known share with the addresses of other keys.
-func authenticate(next handler) handler {
-	return func(h *Handler, c *call) (err error) {
-		key := bearer(c.r.Header)
-		account, known := h.svc.Keys.Known(key)
-		tenant := string(account)
-		if !known {
-			tenant = limits.Network(h.clientAddress(c.r))
-		}
-		if c.slot, err = h.lookups.acquire(c.r.Context(), tenant); err != nil {
-			return h.overloaded(c, err)
-		}
-		c.who, err = h.principal(c, key)
-		if errors.Is(err, formsvc.ErrUnauthenticated) {
-			return h.failed(c, err)
-		}
-		if err != nil {
+// work reads the query and the body, acquires a slot, and has the route reply. The client may send slowly, so the request has no slot
+// before.
+func (h *Handler) work(c *call) error {
+	if c.route.read != nil {
+		if err := c.route.read(h, c); err != nil {
 			return err
 		}
-		return next(h, c)
 	}
+	if !c.route.Public {
+		if err := h.admit(c); err != nil {
+			return err
+		}
+	}
+	return c.route.handle(h, c)
+}
+
+// identify finds out whose request it is. It and count ask the store, and anyone can make them, so they have slots of their own,
+// which the accounts whose keys are known share with the addresses of other keys.
+func (h *Handler) identify(c *call) (err error) {
+	key := bearer(c.r.Header)
+	account, known := h.svc.Keys.Known(key)
+	tenant := string(account)
+	if !known {
+		tenant = limits.Network(h.clientAddress(c.r))
+	}
+	if c.slot, err = h.lookups.acquire(c.r.Context(), tenant); err != nil {
+		return h.overloaded(c, err)
+	}
+	c.who, err = h.principal(c, key)
+	if errors.Is(err, formsvc.ErrUnauthenticated) {
+		return h.failed(c, err)
+	}
+	return err
 }
 
 // principal returns whom the request acts for: the principal of the host application, or that of the key.
@@ -130,33 +144,6 @@ func bearer(header http.Header) string {
 	return values[0][len(scheme):]
 }
 
-// count counts the request for the rate and the quota of its key, whatever its outcome, unless it is refused for overload. It ends the
-// slot of the look-up.
-func count(next handler) handler {
-	return func(h *Handler, c *call) error {
-		if err := h.count(c); err != nil {
-			return err
-		}
-		c.slot.release()
-		err := next(h, c)
-		if p, ok := errors.AsType[*problem](err); ok && p.overload {
-			h.uncount(c)
-			c.quota = formsvc.QuotaState{}
-		}
-		return err
-	}
-}
-
-// permit refuses a request whose key lacks the permission.
-func permit(next handler) handler {
-	return func(h *Handler, c *call) error {
-		if err := c.needs(c.route.Permission); err != nil {
-			return err
-		}
-		return next(h, c)
-	}
-}
-
 // needs returns an error unless the principal has the permission; "" is no permission.
 func (c *call) needs(permission formsvc.Permission) error {
 	if permission == "" || c.who.May(permission) {
@@ -168,47 +155,24 @@ func (c *call) needs(permission formsvc.Permission) error {
 	}
 }
 
-// idempotent serves a POST with an Idempotency-Key once, however often it arrives.
-func idempotent(next handler) handler {
-	return func(h *Handler, c *call) error {
-		if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
-			return h.serveOnce(c, next)
-		}
-		return next(h, c)
-	}
-}
-
-// read checks the query and reads the body into memory. The client may send slowly, so the request has no slot yet.
-func read(request handler) step {
-	return func(next handler) handler {
-		if request == nil {
-			return next
-		}
-		return func(h *Handler, c *call) error {
-			if err := request(h, c); err != nil {
-				return err
-			}
-			return next(h, c)
-		}
-	}
-}
-
 // admit acquires the request's slot. The call releases it when it waits for its client: when its reply begins, or its file is sent or
 // received. It doesn't get another one.
-func admit(next handler) handler {
-	return func(h *Handler, c *call) (err error) {
-		account := string(c.who.AccountID)
-		if c.slot, err = h.gateOf(c.route, account).acquire(c.r.Context(), account); err != nil {
-			return h.overloaded(c, err)
-		}
-		c.slot.pause = h.pauseAfter(c)
-		return next(h, c)
+func (h *Handler) admit(c *call) (err error) {
+	account := string(c.who.AccountID)
+	if c.slot, err = h.gateOf(c.route, account).acquire(c.r.Context(), account); err != nil {
+		return h.overloaded(c, err)
 	}
+	c.slot.pause = h.pauseAfter(c)
+	return nil
 }
 
 // fail sends the problem document for err.
 func (h *Handler) fail(c *call, err error) {
 	p := problemOf(c.r.Context(), err)
+	if p.overload {
+		h.uncount(c)
+		c.quota = formsvc.QuotaState{}
+	}
 	if (p.status >= http.StatusInternalServerError || p.status == statusClientGone) && !p.told {
 		level := slog.LevelError
 		if p.status == statusClientGone {

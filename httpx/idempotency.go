@@ -13,13 +13,13 @@ import (
 
 // serveOnce serves a POST with an Idempotency-Key. The service does the work once and returns the same result again; a
 // refusal is stored here.
-func (h *Handler) serveOnce(c *call, next handler) error {
+func (h *Handler) serveOnce(c *call) error {
 	key, err := idempotencyKey(c.r.Header)
 	if err != nil {
 		return err
 	}
 	c.idem.Key = key
-	if err := next(h, c); err != nil {
+	if err := h.work(c); err != nil {
 		return h.refuse(c, err)
 	}
 	return nil

@@ -33,7 +33,6 @@ type route struct {
 	Route
 	read    handler // reads the query and the body; nil if handle does
 	handle  handler // decodes, calls the service and sends
-	serve   handler // the steps of [route.way]
 	matched string  // method and pattern, as in [http.Request.Pattern]
 	list    bool    // whether it lists records
 }
@@ -155,7 +154,6 @@ func (h *Handler) mux(table []route) *http.ServeMux {
 			resources[r.Pattern] = x
 		}
 		r.matched = r.Method + " " + r.Pattern
-		r.serve = r.way()
 		x.routes = append(x.routes, r)
 		if x.allow != "" {
 			x.allow += ", "
