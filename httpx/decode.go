@@ -3,7 +3,6 @@ package httpx
 import (
 	"bytes"
 	"errors"
-	"io"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -27,20 +26,15 @@ const noNUL = "must not contain the NUL character"
 // refused at its first place with 400; all rules that one breaks are found later, by the service.
 type decoder struct {
 	raw    []byte
-	source bytes.Buffer
-	json   jsontext.Decoder
 	noted  faults // broken rules that the service doesn't see; it lists them with all others, see [Handler.service]
 	nobody string // the pointer of a person that is missing, see withoutPerson; "" for none
 }
 
 // reset clears the body and everything read from it.
 func (d *decoder) reset() {
-	d.raw = d.raw[:0]
-	d.source = bytes.Buffer{}
-	d.noted, d.nobody = nil, ""
-	if cap(d.raw) > freeBody {
-		// Memory is reserved when a buffer grows, so a large one isn't kept. The decoder's buffers grow with it.
-		d.raw, d.json = nil, jsontext.Decoder{}
+	d.raw, d.noted, d.nobody = d.raw[:0], nil, ""
+	if cap(d.raw) > freeBody { // memory is reserved when a buffer grows, so a large one isn't kept
+		d.raw = nil
 	}
 }
 
@@ -58,21 +52,13 @@ func (d *decoder) decode(v any) error {
 	case strings.IndexByte(`["tfn-0123456789`, text[0]) >= 0:
 		return badRequest("not_an_object", "The body must be a JSON object.")
 	}
-	d.source = *bytes.NewBuffer(d.raw)
-	d.json.Reset(&d.source)
-	if err := json.UnmarshalDecode(&d.json, v, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(d.raw, v, json.RejectUnknownMembers(true)); err != nil {
 		return d.misfit(err)
 	}
-	switch _, err := d.json.ReadToken(); {
-	case errors.Is(err, io.EOF):
-		return nil
-	case d.at(err) < len(d.raw) && d.raw[d.at(err)] == 0:
-		return d.syntax(err)
-	}
-	return badRequest("trailing_data", "The body must be one JSON object and nothing after it.")
+	return nil
 }
 
-// misfit returns the problem for an error of the json package, or of one of the types of wire.go.
+// misfit returns the problem for an error of the json package, or of one of the types below.
 func (d *decoder) misfit(err error) error {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -80,9 +66,12 @@ func (d *decoder) misfit(err error) error {
 	if rule, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 		return rule
 	}
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return d.syntax(s)
+	}
 	s, ok := errors.AsType[*json.SemanticError](err)
-	if _, syntax := errors.AsType[*jsontext.SyntacticError](err); syntax || !ok {
-		return d.syntax(err)
+	if !ok {
+		return err
 	}
 	if errors.Is(s.Err, json.ErrUnknownName) {
 		return unfit(s.JSONPointer, "unknown_member", "is an unknown field")
@@ -117,27 +106,17 @@ func badPlace(code string, pointer jsontext.Pointer, detail string) *problem {
 	return p
 }
 
-// at returns the offset of a syntax error in the body.
-func (d *decoder) at(err error) int {
-	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok && s.ByteOffset < int64(len(d.raw)) {
-		return int(s.ByteOffset)
-	}
-	return len(d.raw)
-}
-
 // syntax returns the problem for a syntax error.
-func (d *decoder) syntax(err error) *problem {
-	s, ok := errors.AsType[*jsontext.SyntacticError](err)
-	if !ok { // the body is cut short, or empty
-		return badRequest("malformed_json", "The body ends too early.")
-	}
-	at := d.at(err)
+func (d *decoder) syntax(s *jsontext.SyntacticError) *problem {
+	at := min(int(s.ByteOffset), len(d.raw))
 	rest := d.raw[at:]
 	switch {
-	case errors.Is(err, jsontext.ErrDuplicateName):
+	case errors.Is(s, jsontext.ErrDuplicateName):
 		return badPlace("duplicate_member", s.JSONPointer, "The field appears twice.")
 	case len(rest) > 0 && rest[0] == 0:
 		return unfit(s.JSONPointer, "nul_not_allowed", noNUL)
+	case jsontext.Value(d.raw[:at]).IsValid():
+		return badRequest("trailing_data", "The body must be one JSON object and nothing after it.")
 	case loneSurrogate.Match(rest):
 		return badPlace("lone_surrogate", s.JSONPointer, "A string has half of a surrogate pair.")
 	case !utf8.Valid(d.raw):
