@@ -88,7 +88,7 @@ func (h *Handler) noQuery(c *call) error {
 	if c.r.URL.RawQuery == "" {
 		return nil
 	}
-	_, err := parseQuery(c.r.URL.RawQuery, 0)
+	_, err := parseQuery(c.r.URL.RawQuery, "")
 	return err
 }
 

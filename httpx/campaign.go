@@ -11,7 +11,7 @@ func (c *call) campaignKey() formsvc.CampaignKey {
 }
 
 func (h *Handler) listCampaigns(c *call) error {
-	return serveList(c, pageParams|paramSearch, func(q *listQuery) (formsvc.Page[formsvc.Campaign], error) {
+	return serveList(c, pageParams+" search", func(q *listQuery) (formsvc.Page[formsvc.Campaign], error) {
 		return h.svc.Campaigns.List(c.ctx(), formsvc.CampaignQuery{
 			AccountID: c.who.AccountID, Search: q.search, Page: q.page,
 		})

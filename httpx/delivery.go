@@ -17,7 +17,7 @@ func (c *call) deliveryKey() formsvc.DeliveryKey {
 const shortAnswer = 256
 
 func (h *Handler) listDeliveries(c *call) error {
-	return serveList(c, pageParams|paramState, func(q *listQuery) (formsvc.Page[formsvc.Delivery], error) {
+	return serveList(c, pageParams+" state", func(q *listQuery) (formsvc.Page[formsvc.Delivery], error) {
 		return h.svc.Deliveries.List(c.ctx(), formsvc.DeliveryQuery{
 			AccountID: c.who.AccountID, WebhookID: c.ids[0], State: q.state, Page: q.page,
 		})

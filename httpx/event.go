@@ -13,7 +13,7 @@ const badEventCursor = "must be the nextCursor of an earlier page"
 
 // listEvents lists the events after a position, as webhooks got them, or the newest.
 func (h *Handler) listEvents(c *call) error {
-	q, err := parseQuery(c.r.URL.RawQuery, paramLimit|paramCursor|paramEvent|paramCampaign|paramOrder)
+	q, err := parseQuery(c.r.URL.RawQuery, "limit cursor event campaignUuid order")
 	if err != nil {
 		return err
 	}

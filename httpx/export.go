@@ -31,7 +31,7 @@ type export struct {
 
 // exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
-	q, err := c.exportQuery(0)
+	q, err := c.exportQuery("")
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (h *Handler) exportNDJSON(c *call) error {
 
 // exportCSV sends the responses as a table.
 func (h *Handler) exportCSV(c *call) error {
-	q, err := c.exportQuery(paramColumn)
+	q, err := c.exportQuery("column")
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 
 // exportQuery reads the query of an export. Its cursor is one of the list's, or the identifier of the last response
 // that the client got.
-func (c *call) exportQuery(more parameter) (listQuery, error) {
-	q, err := parseQuery(c.r.URL.RawQuery, filterParams|paramOrder|paramCursor|paramSearch|more)
+func (c *call) exportQuery(more string) (listQuery, error) {
+	q, err := parseQuery(c.r.URL.RawQuery, filterParams+" order cursor search "+more)
 	if err != nil || q.cursor == "" {
 		return q, err
 	}

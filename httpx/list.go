@@ -11,7 +11,7 @@ import (
 )
 
 // listQuery reads the query of a list, with the position of its cursor.
-func (c *call) listQuery(allowed parameter) (q listQuery, sum scope, err error) {
+func (c *call) listQuery(allowed string) (q listQuery, sum scope, err error) {
 	q, err = parseQuery(c.r.URL.RawQuery, allowed)
 	if err != nil {
 		return q, sum, err
@@ -79,7 +79,7 @@ func (c *call) beginItem(i int) {
 
 // serveList serves a list with these parameters. read returns a page; item appends one item and returns its ID.
 func serveList[T any](
-	c *call, allowed parameter, read func(*listQuery) (formsvc.Page[T], error), item func(b []byte, x *T) ([]byte, formsvc.ID),
+	c *call, allowed string, read func(*listQuery) (formsvc.Page[T], error), item func(b []byte, x *T) ([]byte, formsvc.ID),
 ) error {
 	q, sum, err := c.listQuery(allowed)
 	if err != nil {

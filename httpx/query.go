@@ -30,60 +30,25 @@ const (
 	undecodedParameter = "must be escaped as %XX, in UTF-8, and separated by &"
 )
 
-// A parameter is a set of query parameters.
-type parameter uint16
-
+// Names of parameters, separated by spaces.
 const (
-	paramLimit parameter = 1 << iota
-	paramOffset
-	paramOrder
-	paramCursor
-	paramStatus
-	paramEmail
-	paramReference
-	paramCreatedAfter
-	paramCreatedBefore
-	paramUpdatedAfter
-	paramState
-	paramEvent
-	paramModule
-	paramSearch
-	paramCampaign
-	paramColumn
-
-	pageParams   = paramLimit | paramOffset | paramOrder | paramCursor
-	filterParams = paramStatus | paramEmail | paramReference |
-		paramCreatedAfter | paramCreatedBefore | paramUpdatedAfter
-	repeatable = paramStatus | paramEvent | paramColumn
+	pageParams   = "limit offset order cursor"
+	filterParams = "status email reference createdAfter createdBefore updatedAfter"
 )
 
-// A rule says how to read a parameter.
-type rule struct {
-	parameter parameter
-	max       int // bytes
-	set       func(q *listQuery, f *faults, name, value string)
-}
-
-// rules has the rule of every parameter, by name.
-//
-//nolint:gochecknoglobals // immutable
-var rules = map[string]rule{
-	"limit":         {paramLimit, maxParameter, (*listQuery).setLimit},
-	"offset":        {paramOffset, maxParameter, (*listQuery).setOffset},
-	"order":         {paramOrder, maxParameter, (*listQuery).setOrder},
-	"cursor":        {paramCursor, maxCursor, func(q *listQuery, _ *faults, _, value string) { q.cursor = value }},
-	"status":        {paramStatus, maxParameter, (*listQuery).addStatus},
-	"email":         {paramEmail, maxParameter, func(q *listQuery, _ *faults, _, value string) { q.filter.Email = value }},
-	"reference":     {paramReference, maxParameter, func(q *listQuery, _ *faults, _, value string) { q.filter.Reference = value }},
-	"createdAfter":  {paramCreatedAfter, maxParameter, setTime(func(q *listQuery) *time.Time { return &q.filter.CreatedAfter }, false)},
-	"createdBefore": {paramCreatedBefore, maxParameter, setTime(func(q *listQuery) *time.Time { return &q.filter.CreatedBefore }, true)},
-	"updatedAfter":  {paramUpdatedAfter, maxParameter, setTime(func(q *listQuery) *time.Time { return &q.filter.UpdatedAfter }, false)},
-	"state":         {paramState, maxParameter, (*listQuery).setState},
-	"event":         {paramEvent, maxParameter, (*listQuery).addEvent},
-	"module":        {paramModule, maxModulePart, func(q *listQuery, _ *faults, _, value string) { q.module = value }},
-	"search":        {paramSearch, maxSearch * utf8.UTFMax, (*listQuery).setSearch},
-	"column":        {paramColumn, maxModulePart + len(answerPrefix), (*listQuery).addColumn},
-	"campaignUuid":  {paramCampaign, maxParameter, (*listQuery).setCampaign},
+// maxValue returns the limit of a parameter's value in bytes.
+func maxValue(name string) int {
+	switch name {
+	case "cursor":
+		return maxCursor
+	case "module":
+		return maxModulePart
+	case "column":
+		return maxModulePart + len(answerPrefix)
+	case "search":
+		return maxSearch * utf8.UTFMax
+	}
+	return maxParameter
 }
 
 // A listQuery is the parsed query of a list, or of another request.
@@ -114,41 +79,36 @@ func (f *faults) add(pointer, code, detail string) {
 
 // parseQuery reads a query with the allowed parameters, and reports all its errors. An empty value means absent, since
 // forms and tools send all their fields.
-func parseQuery(raw string, allowed parameter) (listQuery, error) {
+func parseQuery(raw, allowed string) (listQuery, error) {
 	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage}}
 	var f faults
-	var seen parameter
-	for raw != "" {
-		var pair string
-		pair, raw, _ = strings.Cut(raw, "&")
-		if pair == "" {
-			continue
-		}
+	names, seen := strings.Fields(allowed), make(map[string]bool)
+	for pair := range strings.SplitSeq(raw, "&") {
 		escapedName, escapedValue, _ := strings.Cut(pair, "=")
 		name, ok := unescape(escapedName)
-		if !ok {
-			f.add("", "invalid_encoding", undecodedParameter)
-			continue
-		}
-		r := rules[name]
 		switch {
-		case r.parameter&allowed == 0:
+		case pair == "":
+		case !ok:
+			f.add("", "invalid_encoding", undecodedParameter)
+		case !slices.Contains(names, name):
 			if len(name) > maxParameterNamed || strings.IndexByte(name, 0) >= 0 {
 				name = ""
 			}
 			f.add(name, "unknown_parameter", unknownParameter)
 		case escapedValue == "": // means absent
-		case seen&r.parameter&^repeatable != 0:
+		case seen[name] && name != "status" && name != "event" && name != "column":
 			f.add(name, "repeated_parameter", repeatedParameter)
 		default:
-			seen |= r.parameter
-			q.take(&f, &r, name, escapedValue)
+			seen[name] = true
+			if code, detail := q.take(name, escapedValue); code != "" {
+				f.add(name, code, detail)
+			}
 		}
 	}
-	if seen&paramCursor != 0 && seen&paramOffset != 0 {
+	if seen["cursor"] && seen["offset"] {
 		f.add("cursor", "not_applicable", "can't be combined with offset")
 	}
-	if seen&paramCursor != 0 && allowed&paramEvent != 0 && q.order == "desc" {
+	if seen["cursor"] && slices.Contains(names, "event") && q.order == "desc" {
 		f.add("cursor", "not_applicable", "can't be combined with order=desc")
 	}
 	if len(f) > 0 {
@@ -180,114 +140,104 @@ func unescape(s string) (string, bool) {
 	return s, err == nil && utf8.ValidString(s)
 }
 
-// take sets one parameter.
-func (q *listQuery) take(f *faults, r *rule, name, escaped string) {
+// take sets one parameter, or returns what is wrong with its value.
+func (q *listQuery) take(name, escaped string) (code, detail string) {
 	value, ok := unescape(escaped)
 	switch {
 	case !ok:
-		f.add(name, "invalid_encoding", undecodedParameter)
-	case len(value) > r.max:
-		f.add(name, "too_long", "is too long")
+		return "invalid_encoding", undecodedParameter
+	case len(value) > maxValue(name):
+		return "too_long", "is too long"
 	case strings.IndexByte(value, 0) >= 0:
-		f.add(name, "nul_not_allowed", "must not contain the NUL character")
+		return "nul_not_allowed", noNUL
+	}
+	switch name {
+	case "status":
+		if len(q.filter.Status) == maxStatuses {
+			return "too_many", "must be there at most 20 times"
+		}
+		q.filter.Status = append(q.filter.Status, value)
+	case "email":
+		q.filter.Email = value
+	case "reference":
+		q.filter.Reference = value
+	case "createdAfter":
+		return setTime(&q.filter.CreatedAfter, value, 0)
+	case "createdBefore":
+		return setTime(&q.filter.CreatedBefore, value, time.Millisecond-1)
+	case "updatedAfter":
+		return setTime(&q.filter.UpdatedAfter, value, 0)
+	case "cursor":
+		q.cursor = value
+	case "module":
+		q.module = value
 	default:
-		r.set(q, f, name, value)
+		return q.choose(name, value)
 	}
+	return "", ""
 }
 
-func (q *listQuery) setLimit(f *faults, name, value string) {
-	limit, ok := parseCount(value)
-	if !ok || limit < 1 {
-		f.add(name, "invalid_value", "must be an integer from 1 on; values above 1000 are clamped")
+// choose sets one of the parameters that don't take every text.
+func (q *listQuery) choose(name, value string) (code, detail string) {
+	ok := true
+	switch name {
+	case "limit":
+		q.page.Limit, ok = parseCount(value)
+		detail, ok = "must be an integer from 1 on; values above 1000 are clamped", ok && q.page.Limit > 0
+		q.page.Limit = min(q.page.Limit, formsvc.MaxLimit)
+	case "offset":
+		q.page.Offset, ok = parseCount(value)
+		detail, ok = "must be an integer from 0 to 2147483647", ok && q.page.Offset <= maxOffset
+	case "order":
+		q.order, q.page.Ascending = value, value == "asc"
+		detail, ok = "must be asc or desc", value == "asc" || value == "desc"
+	case "state":
+		q.state = formsvc.DeliveryState(value)
+		states := []formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
+		detail, ok = "must be pending, delivered or failed", slices.Contains(states, q.state)
+	case "search":
+		if q.search = value; utf8.RuneCountInString(value) > maxSearch {
+			return "too_long", "is too long"
+		}
+	case "campaignUuid":
+		if q.campaign, ok = formsvc.ParseID(value); !ok {
+			return "invalid_uuid", "must be a UUID"
+		}
+	case "event":
+		event, known := formsvc.EventType(value), webhook.KnownEventTypes()
+		if !slices.Contains(known, event) {
+			return "unknown_event", fmt.Sprintf("must be one of %v", known)
+		}
+		if !slices.Contains(q.events, event) {
+			q.events = append(q.events, event)
+		}
+	case "column":
+		if len(q.columns) == maxChosen {
+			return "too_many", "must be there at most 100 times"
+		}
+		if slices.Contains(q.columns, value) {
+			return "repeated_parameter", "must name each column once"
+		}
+		q.columns = append(q.columns, value)
 	}
-	q.page.Limit = min(limit, formsvc.MaxLimit)
-}
-
-func (q *listQuery) setOffset(f *faults, name, value string) {
-	offset, ok := parseCount(value)
-	if !ok || offset > maxOffset {
-		f.add(name, "invalid_value", "must be an integer from 0 to 2147483647")
-	}
-	q.page.Offset = offset
-}
-
-func (q *listQuery) setOrder(f *faults, name, value string) {
-	if value != "asc" && value != "desc" {
-		f.add(name, "invalid_value", "must be asc or desc")
-	}
-	q.order, q.page.Ascending = value, value == "asc"
-}
-
-func (q *listQuery) addStatus(f *faults, name, value string) {
-	if len(q.filter.Status) == maxStatuses {
-		f.add(name, "too_many", "must be there at most 20 times")
-		return
-	}
-	q.filter.Status = append(q.filter.Status, value)
-}
-
-func (q *listQuery) addColumn(f *faults, name, value string) {
-	switch {
-	case slices.Contains(q.columns, value):
-		f.add(name, "repeated_parameter", "must name each column once")
-	case len(q.columns) == maxChosen:
-		f.add(name, "too_many", "must be there at most 100 times")
-	}
-	q.columns = append(q.columns, value)
-}
-
-func (q *listQuery) setSearch(f *faults, name, value string) {
-	if utf8.RuneCountInString(value) > maxSearch {
-		f.add(name, "too_long", "is too long")
-	}
-	q.search = value
-}
-
-func (q *listQuery) setCampaign(f *faults, name, value string) {
-	id, ok := formsvc.ParseID(value)
 	if !ok {
-		f.add(name, "invalid_uuid", "must be a UUID")
+		return "invalid_value", detail
 	}
-	q.campaign = id
+	return "", ""
 }
 
-func (q *listQuery) setState(f *faults, name, value string) {
-	switch q.state = formsvc.DeliveryState(value); q.state {
-	case formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed:
-	default:
-		f.add(name, "invalid_value", "must be pending, delivered or failed")
-	}
-}
-
-func (q *listQuery) addEvent(f *faults, name, value string) {
-	event := formsvc.EventType(value)
+// setTime sets a bound in time. Records have whole milliseconds, so it is rounded to one that lets the same records through: down, or
+// up if a millisecond less one nanosecond is added.
+func setTime(bound *time.Time, value string, add time.Duration) (code, detail string) {
+	t, ok := parseTime(value)
+	*bound = t.Add(add).Truncate(time.Millisecond)
 	switch {
-	case !slices.Contains(webhook.KnownEventTypes(), event):
-		f.add(name, "unknown_event", fmt.Sprintf("must be one of %v", webhook.KnownEventTypes()))
-	case !slices.Contains(q.events, event):
-		q.events = append(q.events, event)
+	case ok:
+		return "", ""
+	case strings.IndexByte(value, ' ') >= 0:
+		return "invalid_timestamp", unescapedPlus
 	}
-}
-
-// setTime sets a bound in time. Records have whole milliseconds, so it rounds to a bound that lets the same records
-// through: up for the end of a range.
-func setTime(bound func(*listQuery) *time.Time, up bool) func(*listQuery, *faults, string, string) {
-	return func(q *listQuery, f *faults, name, value string) {
-		t, ok := parseTime(value)
-		if !ok {
-			detail := badTime
-			if strings.IndexByte(value, ' ') >= 0 {
-				detail = unescapedPlus
-			}
-			f.add(name, "invalid_timestamp", detail)
-			return
-		}
-		floor := t.Truncate(time.Millisecond)
-		if up && floor.Before(t) {
-			floor = floor.Add(time.Millisecond)
-		}
-		*bound(q) = floor
-	}
+	return "invalid_timestamp", badTime
 }
 
 // parseCount reads a number of digits only. A number that is too large for any use is above maxOffset.

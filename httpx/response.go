@@ -18,7 +18,7 @@ func (c *call) responseKey() formsvc.ResponseKey {
 func responseTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
 func (h *Handler) listResponses(c *call) error {
-	return serveList(c, pageParams|filterParams, func(q *listQuery) (formsvc.Page[formsvc.Response], error) {
+	return serveList(c, pageParams+" "+filterParams, func(q *listQuery) (formsvc.Page[formsvc.Response], error) {
 		return h.svc.Responses.List(c.ctx(), formsvc.ResponseQuery{
 			AccountID: c.who.AccountID, CampaignID: c.ids[0], Filter: q.filter, Page: q.page,
 		})

@@ -90,7 +90,7 @@ func (h *Handler) fileInput(c *call, src *source) (formsvc.FileInput, error) {
 // rawInput returns the input of an upload whose body is the file.
 func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err error) {
 	src.raw = true
-	q, err := parseQuery(c.r.URL.RawQuery, paramModule)
+	q, err := parseQuery(c.r.URL.RawQuery, "module")
 	if err != nil {
 		return in, err
 	}
