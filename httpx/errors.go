@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -29,10 +28,10 @@ type problem struct {
 	code   string
 	detail string
 
-	fields     []formsvc.FieldError // under errors; ?name points to a parameter of the query
+	fields     []formsvc.FieldError // under errors
+	query      bool                 // whether the pointers in fields are names of parameters
 	permission formsvc.Permission   // the missing one
-	transition bool                 // whether allowed is shown
-	allowed    []string             // the statuses that may follow
+	allowed    []string             // the statuses that may follow; nil: not shown
 	allow      string               // the header Allow
 	retryAfter string               // the header Retry-After with 429, in seconds
 	hangUp     bool                 // whether an HTTP/1 connection must be closed
@@ -138,7 +137,7 @@ func problemOf(ctx context.Context, err error) *problem {
 			p.detail = "The account may have at most " + strconv.Itoa(l.Limit) + " " + l.Kind + "."
 		}
 		if t, ok := errors.AsType[*formsvc.TransitionError](err); ok {
-			p.transition, p.allowed = true, t.Allowed
+			p.allowed = append([]string{}, t.Allowed...)
 		}
 		return p
 	}
@@ -183,53 +182,44 @@ func (c *call) sendProblem(p *problem) {
 	c.write()
 }
 
-// append appends the problem document. Its type is always about:blank: problems are told apart by code.
-func (p *problem) append(b []byte, requestID string) []byte {
-	title := http.StatusText(p.status)
-	if p.status == statusClientGone {
-		title = "Client Closed Request"
-	}
-	b = append(b, `{"type":"about:blank","title":`...)
-	b = appendString(b, title)
-	b = append(b, `,"status":`...)
-	b = strconv.AppendInt(b, int64(p.status), 10)
-	b = append(b, `,"detail":`...)
-	b = appendString(b, p.detail)
-	b = append(b, `,"code":`...)
-	b = appendString(b, p.code)
-	b = append(b, `,"requestId":`...)
-	b = appendString(b, requestID)
-	if p.permission != "" {
-		b = append(b, `,"permission":`...)
-		b = appendString(b, string(p.permission))
-	}
-	if p.transition {
-		b = append(b, `,"allowed":`...)
-		b = appendStrings(b, p.allowed)
-	}
-	if len(p.fields) > 0 {
-		b = p.appendFields(append(b, `,"errors":[`...))
-		b = append(b, ']')
-	}
-	return append(b, '}')
+// A document is a problem document. Its type is always about:blank: problems are told apart by code.
+type document struct {
+	Type       string             `json:"type"`
+	Title      string             `json:"title"`
+	Status     int                `json:"status"`
+	Detail     string             `json:"detail"`
+	Code       string             `json:"code"`
+	RequestID  string             `json:"requestId"`
+	Permission formsvc.Permission `json:"permission,omitzero"`
+	Allowed    []string           `json:"allowed,omitzero"`
+	Errors     any                `json:"errors,omitzero"`
 }
 
-func (p *problem) appendFields(b []byte) []byte {
-	for i := range p.fields[:min(len(p.fields), MaxErrors)] {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		f := &p.fields[i]
-		if name, ok := strings.CutPrefix(f.Pointer, "?"); ok {
-			b = appendString(append(b, `{"parameter":`...), name)
-		} else {
-			b = appendString(append(b, `{"pointer":`...), f.Pointer)
-		}
-		b = append(b, `,"code":`...)
-		b = appendString(b, f.Code)
-		b = append(b, `,"detail":`...)
-		b = appendString(b, f.Detail)
-		b = append(b, '}')
+// A parameterError is a FieldError of a query.
+type parameterError struct {
+	Parameter string `json:"parameter"`
+	Code      string `json:"code"`
+	Detail    string `json:"detail"`
+}
+
+// append appends the problem document.
+func (p *problem) append(b []byte, requestID string) []byte {
+	d := document{
+		"about:blank", http.StatusText(p.status), p.status, p.detail, p.code, requestID, p.permission, p.allowed, nil,
 	}
-	return b
+	if p.status == statusClientGone {
+		d.Title = "Client Closed Request"
+	}
+	fields := p.fields[:min(len(p.fields), MaxErrors)]
+	switch {
+	case p.query:
+		list := make([]parameterError, len(fields))
+		for i, f := range fields {
+			list[i] = parameterError{f.Pointer, f.Code, f.Detail}
+		}
+		d.Errors = list
+	case len(fields) > 0:
+		d.Errors = fields
+	}
+	return appendReply(b, d)
 }

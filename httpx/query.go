@@ -121,11 +121,8 @@ func parseQuery(raw, allowed string) (listQuery, error) {
 
 // invalidParameter returns the problem for a query; the pointers in list are names of parameters.
 func invalidParameter(list []formsvc.FieldError) *problem {
-	for i := range list {
-		list[i].Pointer = "?" + list[i].Pointer
-	}
 	return &problem{
-		status: http.StatusBadRequest, code: "invalid_parameter", fields: list,
+		status: http.StatusBadRequest, code: "invalid_parameter", fields: list, query: true,
 		detail: "The query has invalid parameters; errors lists them.",
 	}
 }
