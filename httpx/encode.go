@@ -15,17 +15,6 @@ func appendString(b []byte, s string) []byte {
 	return b
 }
 
-func appendStrings(b []byte, list []string) []byte {
-	b = append(b, '[')
-	for i, s := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, s)
-	}
-	return append(b, ']')
-}
-
 // A campaignReply is a campaign as clients get it. All fields are always there, so that clients can change a campaign that they
 // read and send it back.
 type campaignReply struct {

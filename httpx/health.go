@@ -17,23 +17,25 @@ func (h *Handler) getHealth(c *call) error {
 	return c.send(http.StatusOK, noStore)
 }
 
+type readinessReply struct {
+	Status     string   `json:"status"`
+	Components []string `json:"components,omitzero"`
+}
+
 // getReadiness replies 503 while requests would fail. While only those fail that need some component, it replies 200 and names it.
 func (h *Handler) getReadiness(c *call) error {
+	reply := readinessReply{Status: "ready"}
 	err := h.ready.ask(c.r.Context())
-	degraded, ok := errors.AsType[*formsvc.DegradedError](err)
-	switch {
-	case err == nil:
-		c.out = append(c.out, `{"status":"ready"}`...)
-	case ok:
-		c.out = append(c.out, `{"status":"degraded","components":`...)
-		c.out = append(appendStrings(c.out, degraded.Components), '}')
-	default:
+	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); ok {
+		reply = readinessReply{"degraded", degraded.Components}
+	} else if err != nil {
 		return &problem{
 			status: http.StatusServiceUnavailable, code: "not_ready", cause: err,
 			told:   true, // when the state changed
 			detail: "The service isn't ready.",
 		}
 	}
+	c.out = appendReply(c.out, reply)
 	return c.send(http.StatusOK, noStore)
 }
 

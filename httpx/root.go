@@ -38,25 +38,26 @@ func (h *Handler) getRoot(c *call) error {
 		mediaType = typeHTML
 		c.appendRootPage(h.links)
 	} else {
-		h.appendRoot(c)
+		root := rootReply{Title: rootTitle, Description: rootAbout}
+		for _, l := range h.links {
+			root.Links = append(root.Links, rootLink{l.Title, h.address(c, l.Path)})
+		}
+		c.out = appendReply(c.out, root)
 	}
 	c.sendPublic(mediaType)
 	return nil
 }
 
-// appendRoot appends the document, with addresses as in Location.
-func (h *Handler) appendRoot(c *call) {
-	b := appendString(append(c.out, `{"title":`...), rootTitle)
-	b = appendString(append(b, `,"description":`...), rootAbout)
-	b = append(b, `,"links":[`...)
-	for i, l := range h.links {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(append(b, `{"title":`...), l.Title)
-		b = append(appendString(append(b, `,"href":`...), h.address(c, l.Path)), '}')
-	}
-	c.out = append(b, "]}"...)
+// A rootReply is the document. Its addresses are as in Location.
+type rootReply struct {
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Links       []rootLink `json:"links"`
+}
+
+type rootLink struct {
+	Title string `json:"title"`
+	Href  string `json:"href"`
 }
 
 // appendRootPage appends the page. Like the documentation page, it uses relative addresses, so that it works behind
