@@ -53,20 +53,13 @@ func TrustedProxies(ranges []netip.Prefix) func(*http.Request) string {
 }
 
 // parseHop reads an address, with or without a port.
-func parseHop(s string) (netip.Addr, bool) {
-	bare := s
-	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
-		bare = s[1 : len(s)-1]
-	}
-	a, err := netip.ParseAddr(bare)
+func parseHop(s string) (a netip.Addr, ok bool) {
+	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"))
 	if err != nil {
-		withPort, err := netip.ParseAddrPort(s)
-		if err != nil {
-			return netip.Addr{}, false
-		}
+		withPort, _ := netip.ParseAddrPort(s) // the zero value if it is none
 		a = withPort.Addr()
 	}
-	return a.Unmap().WithZone(""), true
+	return a.Unmap().WithZone(""), a.IsValid()
 }
 
 // How often authentication may fail for one address; for IPv6, for one /64 network. A request with a valid key always

@@ -197,9 +197,9 @@ func (c *call) spill() {
 }
 
 // sendNotModified replies 304: the client has the current version. It counts a tenth for the quota.
-func (c *call) sendNotModified() error {
+func (c *call) sendNotModified(cache []string) error {
 	c.h.discount(c)
-	c.w.Header()["Cache-Control"] = revalidate
+	c.w.Header()["Cache-Control"] = cache
 	c.head(http.StatusNotModified)
 	return nil
 }
@@ -225,11 +225,7 @@ func (h *Handler) address(c *call, path string) string {
 	if h.baseURL != "" {
 		return h.baseURL + path
 	}
-	asked := askedPath(c.r)
-	if path == c.r.URL.Path {
-		return asked
-	}
-	return strings.TrimSuffix(asked, c.r.URL.Path) + path
+	return strings.TrimSuffix(askedPath(c.r), c.r.URL.Path) + path
 }
 
 // askedPath returns the path as the client sent it, with the prefix that the handler is mounted under. If it doesn't

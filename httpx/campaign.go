@@ -93,6 +93,6 @@ func (h *Handler) campaignVersion(c *call) (int64, error) {
 }
 
 func (c *call) sendCampaign(campaign *formsvc.Campaign) error {
-	tag := campaignTag(campaign.Version, campaign.ResponseCount)
-	return c.sendRecord(tag, func(b []byte) []byte { return c.h.appendCampaign(b, campaign) })
+	c.out = c.h.appendCampaign(c.out, campaign)
+	return c.sendRecord(campaignTag(campaign.Version, campaign.ResponseCount))
 }

@@ -34,18 +34,8 @@ func (h *Handler) getDelivery(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.hasTag(c.putDelivery(&d)) {
-		return c.sendNotModified()
-	}
-	return c.send(http.StatusOK, revalidate)
-}
-
-// putDelivery makes a delivery the body of the reply, and returns its ETag.
-func (c *call) putDelivery(d *formsvc.Delivery) (tag string) {
 	c.out = d.AppendJSON(c.out)
-	tag = contentTag(c.out)
-	c.setHeader("Etag", tag)
-	return tag
+	return c.sendRecord(contentTag(c.out))
 }
 
 // redeliver sends one delivery again.
@@ -63,7 +53,8 @@ func (h *Handler) redeliver(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.putDelivery(&d)
+	c.out = d.AppendJSON(c.out)
+	c.setHeader("Etag", contentTag(c.out))
 	return c.sendDone(http.StatusOK)
 }
 

@@ -81,8 +81,7 @@ func (c *call) sendToDocs() error {
 	header["Location"] = []string{".." + docsPath}
 	header["Content-Length"] = []string{"0"}
 	header["Cache-Control"] = revalidatePublic
-	c.sent = true
-	c.w.WriteHeader(http.StatusPermanentRedirect)
+	c.head(http.StatusPermanentRedirect)
 	return nil
 }
 
@@ -93,17 +92,19 @@ func (c *call) sendFile(from fs.ReadFileFS, name string, mediaType []string) err
 		return err
 	}
 	c.out = append(c.out, b...)
-	c.sendPublic(mediaType)
-	return nil
+	return c.sendPublic(mediaType)
 }
 
 // sendPublic sends c.out, or 304 if the client has it.
-func (c *call) sendPublic(mediaType []string) {
-	if c.current(contentTag(c.out)) {
-		return
+func (c *call) sendPublic(mediaType []string) error {
+	tag := contentTag(c.out)
+	c.setHeader("Etag", tag)
+	if c.hasTag(tag) {
+		return c.sendNotModified(revalidatePublic)
 	}
 	c.start(http.StatusOK, mediaType, revalidatePublic, len(c.out))
 	c.write()
+	return nil
 }
 
 // sendZipped sends a file that is stored compressed: as it is if the client accepts gzip, and expanded otherwise. It
@@ -124,8 +125,10 @@ func (c *call) sendZipped(from fs.FS, name string, mediaType []string) error {
 	if zipped {
 		tag, size = tag+"-gzip", zippedSize
 	}
-	if c.current(`"` + tag + `"`) {
-		return nil
+	tag = `"` + tag + `"`
+	c.setHeader("Etag", tag)
+	if c.hasTag(tag) {
+		return c.sendNotModified(revalidatePublic)
 	}
 	var content io.Reader = f
 	if zipped {
@@ -156,18 +159,6 @@ func gzipContent(f fs.File) (tag string, zipped, size int64, err error) {
 	return hex.EncodeToString(end[:]), info.Size(), int64(binary.LittleEndian.Uint32(end[4:])), err
 }
 
-// current sets the ETag. If the client has that version, it replies 304.
-func (c *call) current(tag string) bool {
-	c.setHeader("Etag", tag)
-	if !c.hasTag(tag) {
-		return false
-	}
-	c.w.Header()["Cache-Control"] = revalidatePublic
-	c.sent = true
-	c.w.WriteHeader(http.StatusNotModified)
-	return true
-}
-
 const openAPIPath = "/openapi.json"
 
 // openAPI is openapi.yaml as JSON.
@@ -192,10 +183,5 @@ func (h *Handler) getOpenAPI(c *call) error {
 	b := append(c.out, before...)
 	b = appendString(append(b, `"url": `...), server)
 	c.out = append(b, after...)
-	tag := contentTag(c.out)
-	c.setHeader("Etag", tag)
-	if c.hasTag(tag) {
-		return c.sendNotModified()
-	}
-	return c.send(http.StatusOK, revalidate)
+	return c.sendRecord(contentTag(c.out))
 }

@@ -129,7 +129,7 @@ func (d *download) WriteHeader(status int) {
 		d.status = http.StatusRequestedRangeNotSatisfiable
 		return
 	}
-	d.content.expect(length)
+	d.content.length = length
 }
 
 // Write implements http.ResponseWriter.
@@ -138,7 +138,7 @@ func (d *download) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if !d.call.sent {
-		if !d.content.begun() {
+		if !d.content.begun.Load() {
 			d.held = append(d.held, p...)
 			return len(p), nil
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -22,12 +23,13 @@ type content struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu     sync.Mutex
-	at     int64         // offset of the next byte
-	length int64         // of the range to read, or -1 for up to the end
-	body   io.ReadCloser // nil unless open
-	begins bool          // whether the first byte was read
-	err    error         // why reading failed
+	begun  atomic.Bool // whether the first byte was read
+	length int64       // of the only range, or -1 to read up to the end; set before the first Read
+
+	mu   sync.Mutex
+	at   int64         // offset of the next byte
+	body io.ReadCloser // nil unless open
+	err  error         // why reading failed
 }
 
 func newContent(ctx context.Context, files formsvc.Files, f *formsvc.File) *content {
@@ -36,20 +38,6 @@ func newContent(ctx context.Context, files formsvc.Files, f *formsvc.File) *cont
 }
 
 var errContentClosed = errors.New("the answer is over")
-
-// expect sets how many bytes will be read after the last Seek, so that no more are requested from the blob store.
-func (c *content) expect(length int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.length = length
-}
-
-// begun reports whether the first byte was read.
-func (c *content) begun() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.begins
-}
 
 // Seek implements io.Seeker as far as ServeContent needs it.
 func (c *content) Seek(offset int64, whence int) (int64, error) {
@@ -80,35 +68,22 @@ func (c *content) Read(p []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	if c.body == nil {
-		if err := c.open(); err != nil {
-			c.err = c.judge(err)
-			return 0, c.err
+		c.body, err = c.files.Open(c.ctx, c.file, c.at, c.length)
+	}
+	if err == nil {
+		n, err = c.body.Read(p)
+		c.at += int64(n)
+	}
+	if n > 0 {
+		c.begun.Store(true)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+		if errors.Is(context.Cause(c.ctx), errContentClosed) { // which is why reading failed
+			c.err = errContentClosed
 		}
 	}
-	n, err = c.body.Read(p)
-	c.at += int64(n)
-	c.begins = c.begins || n > 0
-	if err != nil && !errors.Is(err, io.EOF) {
-		c.err = c.judge(err)
-	}
 	return n, err
-}
-
-// judge tells errors from the end of reading that close causes.
-func (c *content) judge(err error) error {
-	if errors.Is(context.Cause(c.ctx), errContentClosed) {
-		return errContentClosed
-	}
-	return err
-}
-
-func (c *content) open() error {
-	body, err := c.files.Open(c.ctx, c.file, c.at, c.length)
-	if err != nil {
-		return err
-	}
-	c.body = body
-	return nil
 }
 
 // shut closes the open body.

@@ -126,18 +126,16 @@ func tagVersion(opaque string, counted bool) int64 {
 	return version
 }
 
-// sendRecord replies with a record that appendTo appends and tag names, or with 304 to a GET of a client that has it.
-func (c *call) sendRecord(tag string, appendTo func([]byte) []byte) error {
+// sendRecord replies with the record in c.out, whose ETag is tag, or with 304 to a GET of a client that has it.
+func (c *call) sendRecord(tag string) error {
 	c.setHeader("Etag", tag)
-	cache := noStore
-	if c.route.Method == http.MethodGet {
-		if c.hasTag(tag) {
-			return c.sendNotModified()
-		}
-		cache = revalidate
+	if c.route.Method != http.MethodGet {
+		return c.send(http.StatusOK, noStore)
 	}
-	c.out = appendTo(c.out)
-	return c.send(http.StatusOK, cache)
+	if c.hasTag(tag) {
+		return c.sendNotModified(revalidate)
+	}
+	return c.send(http.StatusOK, revalidate)
 }
 
 func badHeader(detail string) *problem {

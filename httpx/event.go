@@ -39,10 +39,10 @@ func (h *Handler) listEvents(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.appendEvents(page.Items, q.page.Limit); err != nil {
+	if err := c.appendEvents(page.Items); err != nil {
 		return err
 	}
-	c.out = fmt.Appendf(c.out, `,"nextCursor":"%s","more":%t}`, cursor(string(page.Next), sum), page.More)
+	c.out = fmt.Appendf(c.out, `],"limit":%d,"nextCursor":"%s","more":%t}`, q.page.Limit, cursor(string(page.Next), sum), page.More)
 	return c.finishList()
 }
 
@@ -70,15 +70,14 @@ func (h *Handler) listNewestEvents(c *call, q *listQuery) error {
 	if err != nil {
 		return err
 	}
-	if err := c.appendEvents(events, limit); err != nil {
+	if err := c.appendEvents(events); err != nil {
 		return err
 	}
-	c.out = append(c.out, '}')
+	c.out = fmt.Appendf(c.out, `],"limit":%d}`, limit)
 	return c.finishList()
 }
 
-// appendEvents begins a list with these items and that limit.
-func (c *call) appendEvents(events []formsvc.Event, limit int) error {
+func (c *call) appendEvents(events []formsvc.Event) error {
 	size := 0
 	for i := range events {
 		size += len(events[i].Payload)
@@ -91,6 +90,5 @@ func (c *call) appendEvents(events []formsvc.Event, limit int) error {
 		c.beginItem(i)
 		c.out = append(c.out, events[i].Payload...)
 	}
-	c.out = fmt.Appendf(c.out, `],"limit":%d`, limit)
 	return nil
 }

@@ -47,7 +47,8 @@ func (h *Handler) getResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendRecord(responseTag(r.Version), r.AppendJSON)
+	c.out = r.AppendJSON(c.out)
+	return c.sendRecord(responseTag(r.Version))
 }
 
 func (h *Handler) updateResponse(c *call) error {
@@ -65,9 +66,11 @@ func (h *Handler) updateResponse(c *call) error {
 	}
 	c.acceptPatch()
 	if c.who.May(formsvc.ResponsesRead) {
-		return c.sendRecord(responseTag(r.Version), r.AppendJSON)
+		c.out = r.AppendJSON(c.out)
+	} else {
+		c.out = appendUpdated(c.out, &r, &patch)
 	}
-	return c.sendRecord(responseTag(r.Version), func(b []byte) []byte { return appendUpdated(b, &r, &patch) })
+	return c.sendRecord(responseTag(r.Version))
 }
 
 func (h *Handler) deleteResponse(c *call) error {

@@ -44,8 +44,7 @@ func (h *Handler) getRoot(c *call) error {
 		}
 		c.out = appendReply(c.out, root)
 	}
-	c.sendPublic(mediaType)
-	return nil
+	return c.sendPublic(mediaType)
 }
 
 // A rootReply is the document. Its addresses are as in Location.

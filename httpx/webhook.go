@@ -79,7 +79,8 @@ func (h *Handler) getWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendRecord(webhookTag(&hook), hook.AppendJSON)
+	c.out = hook.AppendJSON(c.out)
+	return c.sendRecord(webhookTag(&hook))
 }
 
 func (h *Handler) replaceWebhook(c *call) error {
@@ -95,7 +96,8 @@ func (h *Handler) replaceWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendRecord(webhookTag(&hook), func(b []byte) []byte { return appendWarnings(hook.AppendJSON(b), in.Secret) })
+	c.out = appendWarnings(hook.AppendJSON(c.out), in.Secret)
+	return c.sendRecord(webhookTag(&hook))
 }
 
 func (h *Handler) webhookVersion(c *call) (int64, error) {
@@ -119,7 +121,8 @@ func (h *Handler) testWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.putDelivery(&d)
+	c.out = d.AppendJSON(c.out)
+	c.setHeader("Etag", contentTag(c.out))
 	c.setHeader("Location", h.address(c, deliveries)+"/"+string(d.ID))
 	return c.sendDone(http.StatusCreated)
 }
