@@ -18,7 +18,17 @@ func (h *Handler) readJSON(c *call) error {
 	if c.r.ContentLength > h.bounds.Body {
 		return bodyTooLarge(h.bounds.Body)
 	}
-	if err := h.readBody(c); err != nil {
+	c.pause() // the time limit for work begins again afterwards
+	err := c.body.read(c.r.Body, c.r.ContentLength, h.bounds.Body, func(n int64) error {
+		if more := n - freeBody - c.weight; more > 0 {
+			if !h.bodies.Take(string(c.who.AccountID), more) {
+				return h.overloaded(c, errBodies)
+			}
+			c.weight += more
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	return c.readWhole()
@@ -30,23 +40,6 @@ func (h *Handler) readOptionalJSON(c *call) error {
 		return c.readWhole()
 	}
 	return h.readJSON(c)
-}
-
-// readBody reads the body into memory. The time limit for work begins again afterwards.
-func (h *Handler) readBody(c *call) error {
-	if c.r.Body == nil || c.r.Body == http.NoBody {
-		return nil
-	}
-	c.pause()
-	return c.body.read(c.r.Body, c.r.ContentLength, h.bounds.Body, func(n int64) error {
-		if more := n - freeBody - c.weight; more > 0 {
-			if !h.bodies.Take(string(c.who.AccountID), more) {
-				return h.overloaded(c, errBodies)
-			}
-			c.weight += more
-		}
-		return nil
-	})
 }
 
 // mergePatch is the media type of RFC 7396, which PATCH takes beside JSON.

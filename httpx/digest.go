@@ -64,16 +64,6 @@ func badDigest() error {
 	return badHeader("Content-Digest must be a dictionary of byte sequences, for example sha-256=:<base64>:.")
 }
 
-// takeSHA256 removes the SHA-256 that the content must match, and returns it, or nil for any.
-func (list digests) takeSHA256() *[sha256.Size]byte {
-	d, ok := list[digestSHA256]
-	if !ok {
-		return nil
-	}
-	delete(list, digestSHA256)
-	return (*[sha256.Size]byte)(d.want)
-}
-
 // add hashes the next bytes of the content.
 func (list digests) add(p []byte) {
 	for _, d := range list {

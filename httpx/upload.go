@@ -110,7 +110,6 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 	}
 	return formsvc.FileInput{
 		Name: said["filename"], ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src,
-		SHA256: src.want.takeSHA256(), // the service computes it anyway
 	}, nil
 }
 
@@ -155,9 +154,6 @@ type source struct {
 
 func (h *Handler) newSource(c *call) *source {
 	s := &source{body: c.r.Body, wait: c.slot.release, control: http.NewResponseController(c.w)}
-	if s.body == nil {
-		s.body = http.NoBody
-	}
 	s.pace = pace{grace: h.grace, set: s.extend}
 	return s
 }
