@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
@@ -70,10 +68,6 @@ const (
 	failureBurst = 120
 	failureEvery = time.Second
 )
-
-func newFailures() *limits.Limiter {
-	return &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst}
-}
 
 // failed returns the problem for a request whose authentication failed.
 func (h *Handler) failed(c *call, err error) error {

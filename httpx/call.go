@@ -45,7 +45,7 @@ const (
 
 func (c *call) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 	c.h, c.w, c.r, c.limit = h, w, r, h.timeout
-	c.values = make([]string, 0, 8) // X-Request-Id, three of the quota, Content-Length, Etag, Location
+	c.values = make([]string, 0, 10) // X-Request-Id, five of the quota, Content-Length, Etag, Location
 	c.requestID = limits.RequestID(r)
 	c.setHeader("X-Request-Id", c.requestID)
 }

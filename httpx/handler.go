@@ -100,9 +100,8 @@ type Handler struct {
 	ready        *readiness
 	// clientAddress returns the address that failed authentication counts for.
 	clientAddress func(*http.Request) string
-	failures      *limits.Limiter // of authentication, by address
-	rates         *limits.Limiter // of requests, by key; nil: any number
-	quota         quotaPolicy
+	failures      *limits.Limiter  // of authentication, by address
+	rates         *limits.Limiter  // of requests, by key; nil: any number
 	now           func() time.Time // of the limiters
 	grace         time.Duration    // how long clients that send or take files may pause
 	routes        *http.ServeMux
@@ -133,8 +132,8 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
-		grace: paceGrace, refusals: rate.Sometimes{Interval: refusalsEvery},
-		clientAddress: o.ClientAddress, failures: newFailures(), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
+		grace: paceGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
+		failures: &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst},
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {

@@ -136,9 +136,6 @@ func (h *Handler) repeat(c *call, n int) error {
 	if err := c.reserve(n); err != nil {
 		return err
 	}
-	c.w.Header()["Idempotent-Replayed"] = replayed
+	c.setHeader("Idempotent-Replayed", "true")
 	return nil
 }
-
-//nolint:gochecknoglobals // immutable
-var replayed = []string{"true"}

@@ -12,40 +12,10 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
-// Header names in the canonical form of net/http.
-const (
-	headerLimit     = "X-Ratelimit-Limit"
-	headerRemaining = "X-Ratelimit-Remaining"
-	headerReset     = "X-Ratelimit-Reset"
-	headerRate      = "Ratelimit"
-	headerPolicy    = "Ratelimit-Policy"
-)
-
-// A quotaPolicy has the constant header values about the quota.
-type quotaPolicy struct {
-	limit      []string // nil: no quota
-	perAccount bool
-	policies   map[string][]string // by the name of what is counted, in quotes
-}
-
-// newQuotaPolicy builds the headers of draft-ietf-httpapi-ratelimit-headers-10.
-func newQuotaPolicy(quotas formsvc.Quotas) (p quotaPolicy) {
-	policy := quotas.Policy()
-	if policy.Limit == 0 {
-		return p
-	}
-	limit := strconv.Itoa(policy.Limit)
-	p.limit, p.perAccount, p.policies = []string{limit}, policy.PerAccount, make(map[string][]string)
-	for _, name := range []string{`"key"`, `"user"`, `"account"`} {
-		p.policies[name] = []string{name + ";q=" + limit + ";w=" + strconv.Itoa(limits.Seconds(policy.Window, 1))}
-	}
-	return p
-}
-
 // counted names what is counted for the principal.
-func (p *quotaPolicy) counted(who *formsvc.Principal) string {
+func counted(policy *formsvc.QuotaPolicy, who *formsvc.Principal) string {
 	switch {
-	case p.perAccount:
+	case policy.PerAccount:
 	case who.KeyID != "":
 		return `"key"`
 	case who.UserID != "" || who.KeyName != "":
@@ -66,11 +36,8 @@ func (h *Handler) count(c *call) error {
 			}
 		}
 	}
-	if h.quota.limit == nil || c.who.NoQuota {
-		return nil
-	}
 	state, err := h.svc.Quotas.Take(c.ctx(), c.who)
-	c.quota, c.counted = state, err == nil
+	c.quota, c.counted = state, err == nil && state.Limit > 0
 	if errors.Is(err, formsvc.ErrQuota) {
 		return quotaExceeded(&state, err)
 	}
@@ -91,19 +58,20 @@ func (h *Handler) discount(c *call) {
 	}
 }
 
-// showQuota sets the headers with the remaining quota.
+// showQuota sets the headers with the remaining quota, also those of draft-ietf-httpapi-ratelimit-headers-10.
 func (c *call) showQuota() {
 	state := &c.quota
 	if state.Limit == 0 {
 		return
 	}
-	counted := c.h.quota.counted(c.who)
-	left, reset := strconv.Itoa(state.Left), strconv.Itoa(limits.Seconds(state.Reset, 0))
-	header := c.w.Header()
-	header[headerLimit], header[headerPolicy] = c.h.quota.limit, c.h.quota.policies[counted]
-	c.setHeader(headerRate, counted+";r="+left+";t="+reset)
-	c.setHeader(headerRemaining, left)
-	c.setHeader(headerReset, reset)
+	policy := c.h.svc.Quotas.Policy()
+	counted := counted(&policy, c.who)
+	limit, left, reset := strconv.Itoa(policy.Limit), strconv.Itoa(state.Left), strconv.Itoa(limits.Seconds(state.Reset, 0))
+	c.setHeader("X-Ratelimit-Limit", limit)
+	c.setHeader("Ratelimit-Policy", counted+";q="+limit+";w="+seconds(policy.Window))
+	c.setHeader("Ratelimit", counted+";r="+left+";t="+reset)
+	c.setHeader("X-Ratelimit-Remaining", left)
+	c.setHeader("X-Ratelimit-Reset", reset)
 }
 
 func quotaExceeded(over *formsvc.QuotaState, cause error) *problem {

@@ -51,19 +51,12 @@ func (h *Handler) upload(c *call, src *source) (formsvc.File, error) {
 	defer done()
 	f, err := h.service(c).Files.Upload(c.r.Context(), c.responseKey(), in)
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && src.raw {
-		return f, invalidQuery(invalid)
+		for i := range invalid.Fields {
+			invalid.Fields[i].Pointer = strings.TrimPrefix(invalid.Fields[i].Pointer, "/")
+		}
+		return f, invalidParameter(invalid.Fields)
 	}
 	return f, err
-}
-
-// invalidQuery turns errors of an input into errors of the query that it came from.
-func invalidQuery(invalid *formsvc.ValidationError) error {
-	list := make([]formsvc.FieldError, len(invalid.Fields))
-	for i, f := range invalid.Fields {
-		f.Pointer = strings.TrimPrefix(f.Pointer, "/")
-		list[i] = f
-	}
-	return invalidParameter(list)
 }
 
 // fileInput checks the headers of an upload.

@@ -77,7 +77,7 @@ var errAllowance = errors.New("more than is allowed")
 // Read implements io.Reader.
 func (f *fileForm) Read(p []byte) (int, error) {
 	for f.file == nil {
-		if err := f.next(); errors.Is(err, errFormEnd) {
+		if err := f.next(); errors.Is(err, io.EOF) {
 			return 0, badRequest("file_required", "The form must have a part named file.")
 		} else if err != nil {
 			return 0, err
@@ -100,14 +100,12 @@ func (f *fileForm) Read(p []byte) (int, error) {
 
 // complete reads the rest of the body and adds what it says about the file to in.
 func (f *fileForm) complete(in *formsvc.FileInput) error {
-	for {
-		err := f.next()
-		if errors.Is(err, errFormEnd) {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	var err error
+	for err == nil {
+		err = f.next()
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
 	}
 	switch _, err := io.CopyN(io.Discard, f.in.r, maxPartHeader); {
 	case err == nil:
@@ -119,15 +117,13 @@ func (f *fileForm) complete(in *formsvc.FileInput) error {
 	return nil
 }
 
-var errFormEnd = errors.New("end of the form")
-
-// next reads the header of the next part, and the whole part if it isn't the file. It returns errFormEnd at the final
+// next reads the header of the next part, and the whole part if it isn't the file. It returns io.EOF at the final
 // boundary.
 func (f *fileForm) next() error {
 	f.in.left = maxPartHeader
 	part, err := f.parts.NextRawPart()
 	if errors.Is(err, io.EOF) {
-		return errFormEnd
+		return io.EOF
 	}
 	if err != nil {
 		return f.broken(err)
