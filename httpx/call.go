@@ -52,12 +52,8 @@ func (c *call) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 
 // reset clears the request, so that a pooled call keeps nothing of it alive.
 func (c *call) reset() {
-	c.h, c.w, c.r, c.route, c.who = nil, nil, nil, nil, nil
-	c.quota, c.counted = formsvc.QuotaState{}, false
-	c.ids = [maxIDs]formsvc.ID{}
-	c.requestID, c.values, c.sent, c.idem, c.whole = "", nil, false, formsvc.Idempotency{}, false
 	c.body.reset()
-	c.out = c.out[:0]
+	*c = call{body: c.body, out: c.out[:0]}
 	if cap(c.out) > keep {
 		c.out = nil
 	}
@@ -85,9 +81,6 @@ func (c *call) pause() {
 
 // noQuery refuses all parameters.
 func (h *Handler) noQuery(c *call) error {
-	if c.r.URL.RawQuery == "" {
-		return nil
-	}
 	_, err := parseQuery(c.r.URL.RawQuery, "")
 	return err
 }
@@ -122,7 +115,6 @@ func (h *Handler) release(c *call) {
 	if c.weight >= heavyAt {
 		h.heavy.Put(string(c.who.AccountID), struct{}{}, h.now().Add(heavyFor))
 	}
-	c.weight, c.replies = 0, 0
 }
 
 // Constant header values, shared by all replies: net/http and middleware replace the values of a header and don't write

@@ -18,9 +18,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// docs has the documentation page and our own files that it uses. The rest is Swagger UI.
+// docs has the page of the root, the documentation page, and our own files that they use. The rest is Swagger UI.
 //
-//go:embed docs/page.html docs/docs.css docs/docs.js
+//go:embed docs/root.html docs/page.html docs/docs.css docs/docs.js
 var docs embed.FS
 
 const docsPath = "/docs"

@@ -103,8 +103,12 @@ func (h *Handler) refuse(c *call, err error) error {
 	if err := h.repeat(c, len(earlier.Refusal)); err != nil {
 		return err
 	}
+	var sent document
+	if err := json.Unmarshal(earlier.Refusal, &sent); err != nil {
+		return err
+	}
 	c.out = append(c.out[:0], earlier.Refusal...)
-	c.start(statusIn(earlier.Refusal), typeProblem, noStore, len(c.out))
+	c.start(sent.Status, typeProblem, noStore, len(c.out))
 	c.write()
 	return nil
 }
@@ -117,17 +121,6 @@ func (p *problem) lasting() bool {
 		return false
 	}
 	return p.status < http.StatusInternalServerError && !p.passing
-}
-
-// statusIn returns the status in a problem document of ours.
-func statusIn(document []byte) int {
-	var problem struct {
-		Status int `json:"status"`
-	}
-	if err := json.Unmarshal(document, &problem); err != nil {
-		return http.StatusInternalServerError
-	}
-	return problem.Status
 }
 
 // repeat prepares to send the outcome of an earlier call again, n bytes. It counts a tenth for the quota.

@@ -10,19 +10,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// listQuery reads the query of a list, with the position of its cursor.
-func (c *call) listQuery(allowed string) (q listQuery, sum scope, err error) {
-	q, err = parseQuery(c.r.URL.RawQuery, allowed)
-	if err != nil {
-		return q, sum, err
-	}
-	sum = c.scope(&q)
-	if q.cursor != "" && !q.seek(sum) {
-		err = badCursor("must be the nextCursor of this list, with the same filters and order")
-	}
-	return q, sum, err
-}
-
 func badCursor(detail string) *problem {
 	p := invalidParameter([]formsvc.FieldError{{Pointer: "cursor", Code: "invalid_cursor", Detail: detail}})
 	p.code = "invalid_cursor"
@@ -81,9 +68,13 @@ func (c *call) beginItem(i int) {
 func serveList[T any](
 	c *call, allowed string, read func(*listQuery) (formsvc.Page[T], error), item func(b []byte, x *T) ([]byte, formsvc.ID),
 ) error {
-	q, sum, err := c.listQuery(allowed)
+	q, err := parseQuery(c.r.URL.RawQuery, allowed)
 	if err != nil {
 		return err
+	}
+	sum := c.scope(&q)
+	if q.cursor != "" && !q.seek(sum) {
+		return badCursor("must be the nextCursor of this list, with the same filters and order")
 	}
 	page, err := read(&q)
 	if err != nil {
@@ -98,10 +89,12 @@ func serveList[T any](
 		c.beginItem(i)
 		c.out, last = item(c.out, &page.Items[i])
 	}
-	if !page.More {
-		last = ""
+	next := "null"
+	if page.More && last != "" {
+		next = `"` + cursor(string(last), sum) + `"`
 	}
-	return c.endList(&q, page.Total, last, sum)
+	c.out = fmt.Appendf(c.out, `],"total":%d,"limit":%d,"offset":%d,"nextCursor":%s}`, page.Total, q.page.Limit, q.page.Offset, next)
+	return c.finishList()
 }
 
 // sizeOf returns about how many bytes the records have in a reply. Those that don't know their size are small.
@@ -115,16 +108,6 @@ func sizeOf[T any](items []T) (n int) {
 		}
 	}
 	return n
-}
-
-// endList ends the reply. last is the last item on the page if more follow, otherwise empty.
-func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) error {
-	next := "null"
-	if last != "" {
-		next = `"` + cursor(string(last), sum) + `"`
-	}
-	c.out = fmt.Appendf(c.out, `],"total":%d,"limit":%d,"offset":%d,"nextCursor":%s}`, total, q.page.Limit, q.page.Offset, next)
-	return c.finishList()
 }
 
 // finishList sends the rest of the list.

@@ -36,7 +36,9 @@ func (h *Handler) getRoot(c *call) error {
 	mediaType := typeJSON
 	if strings.Contains(c.r.Header.Get("Accept"), "text/html") { // as browsers do
 		mediaType = typeHTML
-		c.appendRootPage(h.links)
+		if err := c.appendRootPage(h.links); err != nil {
+			return err
+		}
 	} else {
 		root := rootReply{Title: rootTitle, Description: rootAbout}
 		for _, l := range h.links {
@@ -62,7 +64,7 @@ type rootLink struct {
 // appendRootPage appends the page. Like the documentation page, it uses relative addresses, so that it works behind
 // proxies that change paths. Only if it was requested without a slash at the end, the addresses begin with the whole
 // path.
-func (c *call) appendRootPage(links []Link) {
+func (c *call) appendRootPage(links []Link) error {
 	prefix := "./" // so that nothing after it is read as a scheme
 	if c.r.URL.Path == "" {
 		prefix = html.EscapeString(askedPath(c.r)) + "/"
@@ -71,26 +73,8 @@ func (c *call) appendRootPage(links []Link) {
 	for _, l := range links {
 		list.WriteString(`<li><a href="` + prefix + html.EscapeString(l.Path[1:]) + `">` + html.EscapeString(l.Title) + "</a></li>\n")
 	}
-	c.out = append(c.out, `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>`+rootTitle+`</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="`+prefix+`docs/favicon.png">
-<link rel="stylesheet" href="`+prefix+`docs/docs.css">
-</head>
-<body>
-<header>
-<h1>`+rootTitle+`</h1>
-</header>
-<main>
-<p>`+rootAbout+`</p>
-<ul>
-`+list.String()+`</ul>
-</main>
-</body>
-</html>
-`...)
+	page, err := docs.ReadFile("docs/root.html")
+	text := strings.NewReplacer("{title}", rootTitle, "{about}", rootAbout, "{prefix}", prefix, "{links}", list.String())
+	c.out = append(c.out, text.Replace(string(page))...)
+	return err
 }
