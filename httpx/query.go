@@ -209,13 +209,16 @@ func (q *listQuery) choose(name, value string) (code, detail string) {
 			q.events = append(q.events, event)
 		}
 	case "column":
-		if len(q.columns) == maxChosen {
-			return "too_many", "must be there at most 100 times"
+		if len(q.columns) > maxChosen { // which is said once
+			break
 		}
-		if slices.Contains(q.columns, value) {
+		repeated := slices.Contains(q.columns, value)
+		if q.columns = append(q.columns, value); repeated {
 			return "repeated_parameter", "must name each column once"
 		}
-		q.columns = append(q.columns, value)
+		if len(q.columns) > maxChosen {
+			return "too_many", "must be there at most 100 times"
+		}
 	}
 	if !ok {
 		return "invalid_value", detail
