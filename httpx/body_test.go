@@ -281,6 +281,15 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
+// Requests that a host makes with http.NewRequest may have no Body at all.
+func TestNoBody(t *testing.T) {
+	w := newWorld(t, nil)
+	none := func(r *http.Request) { r.Body = nil }
+	w.do("GET", "/v1/campaigns", "", none).is(200, "")
+	w.do("POST", "/v1/campaigns", "", none).is(400, "")
+	w.do("POST", w.response(w.campaign(`{"title":"x"}`))+"/files", "", none).is(201, "")
+}
+
 // A14: names that look alike are different names, and answers keep the order in which they were sent.
 func TestNamesThatLookAlikeAreDifferent(t *testing.T) {
 	w := newWorld(t, nil)

@@ -44,6 +44,9 @@ const (
 )
 
 func (c *call) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
+	if r.Body == nil { // made by http.NewRequest
+		r.Body = http.NoBody
+	}
 	c.h, c.w, c.r, c.limit = h, w, r, h.timeout
 	c.values = make([]string, 0, 10) // X-Request-Id, five of the quota, Content-Length, Etag, Location
 	c.requestID = limits.RequestID(r)
