@@ -2,12 +2,10 @@
 package limits
 
 import (
-	"crypto/rand"
 	"math"
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"sync"
 	"time"
 
@@ -141,17 +139,6 @@ func (p *Pool) add(tenant string, n int64) {
 
 // Seconds returns a wait in whole seconds, rounded up, but not less than least.
 func Seconds(wait time.Duration, least int) int { return max(int(math.Ceil(wait.Seconds())), least) }
-
-// RequestID returns the client's X-Request-Id if it is well-formed, or a new one.
-func RequestID(r *http.Request) string {
-	if values := r.Header["X-Request-Id"]; len(values) == 1 && requestIDForm.MatchString(values[0]) {
-		return values[0]
-	}
-	return rand.Text()
-}
-
-// requestIDForm is a well-formed X-Request-Id.
-var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // RemoteHost returns the host of RemoteAddr.
 func RemoteHost(r *http.Request) string {
