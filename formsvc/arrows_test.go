@@ -66,7 +66,10 @@ var leaves = []string{"cmd/", "examples/", ".ci/"}
 
 // thirdParty spells out the names used above: a library and what it needs.
 var thirdParty = map[string][]string{
-	"forms": {"github.com/google/uuid", "github.com/go-json-experiment/json"},
+	"forms": {
+		"github.com/google/uuid", "github.com/go-json-experiment/json", "golang.org/x/net/idna", "golang.org/x/text/secure/bidirule", "golang.org/x/text/transform",
+		"golang.org/x/text/unicode/",
+	},
 	"bun": {
 		"github.com/uptrace/bun", "github.com/jinzhu/inflection", "github.com/puzpuzpuz/xsync", "github.com/tmthrgd/go-hex",
 		"github.com/vmihailenco/", "golang.org/x/sys",

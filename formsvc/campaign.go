@@ -45,10 +45,11 @@ func (c *Campaign) Size() int {
 
 // Texts returns every text that the owner of the campaign sets, for stores that check them ([CheckText]).
 func (in *CampaignInput) Texts() []string {
-	list := []string{in.Title, in.Description, string(in.Status), in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL}
+	list := []string{in.Title, in.Description, string(in.Status), in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
 	list = append(list, in.Form.AllowedOrigins...)
 	for _, m := range in.Modules {
-		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type)), m.Options...)
+		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max)), m.Options...)
+		list = append(list, m.Accept...)
 		if m.ShowIf != nil {
 			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)
 		}

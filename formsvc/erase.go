@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
 )
 
 // An EraseQuery names the records that a store removes in one atomic write. Records that don't
@@ -38,9 +42,31 @@ type Erased struct {
 	FileIDs    []ID // of the responses' files, whose blobs the caller removes
 }
 
-// FoldEmail returns an address in lower case. Two addresses belong to one person if it returns the same
-// for both. Stores that filter by query must agree with it.
-func FoldEmail(s string) string { return strings.ToLower(s) }
+// FoldEmail returns an address as mail systems compare it: without regard to case and to the normal form of Unicode, and with an
+// international domain as Unicode has it. Two addresses belong to one person if it returns the same for both. Stores that
+// filter by query must agree with it.
+func FoldEmail(s string) string {
+	if at := strings.LastIndexByte(s, '@'); strings.Contains(strings.ToLower(s[at+1:]), "xn--") {
+		if domain, err := idna.ToUnicode(strings.ToLower(s[at+1:])); err == nil {
+			s = s[:at+1] + domain
+		}
+	}
+	return fold(s)
+}
+
+// fold returns a text in lower case and in normal form C. It merges only letters that are the same but for case.
+func fold(s string) string {
+	return norm.NFC.String(strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		if low := unicode.ToLower(least); strings.EqualFold(string(low), string(least)) {
+			return low
+		}
+		return least
+	}, norm.NFC.String(s)))
+}
 
 // A Receipt says what was removed or exported, and when. It contains no personal data.
 type Receipt struct {
@@ -146,7 +172,7 @@ type erasure struct {
 
 	receipt Receipt
 	email   string      // of the person
-	folded  string      // the address as in a JSON string, without the quotes, in lower case
+	folded  string      // the address up to its domain as in a JSON string, without the quotes, see fold
 	own     map[ID]bool // responses whose events are the person's although they name nobody
 }
 
@@ -157,13 +183,13 @@ func (c *core) erasure(account ID) *erasure {
 
 // person returns the erasure or export of a person's data.
 func (c *core) person(ctx context.Context, account ID, email string) (*erasure, error) {
-	if !validEmail(email) {
+	if !bareEmail(email) { // also one that was stored before a rule became stricter
 		return nil, invalid("/email", "invalid_email", "must be an e-mail address")
 	}
 	if _, err := c.store.Account(ctx, account); err != nil {
 		return nil, err
 	}
-	w, text := c.erasure(account), appendString(nil, FoldEmail(email))
+	w, text := c.erasure(account), appendString(nil, fold(email[:strings.LastIndexByte(email, '@')+1]))
 	w.email, w.folded = email, string(text[1:len(text)-1])
 	return w, nil
 }
@@ -323,8 +349,8 @@ func (w *erasure) events(ctx context.Context) iter.Seq2[*Event, error] {
 
 // named reports whether a payload names the person as user or signer.
 func (w *erasure) named(payload []byte) bool {
-	if !strings.Contains(FoldEmail(string(payload)), w.folded) {
-		return false // payloads all write an address with the same bytes
+	if !strings.Contains(fold(string(payload)), w.folded) {
+		return false // payloads all write the part before the domain with the same bytes
 	}
 	type user struct {
 		User   struct{ Email string } `json:"user"`

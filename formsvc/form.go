@@ -5,16 +5,18 @@ import (
 	"crypto/rand"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // A Form is how a campaign is published: as a page for everybody who has its address, made from the modules.
 type Form struct {
 	Enabled        bool     `json:"enabled"`
-	Description    string   `json:"description"`    // above the questions, at most 10,000 characters
-	SuccessMessage string   `json:"successMessage"` // on the thanks page, at most 2,000 characters
-	RedirectURL    string   `json:"redirectUrl"`    // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
-	AllowedOrigins []string `json:"allowedOrigins"` // of pages that embed the form or send JSON, such as https://example.com; at most 50
+	Description    string   `json:"description"`       // above the questions, at most 10,000 characters
+	SuccessMessage string   `json:"successMessage"`    // on the thanks page, at most 2,000 characters
+	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
+	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send JSON, such as https://example.com; at most 50
+	Language       string   `json:"language,omitzero"` // of the page: en, de, fr, es or ar; "" for the one that the browser prefers
 }
 
 // Limits of a [Form].
@@ -23,6 +25,9 @@ const (
 	maxURL     = 2_048
 	maxOrigins = 50
 )
+
+// FormLanguages returns the languages of forms as ISO 639-1 has them, the default first.
+func FormLanguages() []string { return []string{"en", "de", "fr", "es", "ar"} }
 
 // ByForm returns the campaign whose form has that token, or [ErrNotFound] also if the form isn't enabled.
 func (c Campaigns) ByForm(ctx context.Context, token string) (_ Campaign, err error) {
@@ -53,6 +58,9 @@ func (e *ValidationError) checkForm(f Form) Form {
 	e.checkLine("/form/redirectUrl", f.RedirectURL, maxURL)
 	if f.RedirectURL != "" && httpURL(f.RedirectURL) == nil {
 		e.add("/form/redirectUrl", "invalid_url", "must be an absolute http or https URL")
+	}
+	if f.Language != "" && !slices.Contains(FormLanguages(), f.Language) {
+		e.add("/form/language", "invalid_value", "must be empty or one of %s", strings.Join(FormLanguages(), ", "))
 	}
 	if len(f.AllowedOrigins) > maxOrigins {
 		e.add("/form/allowedOrigins", "too_many", "must have at most %d origins", maxOrigins)

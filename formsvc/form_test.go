@@ -54,10 +54,10 @@ func TestFormInput(t *testing.T) {
 		want []string
 	}{
 		{formsvc.Form{
-			Description: strings.Repeat("é", 10_000), SuccessMessage: strings.Repeat("é", 2_000), RedirectURL: "http://a/?b#c", AllowedOrigins: origins,
+			Description: strings.Repeat("é", 10_000), SuccessMessage: strings.Repeat("é", 2_000), RedirectURL: "http://a/?b#c", AllowedOrigins: origins, Language: "ar",
 		}, nil},
-		{formsvc.Form{Description: strings.Repeat("é", 10_001), SuccessMessage: strings.Repeat("é", 2_001), RedirectURL: "javascript:alert(1)"}, []string{
-			"/form/description too_long", "/form/successMessage too_long", "/form/redirectUrl invalid_url",
+		{formsvc.Form{Description: strings.Repeat("é", 10_001), SuccessMessage: strings.Repeat("é", 2_001), RedirectURL: "javascript:alert(1)", Language: "EN"}, []string{
+			"/form/description too_long", "/form/successMessage too_long", "/form/redirectUrl invalid_url", "/form/language invalid_value",
 		}},
 		{formsvc.Form{RedirectURL: "http://a/" + strings.Repeat("x", 2_040), AllowedOrigins: make([]string, 51)}, []string{
 			"/form/redirectUrl too_long", "/form/allowedOrigins too_many",
@@ -120,14 +120,14 @@ func TestHeldResponse(t *testing.T) {
 	w := newFileWorld(t, withWorkflow(review()))
 	hold := func() formsvc.Response {
 		key := formsvc.CampaignKey{AccountID: w.account, ID: w.response.CampaignID}
-		return must(w.svc.Responses.Create(w.ctx, key, formsvc.ResponseInput{User: ada(), Held: true}))
+		return must(w.svc.Responses.Create(w.ctx, key, formsvc.ResponseInput{User: ada(), Held: formsvc.HeldQuick}))
 	}
 	w.response = hold()
 	r := w.response
 	w.uploaded([]byte("x"))
 	must(w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}))
 	r = w.updated(&r, formsvc.ResponsePatch{FirstName: new("Augusta")})
-	if kept := must(w.svc.Responses.Get(w.ctx, r.Key())); kept != r || r.Status != "spam" || !r.Held || r.Version != 2 {
+	if kept := must(w.svc.Responses.Get(w.ctx, r.Key())); kept != r || r.Status != "spam" || r.Held != formsvc.HeldQuick || r.Version != 2 {
 		t.Errorf("it is held as %+v, %+v", r, kept)
 	}
 	if other := hold(); w.svc.Responses.Delete(w.ctx, other.Key(), nil) != nil || len(w.events()) != 1 { // that of newFileWorld
@@ -140,7 +140,7 @@ func TestHeldResponse(t *testing.T) {
 	}
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("accepted"), LastName: new("King")})
 	events := w.parsed()
-	if len(events) != 2 || events[0].Type != webhook.ResponseCreated || events[1].Type != webhook.ResponseCompleted || r.Held ||
+	if len(events) != 2 || events[0].Type != webhook.ResponseCreated || events[1].Type != webhook.ResponseCompleted || r.Held != formsvc.NotHeld ||
 		events[0].Data.Response.User.LastName != "King" || events[0].Data.Response.Status != "accepted" || events[1].Data.PreviousStatus != "spam" {
 		t.Errorf("%+v raised %+v", r, events)
 	}

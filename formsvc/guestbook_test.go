@@ -73,9 +73,11 @@ func (g *guestbook) hook(url string, events ...formsvc.EventType) {
 func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
 	g.tb.Helper()
 	key := fmt.Sprintf("r%d", g.store.count("CreateResponse"))
-	return must(g.svc.Once(&formsvc.Idempotency{Key: key}).Responses.Create(g.ctx, c.Key(), formsvc.ResponseInput{
-		User: formsvc.User{Email: email}, Held: strings.HasSuffix(email, "@EXAMPLE.com"),
-	}))
+	in := formsvc.ResponseInput{User: formsvc.User{Email: email}}
+	if strings.HasSuffix(email, "@EXAMPLE.com") {
+		in.Held = formsvc.HeldTrap
+	}
+	return must(g.svc.Once(&formsvc.Idempotency{Key: key}).Responses.Create(g.ctx, c.Key(), in))
 }
 
 // attach adds a file, a comment and a signature of another person.

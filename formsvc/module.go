@@ -31,16 +31,20 @@ const (
 
 // A Module is one question of a campaign.
 type Module struct {
-	Name        string     `json:"name"`        // unique in its campaign, 1 to 200 characters
-	Label       string     `json:"label"`       // at most 1,000 characters
-	Help        string     `json:"help"`        // shown below the label, at most 2,000 characters
-	Placeholder string     `json:"placeholder"` // shown in an empty field of text, longtext, email, url and number; at most 200 characters
-	Type        ModuleType `json:"type"`        // "" means TextModule
-	Required    bool       `json:"required"`    // an answer must have a value that can be seen, unless the module is hidden
-	Options     []string   `json:"options"`     // for ChoiceModule: 1 to 1,000 distinct values
-	MaxLength   int        `json:"maxLength"`   // characters a value may have, for text, longtext, email and url; 0 means no limit
-	Multiple    bool       `json:"multiple"`    // more than one value, or file, is allowed
-	ShowIf      *Condition `json:"showIf"`      // nil: always shown
+	Name        string     `json:"name"`             // unique in its campaign, 1 to 200 characters
+	Label       string     `json:"label"`            // at most 1,000 characters
+	Help        string     `json:"help"`             // shown below the label, at most 2,000 characters
+	Placeholder string     `json:"placeholder"`      // shown in an empty field of text, longtext, email, url and number; at most 200 characters
+	Type        ModuleType `json:"type"`             // "" means TextModule
+	Required    bool       `json:"required"`         // an answer must have a value that can be seen, unless the module is hidden
+	Options     []string   `json:"options"`          // for ChoiceModule: 1 to 1,000 distinct values
+	MaxLength   int        `json:"maxLength"`        // characters a value may have, for text, longtext, email and url; 0 means no limit
+	Multiple    bool       `json:"multiple"`         // more than one value, or file, is allowed
+	ShowIf      *Condition `json:"showIf"`           // nil: always shown
+	Min         Bound      `json:"min,omitzero"`     // the least value, for number and date; "" means none
+	Max         Bound      `json:"max,omitzero"`     // the greatest value, for number and date, not below Min; "" means none
+	Integer     bool       `json:"integer,omitzero"` // for number: the value must be whole
+	Accept      []string   `json:"accept,omitempty"` // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
 }
 
 // A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
@@ -62,6 +66,7 @@ const (
 	maxEquals      = 100
 	maxOptions     = 1_000
 	maxOption      = 500
+	maxAccept      = 50
 	maxMetadata    = 100
 	maxMetaKey     = 200
 	maxMetaValue   = 2_000
@@ -87,6 +92,7 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 		e.checkLine(pointer+"/help", m.Help, maxHelp)
 		e.checkLine(pointer+"/placeholder", m.Placeholder, maxPlaceholder)
 		e.checkModuleType(pointer, m)
+		e.checkBounds(pointer, m)
 		if m.ShowIf != nil {
 			e.checkCondition(pointer+"/showIf", m.ShowIf, modules[:i])
 		}
@@ -102,6 +108,9 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 	default:
 		e.add(pointer+"/type", "invalid_value", "must be one of text, longtext, email, url, number, date, boolean, choice, file")
 		return
+	}
+	if of, ok := map[string]ModuleType{"email": EmailModule, "firstName": TextModule, "lastName": TextModule}[m.Name]; ok && m.Type != of {
+		e.add(pointer+"/name", "reserved", "is the name of a field of the user, whose type is %s", of)
 	}
 	typed := m.Type == TextModule || m.Type == LongTextModule || m.Type == EmailModule || m.Type == URLModule
 	if m.Placeholder != "" && !typed && m.Type != NumberModule {
@@ -137,7 +146,9 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier []Module) {
 	if c.Module == "" {
 		e.require(pointer + "/module")
-	} else if !slices.ContainsFunc(earlier, func(m Module) bool { return m.Name == c.Module && m.Type != FileModule }) {
+	}
+	i := slices.IndexFunc(earlier, func(m Module) bool { return m.Name == c.Module && m.Type != FileModule })
+	if c.Module != "" && i < 0 {
 		e.add(pointer+"/module", "unknown_module", "must be the name of an earlier module that isn't a file")
 	}
 	if len(c.Equals) == 0 {
@@ -145,8 +156,14 @@ func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier [
 	} else if len(c.Equals) > maxEquals {
 		e.add(pointer+"/equals", "too_many", "must have at most %d values", maxEquals)
 	}
-	for i, value := range c.Equals {
-		e.checkLine(fmt.Sprintf("%s/equals/%d", pointer, i), value, maxOption)
+	for n, value := range c.Equals {
+		at := fmt.Sprintf("%s/equals/%d", pointer, n)
+		e.checkLine(at, value, maxOption)
+		if i >= 0 && len(e.Fields) < maxFaults {
+			if _, detail := earlier[i].checkValue(value); detail != "" {
+				e.add(at, "impossible", "can't be an answer to that module, which %s", detail)
+			}
+		}
 	}
 }
 
@@ -256,10 +273,12 @@ func (m *Module) checkValue(value string) (code, detail string) {
 		if len(value) > 400 || !jsonNumber.MatchString(value) {
 			return "invalid_number", "must be a decimal number such as 12, -0.5 or 1e3"
 		}
+		return m.checkRange(value)
 	case DateModule:
 		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
 			return "invalid_date", "must be a day as YYYY-MM-DD"
 		}
+		return m.checkRange(value)
 	case BooleanModule:
 		if value != "true" && value != "false" {
 			return "invalid_boolean", "must be true or false"
@@ -281,9 +300,32 @@ func httpURL(s string) *url.URL {
 	return u
 }
 
-// validEmail reports whether s is a bare address, local@domain, of at most 254
-// bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).
+// validEmail reports whether s is a [bareEmail] without characters that can't be seen.
 func validEmail(s string) bool {
+	return bareEmail(s) && !strings.ContainsFunc(s, func(r rune) bool { return !visible(string(r)) })
+}
+
+// checkDomains refuses addresses of a visitor whose domain has no dot: a mail to them reaches nobody. Other clients of the API may
+// be in a network where such names exist.
+func (e *ValidationError) checkDomains(in *ResponseInput, modules []Module) {
+	check := func(pointer, address string) {
+		if domain := strings.Trim(address[strings.LastIndexByte(address, '@')+1:], "."); validEmail(address) && !strings.Contains(domain, ".") {
+			e.add(pointer, "invalid_email", "must have a domain with a dot, such as example.com")
+		}
+	}
+	check("/user/email", in.User.Email)
+	for _, a := range in.Answers {
+		if slices.ContainsFunc(modules, func(m Module) bool { return m.Name == a.Name && m.Type == EmailModule }) {
+			for n, value := range a.Value {
+				check(fmt.Sprintf("/responses/%s/value/%d", pointerEscape(a.Name), n), value)
+			}
+		}
+	}
+}
+
+// bareEmail reports whether s is a bare address, local@domain, of at most 254
+// bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).
+func bareEmail(s string) bool {
 	if len(s) > 254 || strings.ContainsAny(s, "<>\r\n") || CheckText(s) != nil {
 		return false
 	}

@@ -18,9 +18,9 @@ type Response struct {
 	ID          ID
 	AccountID   ID
 	CampaignID  ID
-	Reference   string // human-readable, unique in the account
-	Status      string // see [Workflow]
-	Held        bool   // see [ResponseInput].Held; false once the status has changed
+	Reference   string     // human-readable, unique in the account
+	Status      string     // see [Workflow]
+	Held        HoldReason // see [ResponseInput].Held; NotHeld once the status has changed
 	User        User
 	Answers     Answers
 	Version     int64 // 1 for a new response, one more with every change
@@ -28,6 +28,17 @@ type Response struct {
 	UpdatedAt   time.Time
 	CompletedAt time.Time // when it entered a final status; zero if its status isn't final
 }
+
+// A HoldReason says why a response is held: one of the constants, or a host's own word of at most 64 characters.
+type HoldReason string
+
+// The reasons for holding a response.
+const (
+	NotHeld    HoldReason = ""
+	HeldTrap   HoldReason = "trap"   // a field that people don't see was filled in
+	HeldQuick  HoldReason = "quick"  // the form was sent too soon after it was shown
+	HeldJudged HoldReason = "judged" // the host's judge called it spam
+)
 
 // A User is the person who submitted a response.
 type User struct {
@@ -43,9 +54,9 @@ type ResponseInput struct {
 	// Held keeps the response back: its status is "spam", whatever the workflow, and neither it nor its files and
 	// signatures raise events. When its status changes, that raises "response.created", and "response.completed" if the
 	// new status is final. Defaults to a response that raises events at once.
-	Held bool
+	Held HoldReason
 	// FormToken makes Create fail with [ErrNotFound] unless the campaign's form is enabled and has this token at that
-	// time. Defaults to any campaign.
+	// time, and refuses addresses whose domain has no dot. Defaults to any campaign and address.
 	FormToken string
 }
 
@@ -134,8 +145,11 @@ func (r *Response) Size() int {
 // Responses creates, changes and lists responses. It is safe for concurrent use.
 type Responses struct{ s *core }
 
-// maxName is the largest length of a first or last name, in characters.
-const maxName = 200
+// The largest lengths of a first or last name and of a reason, in characters.
+const (
+	maxName = 200
+	maxHeld = 64
+)
 
 // retries is how often a write is retried because the campaign changed meanwhile or the reference was taken.
 const retries = 8
@@ -163,8 +177,8 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 			ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
-		if in.Held {
-			r.Status, r.Held = StatusSpam, true
+		if in.Held != NotHeld {
+			r.Status, r.Held = StatusSpam, in.Held
 		}
 		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil)}
 		change.unlessHeld(&r, s.s.newEvent(ctx, webhook.ResponseCreated, c, &r, now, eventExtra{}))
@@ -188,6 +202,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 func (s Responses) checkInput(in *ResponseInput) (ValidationError, Answers) {
 	v, answers := s.s.faults(), NewAnswers(in.Answers...)
 	v.checkUser("/user", &in.User)
+	v.checkLine("/held", string(in.Held), maxHeld)
 	v.checkNames(in.Answers)
 	v.checkSize(answers)
 	return v, answers
@@ -210,6 +225,9 @@ func (s Responses) accepts(c *Campaign, v ValidationError, in *ResponseInput) er
 		v.require("/user/email")
 	}
 	v.checkAnswers(&c.CampaignInput, in.Answers)
+	if in.FormToken != "" {
+		v.checkDomains(in, c.Modules)
+	}
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -324,7 +342,7 @@ func (c *core) applyPatch(
 	var change Change
 	raise := func(t EventType, extra eventExtra) { change.add(c.newEvent(ctx, t, campaign, r, now, extra)) }
 	switch {
-	case !r.Held:
+	case r.Held == NotHeld:
 		if len(changes) > 0 {
 			raise(webhook.ResponseUpdated, eventExtra{changes: changes})
 		}
@@ -332,7 +350,7 @@ func (c *core) applyPatch(
 			raise(webhook.ResponseStatusChanged, eventExtra{previousStatus: previous})
 		}
 	case moved:
-		r.Held = false
+		r.Held = NotHeld
 		raise(webhook.ResponseCreated, eventExtra{})
 	}
 	if finished {

@@ -59,13 +59,13 @@ func TestCreateResponseRetries(t *testing.T) {
 
 func TestCampaignIsCached(t *testing.T) {
 	w := newWorld(t)
-	modules := make([]formsvc.Module, 400)
+	modules := make([]formsvc.Module, 300)
 	for i := range modules {
 		modules[i].Name = fmt.Sprint(i)
 	}
 	small := w.campaign(modules...)
 	for i := range modules {
-		modules[i].Label = strings.Repeat("x", 100)
+		modules[i].Label = strings.Repeat("x", 150)
 	}
 	large := w.campaign(modules...)
 	if small.Size() > formsvc.LargestCached || large.Size() <= formsvc.LargestCached {

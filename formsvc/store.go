@@ -299,7 +299,7 @@ func (c *Change) add(e Event) { c.Events = append(c.Events, e) }
 
 // unlessHeld adds an event about a response that isn't held.
 func (c *Change) unlessHeld(r *Response, e Event) {
-	if !r.Held {
+	if r.Held == NotHeld {
 		c.add(e)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -20,7 +22,7 @@ const discardTimeout = 10 * time.Second
 // Upload adds a file to a response. First the bytes are made durable; then the file and the event "file.uploaded" are
 // created in one atomic write, without the event if the response is held. A failed upload leaves no file; its blob is removed at once or by [Files.Sweep].
 //
-// It fails with a *[ValidationError] for an invalid Module, a *[FileSizeError], [ErrDigest], [ErrNotFound] for an
+// It fails with a *[ValidationError] for an invalid Module or a file that it doesn't accept, a *[FileSizeError], [ErrDigest], [ErrNotFound] for an
 // unknown response, a *[LimitError] beyond [Options].MaxStored, [ErrOtherBlobs], and with [ErrNoSpace] or
 // [ErrUnavailable] if the blob can't be stored.
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
@@ -65,6 +67,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	}
 	began := s.s.now()
 	id := s.s.NewID(began)
+	content.modules = c.Modules
 	if _, err := s.s.Blobs.Put(ctx, BlobKey(id), content); err != nil {
 		return File{}, blobError(err)
 	}
@@ -100,13 +103,14 @@ func (c *core) discard(ctx context.Context, id ID) {
 // An intake reads the content of a new file, and counts, hashes and checks it. It returns io.EOF
 // only if all checks pass, so that its reader never stores invalid content.
 type intake struct {
-	in     *FileInput
-	limit  int64
-	size   int64     // bytes so far
-	hash   hash.Hash // SHA-256
-	sum    uint32    // CRC-32C of the block that has begun
-	blocks []byte    // those of the blocks before, see File.Blocks
-	ended  error     // io.EOF or an error, at the end
+	in      *FileInput
+	limit   int64
+	modules []Module  // of the campaign
+	size    int64     // bytes so far
+	hash    hash.Hash // SHA-256
+	sum     uint32    // CRC-32C of the block that has begun
+	blocks  []byte    // those of the blocks before, see File.Blocks
+	ended   error     // io.EOF or an error, at the end
 }
 
 func (s Files) intake(in *FileInput) (*intake, error) {
@@ -167,6 +171,9 @@ func (t *intake) end() error {
 		if err := t.in.check(); err != nil {
 			return err
 		}
+	}
+	if i := slices.IndexFunc(t.modules, func(m Module) bool { return m.Name == t.in.Module }); i >= 0 && !t.modules[i].Accepts(t.in.Name, t.in.ContentType) {
+		return invalid("/file", "file_type", "must be of one of these types: "+strings.Join(t.modules[i].Accept, ", "))
 	}
 	return io.EOF
 }

@@ -208,6 +208,21 @@ func (t *word) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
+// bound is the least or greatest value of a module: a number, or a string such as a date; null means absent.
+type bound formsvc.Bound
+
+func (b *bound) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case jsontext.KindNumber:
+		value, err := dec.ReadValue()
+		*b = bound(value)
+		return err
+	case jsontext.KindString, jsontext.KindNull, jsontext.KindInvalid:
+		return (*optional)(b).UnmarshalJSONFrom(dec)
+	}
+	return wrong(dec, "must be a number, or a day as a string")
+}
+
 // timestamp is a time; null means absent.
 type timestamp struct{ time.Time }
 

@@ -42,6 +42,7 @@ type formBody struct {
 	SuccessMessage optional     `json:"successMessage"`
 	RedirectURL    optional     `json:"redirectUrl"`
 	AllowedOrigins *array[text] `json:"allowedOrigins"`
+	Language       optional     `json:"language"`
 }
 
 type moduleBody struct {
@@ -54,6 +55,10 @@ type moduleBody struct {
 	Options     *array[text] `json:"options"`
 	MaxLength   int32        `json:"maxLength"`
 	Multiple    bool         `json:"multiple"`
+	Min         bound        `json:"min"`
+	Max         bound        `json:"max"`
+	Integer     bool         `json:"integer"`
+	Accept      *array[text] `json:"accept"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -77,6 +82,7 @@ func (d *decoder) campaignInput(replace bool) (formsvc.CampaignInput, error) {
 		Metadata: body.Metadata, Form: formsvc.Form{
 			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
+			Language: string(body.Form.Language),
 		},
 	}
 	if body.Modules != nil {
@@ -91,6 +97,7 @@ func (m *moduleBody) module() formsvc.Module {
 	out := formsvc.Module{
 		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
 		Type: formsvc.ModuleType(m.Type), Required: m.Required, Options: textsOf(m.Options), MaxLength: int(m.MaxLength), Multiple: m.Multiple,
+		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
 	}
 	if m.ShowIf != nil {
 		out.ShowIf = &formsvc.Condition{Module: string(m.ShowIf.Module), Equals: textsOf(&m.ShowIf.Equals)}

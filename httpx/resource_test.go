@@ -16,7 +16,7 @@ import (
 
 const fullCampaign = `{"title":"Survey","description":"All of it","status":"closed",` +
 	`"opensAt":"2026-11-01T00:00:00.000Z","closesAt":"2026-12-01T00:00:00.000Z","requireEmail":false,` +
-	`"modules":[{"name":"color","label":"Color?","help":"","placeholder":"","type":"choice","required":true,"options":["red","blue"],` +
+	`"modules":[{"name":"color","label":"Color?","help":"","placeholder":"","type":"choice","required":true,"options":["red","blue","green","yellow"],` +
 	`"maxLength":0,"multiple":true,"showIf":null},{"name":"note","label":"","help":"Below","placeholder":"In it","type":"text","required":true,` +
 	`"options":[],"maxLength":200,"multiple":false,"showIf":{"module":"color","equals":["green","yellow"]}}],"metadata":{"b":"2","a":"1"},` +
 	`"form":{"enabled":true,"description":"About","successMessage":"Thanks","redirectUrl":"https://example.com/","allowedOrigins":["http://a:8080"]}}`
@@ -24,7 +24,7 @@ const fullCampaign = `{"title":"Survey","description":"All of it","status":"clos
 func TestNullMeansAbsentInCampaigns(t *testing.T) {
 	const nulls = `{"title":"Survey","description":null,"status":null,"opensAt":null,"closesAt":null,"requireEmail":null,"metadata":null,` +
 		`"modules":[{"name":"a","label":null,"help":null,"placeholder":null,"type":null,"required":null,"options":null,"maxLength":null,` +
-		`"multiple":null,"showIf":null}],"form":{"enabled":null,"description":null,"successMessage":null,"redirectUrl":null,"allowedOrigins":null}}`
+		`"multiple":null,"showIf":null,"min":null,"max":null,"integer":null,"accept":null}],"form":{"language":null,"enabled":null,"description":null,"successMessage":null,"redirectUrl":null,"allowedOrigins":null}}`
 	w := newWorld(t, nil)
 	for _, a := range []*answer{
 		w.do("POST", "/v1/campaigns", nulls).is(201, ""),
@@ -68,8 +68,8 @@ func TestReadModifyWrite(t *testing.T) {
 func TestResponsesFollowTheModules(t *testing.T) {
 	w := newWorld(t, nil)
 	list := w.campaign(strings.Replace(fullCampaign, "closed", "open", 1)) + "/responses"
-	w.do("POST", list, `{"user":{"email":"x"},"responses":{"color":{"value":["green"]},"note":{"value":["a","b"]},"more/~":{"value":[]}}}`).
-		is(422, "validation_failed").faults("/user/email invalid_email", "/responses/color/value/0 unknown_option",
+	w.do("POST", list, `{"user":{"email":"x"},"responses":{"color":{"value":["green","teal"]},"note":{"value":["a","b"]},"more/~":{"value":[]}}}`).
+		is(422, "validation_failed").faults("/user/email invalid_email", "/responses/color/value/1 unknown_option",
 		"/responses/note/value too_many", "/responses/more~1~0 unknown_module")
 	w.do("POST", list, answers(`{}`)).is(422, "validation_failed").faults("/responses/color required")
 	w.do("POST", list, answers(`{"color":{"value":["red","blue"]}}`)).is(201, "")

@@ -115,21 +115,28 @@ func (h *Handler) most() int64 { return fullFiles*h.svc.Files.Limit() + maxText 
 func (v *visit) take(s *sent, address string) error {
 	v.sent = s
 	s.interpret(v.campaign)
-	bot := s.trapped || s.tooQuick(v.h.now())
-	if bot {
+	switch {
+	case s.trapped:
+		s.input.Held = formsvc.HeldTrap
+	case s.tooQuick(v.h.now()):
+		s.input.Held = formsvc.HeldQuick
+	}
+	if s.input.Held != formsvc.NotHeld {
 		v.slow()
 	}
 	if s.page == "" && !v.script {
 		// If the reply is our page, sending that completes what this request began. It counts as shown long ago.
 		s.page = newPage(v.h.now().Add(-minFill))
 	}
+	s.input.FormToken = v.token
 	if err := v.check(s); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
 	defer cancel()
-	s.input.FormToken = v.token
-	s.input.Held = bot || v.judged(ctx, s, address)
+	if s.input.Held == formsvc.NotHeld && v.judged(ctx, s, address) {
+		s.input.Held = formsvc.HeldJudged
+	}
 	r, err := v.create(ctx, s)
 	if errors.Is(err, formsvc.ErrErased) { // somebody deleted the response since
 		return v.done("")
@@ -145,7 +152,7 @@ func (v *visit) take(s *sent, address string) error {
 
 // judged reports whether the host's judge calls it spam.
 func (v *visit) judged(ctx context.Context, s *sent, address string) bool {
-	if v.h.opts.Judge == nil || s.trapped {
+	if v.h.opts.Judge == nil {
 		return false
 	}
 	spam, err := v.h.opts.Judge(ctx, Submission{Campaign: *v.campaign, Response: s.input, Address: address, Header: v.r.Header})
@@ -159,7 +166,7 @@ func (v *visit) judged(ctx context.Context, s *sent, address string) bool {
 // create creates the response, once for a page and content.
 func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
 	slots := v.h.slots
-	if s.input.Held {
+	if s.input.Held != formsvc.NotHeld {
 		slots = v.h.heldSlots
 	}
 	if err := acquire(ctx, slots); err != nil {

@@ -262,13 +262,13 @@ func TestBotsAreHeld(t *testing.T) {
 		a := w.post(x.fields...).is(303)
 		list := w.responses()
 		r := list[len(list)-1]
-		if a.header.Get("Location") != w.campaign.FormToken+"/thanks" || len(list) != i+1 || r.Held != x.held || (r.Status == "spam") != x.held || (w.events() == before) != x.held {
+		if a.header.Get("Location") != w.campaign.FormToken+"/thanks" || len(list) != i+1 || (r.Held != formsvc.NotHeld) != x.held || (r.Status == "spam") != x.held || (w.events() == before) != x.held {
 			t.Errorf("%v: %+v, %d events more", x.fields, r, w.events()-before)
 		}
 	}
 	w.wait(time.Millisecond)
 	w.post("a", "6", "_page", quick).is(303)
-	if list := w.responses(); list[len(list)-1].Held {
+	if list := w.responses(); list[len(list)-1].Held != formsvc.NotHeld {
 		t.Error("held after two seconds")
 	}
 	if !strings.Contains(w.log.String(), "judge is down") {
@@ -277,7 +277,7 @@ func TestBotsAreHeld(t *testing.T) {
 	// The page for correcting a foreign form doesn't count as sent back too quickly.
 	fixed := w.post("firstName", strings.Repeat("x", 201), "a", "7").is(422).token()
 	w.post("a", "7", "_page", fixed).is(303)
-	if list := w.responses(); list[len(list)-1].Held {
+	if list := w.responses(); list[len(list)-1].Held != formsvc.NotHeld {
 		t.Error("a correction is held")
 	}
 }

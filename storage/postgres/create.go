@@ -107,7 +107,7 @@ const (
 	input = `input AS (
   SELECT * FROM unnest($10::text[]::uuid[], $11::text[]::uuid[], $12::text[]::uuid[], $13::bigint[], $14::text[], $15::text[],
     $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bytea[],
-    $25::bigint[], $26::boolean[])
+    $25::bigint[], $26::text[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name, answers, version,
     created_at, updated_at, completed_at, events, person, held)
 )`
@@ -166,7 +166,7 @@ func responseArgs(list []*bunstore.Creation) []any {
 		column(list, func(n *bunstore.Creation) *int64 {
 			return bunstore.Person(n.Response.CampaignID, n.Response.User.Email)
 		}),
-		column(list, func(n *bunstore.Creation) bool { return n.Response.Held }),
+		column(list, func(n *bunstore.Creation) string { return string(n.Response.Held) }),
 	}
 }
 

@@ -175,7 +175,7 @@ func (m *model) addResponse() {
 	c := m.oneCampaign()
 	c.AccountID = m.owner(c.AccountID)
 	r := m.newResponse(&formsvc.Campaign{ID: c.ID, AccountID: c.AccountID})
-	r.Status, r.Held, r.User = oneOf(m, "status", "pending", "done"), m.chance("held", 3), m.user()
+	r.Status, r.Held, r.User = oneOf(m, "status", "pending", "done"), oneOf(m, "held", formsvc.NotHeld, formsvc.NotHeld, formsvc.HeldTrap), m.user()
 	r.Answers = formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{strings.Repeat("y", oneOf(m, "size", 1, 900))}})
 	if m.chance("taken", 12) {
 		r.Reference = one(m, "reference", m.references)
@@ -197,7 +197,7 @@ func (m *model) addResponse() {
 func (m *model) updateResponse() {
 	key := m.response()
 	user, status, at, by := m.user(), oneOf(m, "status", "done", "pending"), m.tick(), int64(oneOf(m, "version", 1, 1, 0))
-	held := oneOf(m, "held", true, false)
+	held := oneOf(m, "held", formsvc.HeldJudged, formsvc.NotHeld)
 	edit := decide(m, m.change(key), func(r *formsvc.Response) {
 		r.User, r.Status, r.Held, r.UpdatedAt, r.CompletedAt = user, status, held, at, time.Time{}
 		r.Version += by

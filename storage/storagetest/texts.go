@@ -96,7 +96,7 @@ func (c *caller) writes() []write {
 		}),
 		writeOf("UpdateResponse", ofResponse, newResponse, func(in formsvc.Response) error {
 			_, err := c.s.UpdateResponse(c.ctx, c.at.response(), func(r *formsvc.Response) (formsvc.Change, error) {
-				r.Status, r.User, r.Answers = in.Status, in.User, in.Answers
+				r.Status, r.User, r.Answers, r.Held = in.Status, in.User, in.Answers, in.Held
 				r.Version++
 				return none, formsvc.CheckText(in.Reference)
 			})

@@ -302,7 +302,7 @@ func tables() (list []*table) {
 		"keys id account_id name prefix hash permissions created_at expires_at revoked_at used_at",
 		"campaigns id account_id title description status opens_at closes_at modules metadata version created_at updated_at email_optional? form form_token",
 		"webhooks id account_id url events campaign_id secret previous_secret previous_until headers disabled? version created_at updated_at",
-		"responses id account_id campaign_id reference status email first_name last_name answers version created_at updated_at completed_at events person held?",
+		"responses id account_id campaign_id reference status email first_name last_name answers version created_at updated_at completed_at events person held",
 		"files id account_id campaign_id response_id name content_type module size sha256 created_at blocks",
 		"comments id account_id campaign_id response_id body author created_at",
 		"signatures id account_id campaign_id response_id email folded first_name last_name file_id provider sha256 signed_at created_at",

@@ -133,7 +133,7 @@ func (w *world) respond(t testing.TB, dsn string, n int) {
 	w.with(t, dsn, func(svc *formsvc.Service) {
 		for i := range n {
 			r, err := svc.Responses.Create(t.Context(), formsvc.CampaignKey{AccountID: w.account, ID: w.campaign}, formsvc.ResponseInput{
-				User: formsvc.User{Email: fmt.Sprintf("a%d@example.com", i)}, Answers: []formsvc.Answer{{Name: "q", Value: []string{nasty}}}, Held: i == 1,
+				User: formsvc.User{Email: fmt.Sprintf("a%d@example.com", i)}, Answers: []formsvc.Answer{{Name: "q", Value: []string{nasty}}}, Held: map[int]formsvc.HoldReason{1: formsvc.HeldTrap}[i],
 			})
 			must(t, err)
 			if i%3 != 0 {

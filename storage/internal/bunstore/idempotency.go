@@ -88,7 +88,7 @@ func (s *Store) emptyResults(ctx context.Context, c bun.IConn, account ID, respo
 // A storedResponse is a response as the result of an idempotent call.
 type storedResponse struct {
 	Reference, Status                 string
-	Held                              bool
+	Held                              formsvc.HoldReason
 	User                              formsvc.User
 	Answers                           string
 	Version                           int64

@@ -48,7 +48,7 @@ func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 	if err := checkChange(change); err != nil {
 		return err
 	}
-	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON())
+	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), string(r.Held))
 }
 
 // CreateResponse implements formsvc.ResponseStore.

@@ -73,7 +73,7 @@ CREATE TABLE formsvc_responses (
   completed_at bigint NOT NULL,
   events       bytea NOT NULL,
   person       bigint,
-  held         boolean NOT NULL DEFAULT false,
+  held         text NOT NULL DEFAULT '',
   PRIMARY KEY (campaign_id, id)
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
@@ -267,7 +267,7 @@ CREATE TABLE formsvc_comments (
 );
 CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
 
--- folded is the signer's address with ASCII letters in lower case.
+-- folded is the signer's address as formsvc.FoldEmail has it.
 CREATE TABLE formsvc_signatures (
   id          uuid PRIMARY KEY,
   account_id  uuid NOT NULL,

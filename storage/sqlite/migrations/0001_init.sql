@@ -55,8 +55,8 @@ CREATE TABLE formsvc_counters (
 -- The campaign is checked by the statement that inserts, so there is no foreign
 -- key here, nor on the tables below: they are written with every response. events
 -- has the identifiers of the events that were made with the response, one after another.
--- person is a hash of the campaign and the email address in lower case. held is whether
--- its events wait for another status.
+-- person is a hash of the campaign and the email address as formsvc.FoldEmail has it.
+-- held is why its events wait for another status; '' if they don't.
 CREATE TABLE formsvc_responses (
   seq          INTEGER PRIMARY KEY,
   id           BLOB NOT NULL,
@@ -74,7 +74,7 @@ CREATE TABLE formsvc_responses (
   completed_at INTEGER NOT NULL,
   events       BLOB NOT NULL,
   person       INTEGER,
-  held         INTEGER NOT NULL DEFAULT 0
+  held         TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
@@ -242,7 +242,7 @@ CREATE TABLE formsvc_comments (
 ) STRICT;
 CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
 
--- folded is the signer's address with ASCII letters in lower case.
+-- folded is the signer's address as formsvc.FoldEmail has it.
 CREATE TABLE formsvc_signatures (
   id          BLOB PRIMARY KEY,
   account_id  BLOB NOT NULL,
