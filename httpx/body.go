@@ -8,6 +8,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
 // readJSON checks the media type and reads the body, which c.body then decodes.
@@ -15,14 +17,14 @@ func (h *Handler) readJSON(c *call) error {
 	if err := c.checkMediaType(); err != nil {
 		return err
 	}
-	if c.r.ContentLength > h.bounds.Body {
-		return bodyTooLarge(h.bounds.Body)
+	if c.r.ContentLength > h.shared.Body {
+		return bodyTooLarge(h.shared.Body)
 	}
 	c.pause() // the time limit for work begins again afterwards
-	err := c.body.read(c.r.Body, c.r.ContentLength, h.bounds.Body, func(n int64) error {
+	err := c.body.read(c.r.Body, c.r.ContentLength, h.shared.Body, func(n int64) error {
 		if more := n - freeBody - c.weight; more > 0 {
-			if !h.bodies.Take(string(c.who.AccountID), more) {
-				return h.overloaded(c, errBodies)
+			if !h.shared.Bytes.Take(string(c.who.AccountID), more) {
+				return h.overloaded(c, gate.ErrBytes)
 			}
 			c.weight += more
 		}

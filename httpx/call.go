@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
@@ -28,7 +29,7 @@ type call struct {
 	out       []byte              // the body of the reply
 	values    []string            // backing array for header values; not reused
 	sent      bool                // whether a part of the reply is out
-	slot      slot                // of a look-up until the call is counted, then see admit
+	slot      gate.Slot           // of a look-up until the call is counted, then see admit
 	weight    int64               // bytes reserved for its body and its reply
 	replies   int64               // those for its reply
 	limit     time.Duration       // of its work; 0: none
@@ -98,11 +99,11 @@ func (c *call) reserve(n int) error {
 	if more <= 0 || c.who == nil {
 		return nil
 	}
-	bodies, account := c.h.bodies, string(c.who.AccountID)
+	bodies, account := c.h.shared.Bytes, string(c.who.AccountID)
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.idem.Repeated {
 		bodies.Force(account, more)
 	} else if !bodies.Take(account, more) {
-		return c.h.overloaded(c, errBodies)
+		return c.h.overloaded(c, gate.ErrBytes)
 	}
 	c.replies += more
 	c.weight += more
@@ -114,10 +115,8 @@ func (h *Handler) release(c *call) {
 	if c.weight == 0 {
 		return
 	}
-	h.bodies.Give(string(c.who.AccountID), c.weight)
-	if c.weight >= heavyAt {
-		h.heavy.Put(string(c.who.AccountID), struct{}{}, h.now().Add(heavyFor))
-	}
+	h.shared.Bytes.Give(string(c.who.AccountID), c.weight)
+	h.shared.Moved(string(c.who.AccountID), c.weight, h.now())
 }
 
 // Constant header values, shared by all replies: net/http and middleware replace the values of a header and don't write
@@ -167,7 +166,7 @@ func (c *call) start(status int, mediaType, cache []string, size int) {
 func (c *call) head(status int) {
 	c.showQuota()
 	c.sent = true
-	c.slot.release()
+	c.slot.Release()
 	c.w.WriteHeader(status)
 }
 

@@ -77,7 +77,7 @@ func (h *Handler) run(c *call) error {
 	if err := h.count(c); err != nil {
 		return err
 	}
-	c.slot.release() // of the look-up
+	c.slot.Release() // of the look-up
 	if err := c.needs(c.route.Permission); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (h *Handler) identify(c *call) (err error) {
 	if !known {
 		tenant = limits.Network(h.clientAddress(c.r))
 	}
-	if c.slot, err = h.lookups.acquire(c.r.Context(), tenant); err != nil {
+	if c.slot, err = h.shared.Lookups.Acquire(c.r.Context(), tenant); err != nil {
 		return h.overloaded(c, err)
 	}
 	c.who, err = h.principal(c, key)
@@ -136,12 +136,15 @@ func (h *Handler) principal(c *call, key string) (*formsvc.Principal, error) {
 // bearer returns the API key in the only Authorization header, or "". Two headers are refused, since a proxy might read
 // another one than we do.
 func bearer(header http.Header) string {
-	const scheme = "bearer "
 	values := header["Authorization"]
-	if len(values) != 1 || len(values[0]) <= len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+	if len(values) != 1 {
 		return ""
 	}
-	return values[0][len(scheme):]
+	scheme, key, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(key, " ")
 }
 
 // needs returns an error unless the principal has the permission; "" is no permission.
@@ -159,10 +162,10 @@ func (c *call) needs(permission formsvc.Permission) error {
 // received. It doesn't get another one.
 func (h *Handler) admit(c *call) (err error) {
 	account := string(c.who.AccountID)
-	if c.slot, err = h.gateOf(c.route, account).acquire(c.r.Context(), account); err != nil {
+	if c.slot, err = h.shared.For(account, c.route.list, h.now()).Acquire(c.r.Context(), account); err != nil {
 		return h.overloaded(c, err)
 	}
-	c.slot.pause = h.pauseAfter(c)
+	c.slot.PauseAfter(len(c.body.raw), h.shared.Requests)
 	return nil
 }
 
@@ -191,7 +194,7 @@ func (h *Handler) fail(c *call, err error) {
 // again.
 func (h *Handler) end(c *call) {
 	v := recover()
-	c.slot.release()
+	c.slot.Release()
 	c.pause()
 	h.release(c)
 	if v == nil {

@@ -35,7 +35,7 @@ func TestInvalidKeysGet401(t *testing.T) {
 	flipped[20] ^= 1
 	body := ""
 	for _, values := range [][]string{
-		nil, {""}, {"Bearer"}, {"Bearer "}, {key}, {"Basic " + key}, {"Bearer" + key}, {"Bearer\t" + key}, {"Bearer  " + key},
+		nil, {""}, {"Bearer"}, {"Bearer "}, {key}, {"Basic " + key}, {"Bearer" + key}, {"Bearer\t" + key}, {"Bearer  " + key + " "},
 		{"Bearer " + key + " "}, {" Bearer " + key}, {"Bearer " + key + "x"}, {"Bearer " + key[:len(key)-1]}, {"Bearer " + strings.ToUpper(key)},
 		{"Bearer " + string(flipped)}, {"Bearer x" + key[1:]}, {"Bearer " + strings.Repeat("x", 64<<10)}, {"Bearer \xff\x00é"},
 		{"Bearer " + key, "Bearer " + key}, {"Bearer " + key + ", Bearer " + key}, {"Token " + key}, {"Bearer " + revoked}, {"Bearer " + expired.Value},
@@ -46,7 +46,7 @@ func TestInvalidKeysGet401(t *testing.T) {
 		}
 		body = a.body
 	}
-	for _, scheme := range []string{"Bearer", "bearer", "BEARER", "bEaReR"} {
+	for _, scheme := range []string{"Bearer", "bearer", "BEARER", "bEaReR", "Bearer ", "Bearer   "} {
 		w.do("GET", "/v1/campaigns", "", header("Authorization", scheme+" "+key)).is(200, "")
 	}
 	w.do("GET", "/v1/campaigns?key="+key, "", func(r *http.Request) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
 // maxRanges is the limit of ranges of a file in one request. Beyond it the whole file is sent (RFC 9110 §14.2), since
@@ -36,11 +37,11 @@ func (h *Handler) downloadFile(c *call) error {
 		return err
 	}
 	defer done()
-	c.slot.release()
+	c.slot.Release()
 	control := http.NewResponseController(c.w)
 	d := &download{
 		call: c, file: &f, header: fileHeader(&f), content: newContent(c.r.Context(), h.svc.Files, &f),
-		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
+		pace: gate.Pace{Grace: h.grace, Ahead: gate.Ahead, Set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
 	defer func() { _ = d.content.close() }() // finish checks the error; this is for panics
 	http.ServeContent(d, d.request(), "", f.CreatedAt, d.content)
@@ -70,7 +71,7 @@ type download struct {
 	status  int
 	content *content
 	held    []byte // the header of a part, held until the first byte
-	pace    pace
+	pace    gate.Pace
 }
 
 // hugeNumber matches numbers that ServeContent may not be able to read. They are past the end of any file.
@@ -151,9 +152,9 @@ func (d *download) Write(p []byte) (int, error) {
 }
 
 func (d *download) send(p []byte) (int, error) {
-	d.pace.begin()
+	d.pace.Begin()
 	n, err := d.call.w.Write(p)
-	d.pace.end(n)
+	d.pace.End(n)
 	return n, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
 // flushAt is about how many bytes of an export are sent at once.
@@ -26,7 +27,7 @@ type export struct {
 	*call
 	mediaType []string
 	extension string
-	pace      pace
+	pace      gate.Pace
 }
 
 // exportNDJSON sends the responses, one a line.
@@ -56,7 +57,7 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 		return err
 	}
 	responses.Search = q.search
-	done, err := h.transfer(c, h.exportWeight)
+	done, err := h.transfer(c, h.shared.ExportWeight)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 	control := http.NewResponseController(c.w)
 	e := &export{
 		call: c, mediaType: mediaType, extension: extension,
-		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
+		pace: gate.Pace{Grace: h.grace, Ahead: gate.Ahead, Set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
 	responses.Before = func(context.Context) error { return e.turn(func() error { return nil }) }
 	if c.r.Method != http.MethodHead {
@@ -110,9 +111,9 @@ func (e *export) begin() {
 func (e *export) Write(p []byte) (n int, err error) {
 	e.begin()
 	err = e.turn(func() (err error) {
-		e.pace.begin()
+		e.pace.Begin()
 		n, err = e.w.Write(p)
-		e.pace.end(n)
+		e.pace.End(n)
 		return err
 	})
 	if err != nil {
@@ -127,9 +128,9 @@ func (e *export) Write(p []byte) (n int, err error) {
 // turn releases the slot, calls wait, and acquires a slot of exports. Exports read and format all the time, so they have few slots, and
 // hold none while they wait for their clients.
 func (e *export) turn(wait func() error) (err error) {
-	e.slot.release()
+	e.slot.Release()
 	if err = wait(); err == nil {
-		e.slot, err = e.h.exportGate.acquire(e.r.Context(), string(e.who.AccountID))
+		e.slot, err = e.h.shared.Exports.Acquire(e.r.Context(), string(e.who.AccountID))
 	}
 	return err
 }

@@ -1,18 +1,22 @@
 package httpx
 
-import "time"
+import (
+	"time"
+
+	"github.com/formsvc/toolkit/httpx/internal/gate"
+)
 
 // FailureBurst is how often authentication may fail at once before it is limited.
 const FailureBurst = failureBurst
 
 // Limits are all limits of concurrent work, most of which are derived from Options.
-type Limits = bounds
+type Limits = gate.Bounds
 
 // SetLimits changes some of them.
 func (h *Handler) SetLimits(change func(*Limits)) {
-	l := h.bounds
+	l := h.shared.Bounds
 	change(&l)
-	h.bound(l)
+	h.shared = gate.NewShared(l)
 }
 
 // SetNow sets the clock of the limiters.
@@ -24,12 +28,8 @@ func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 // Waiting returns how many requests wait for a slot.
 func (h *Handler) Waiting() int {
 	n := 0
-	for _, g := range []*gate{h.lookups, h.gate, h.listGate, h.heavyGate, h.exportGate} {
-		g.mu.Lock()
-		for _, l := range g.lines {
-			n += l.waiting.Len()
-		}
-		g.mu.Unlock()
+	for _, g := range []*gate.Gate{h.shared.Lookups, h.shared.Requests, h.shared.Lists, h.shared.Heavy, h.shared.Exports} {
+		n += g.Waiting()
 	}
 	return n
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
@@ -55,6 +56,9 @@ type Options struct {
 	// only if it then holds no more than was free. Decoded bodies take a few times as much memory. Beyond the limit, a request
 	// fails with 503, but not one whose change is made. Defaults to [DefaultMaxMemory].
 	MaxMemory int64
+	// Limits are those of another Handler ([Handler.Limits]), which this one then shares: MaxRequests and MaxMemory are not used.
+	// Defaults to limits of its own.
+	Limits *gate.Shared
 	// Authenticate returns the principal of a request that carries a login of the host application. For a request
 	// without that login it returns [formsvc.ErrUnauthenticated]. Then the API key in the Authorization header decides,
 	// so that keys work beside the login. A request without a valid key gets 401. The Handler doesn't change the
@@ -93,7 +97,6 @@ type Options struct {
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
-	bounds       bounds
 	timeout      time.Duration
 	authenticate func(*http.Request) (*formsvc.Principal, error) // nil: keys alone
 	logger       *slog.Logger
@@ -105,20 +108,12 @@ type Handler struct {
 	now           func() time.Time // of the limiters
 	grace         time.Duration    // how long clients that send or take files may pause
 	routes        *http.ServeMux
-	root          *resource               // for the empty path
-	links         []Link                  // of the root
-	calls         sync.Pool               // of *call
-	transfers     *limits.Pool            // of slots for file transfers
-	exportWeight  int64                   // how many of them an export takes
-	lookups       *gate                   // limits look-ups of keys and quotas
-	gate          *gate                   // limits requests that need a key, except those of the next two
-	listGate      *gate                   // limits lists
-	heavyGate     *gate                   // limits all requests of heavy accounts
-	exportGate    *gate                   // limits exports while they read and format
-	heavy         limits.Recent[struct{}] // accounts that recently sent or got a large body
-	bodies        *limits.Pool            // of bytes
-	refused       atomic.Int64            // for overload, since the last log record
-	refusals      rate.Sometimes          // log records
+	root          *resource // for the empty path
+	links         []Link    // of the root
+	calls         sync.Pool // of *call
+	shared        *gate.Shared
+	refused       atomic.Int64   // for overload, since the last log record
+	refusals      rate.Sometimes // log records
 }
 
 // New returns a Handler for the service. It fails if an option is invalid.
@@ -132,7 +127,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
-		grace: paceGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
+		grace: gate.Grace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
 		failures: &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst},
 	}
 	var err error
@@ -145,7 +140,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if o.MaxRequests < 0 || o.MaxMemory < 0 {
 		return nil, errors.New("httpx: options: MaxRequests and MaxMemory must not be negative")
 	}
-	h.bound(o.bounds())
+	if h.shared = o.Limits; h.shared == nil {
+		h.shared = gate.NewShared(o.bounds())
+	}
 	if h.rates, err = o.checkRate(); err != nil {
 		return nil, err
 	}
@@ -160,31 +157,18 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
-// bounds are the limits of concurrent work.
-type bounds struct {
-	Requests, Waiting, Transfers int
-	Wait                         time.Duration
-	Body, Memory                 int64
-}
-
 // bounds derives all limits from the options.
-func (o *Options) bounds() bounds {
+func (o *Options) bounds() gate.Bounds {
 	requests := cmp.Or(o.MaxRequests, DefaultMaxRequests)
-	return bounds{
+	return gate.Bounds{
 		Requests: requests, Waiting: 40 * requests, Transfers: 2 * requests, Wait: time.Second,
 		Body: MaxBody, Memory: cmp.Or(o.MaxMemory, DefaultMaxMemory),
 	}
 }
 
-func (h *Handler) bound(l bounds) {
-	h.bounds, h.heavy.Most = l, limits.Size
-	transfers := int64(l.Transfers)
-	h.transfers, h.exportWeight = limits.NewPool(transfers), max(1, transfers/exportsAtMost)
-	slots := func(n int) *gate { return newGate(min(l.Requests, n), l.Waiting, l.Wait) }
-	h.lookups, h.gate, h.listGate, h.heavyGate = slots(l.Requests), slots(l.Requests), slots(listSlots()), slots(heavySlots())
-	h.exportGate = newGate(heavySlots(), l.Transfers, exportTurn)
-	h.bodies = limits.NewPool(max(l.Memory, 2*l.Body))
-}
+// Limits returns the limits of concurrent work and memory, for the Options of other Handlers in the same process: those of packages
+// httpx/console and httpx/intake have them too.
+func (h *Handler) Limits() *gate.Shared { return h.shared }
 
 // checkBaseURL returns the address without its trailing slash.
 func checkBaseURL(s string) (string, error) {

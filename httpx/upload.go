@@ -9,9 +9,9 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
 // uploadFile adds a file to a response. It looks up the record before it reads the body, which [formsvc.Files.Upload]
@@ -26,7 +26,7 @@ func (h *Handler) uploadFile(c *call) error {
 	src := h.newSource(c)
 	f, err := h.upload(c, src)
 	if err == nil {
-		src.finish()
+		src.body.Finish()
 		c.setHeader("Etag", fileTag(&f))
 		c.setHeader("Location", h.address(c, files+"/"+string(f.ID)))
 		c.out = f.AppendJSON(c.out)
@@ -134,32 +134,17 @@ func (h *Handler) checkLength(c *call, extra int64) error {
 	return nil
 }
 
-// A source reads the body of an upload, sets its deadlines, and checks its digests. It sees the bytes as they arrived.
+// A source reads the body of an upload, and checks its digests. It sees the bytes as they arrived.
 type source struct {
-	body    io.Reader
-	wait    func() // called before the body is read
-	control *http.ResponseController
-	pace    pace
-	want    digests
-	raw     bool  // whether the body is the file
-	err     error // how reading ended: io.EOF, or why the body is unusable
+	body *gate.Body
+	wait func() // called before the body is read
+	want digests
+	raw  bool  // whether the body is the file
+	err  error // how reading ended: io.EOF, or why the body is unusable
 }
 
 func (h *Handler) newSource(c *call) *source {
-	s := &source{body: c.r.Body, wait: c.slot.release, control: http.NewResponseController(c.w)}
-	s.pace = pace{grace: h.grace, set: s.extend}
-	return s
-}
-
-// extend moves the deadlines. The write deadline moves along, since the reply comes after the body. Where deadlines
-// can't be set, those of the server hold. Without a body there is nothing to wait for, and net/http watches the
-// connection.
-func (s *source) extend(deadline time.Time) {
-	if s.body == http.NoBody {
-		return
-	}
-	_ = s.control.SetReadDeadline(deadline)
-	_ = s.control.SetWriteDeadline(deadline.Add(s.pace.grace))
+	return &source{body: gate.NewBody(c.w, c.r, h.grace), wait: c.slot.Release}
 }
 
 // Read implements io.Reader.
@@ -168,9 +153,7 @@ func (s *source) Read(p []byte) (int, error) {
 		return 0, s.err
 	}
 	s.wait()
-	s.pace.begin()
 	n, err := s.body.Read(p)
-	s.pace.end(n)
 	s.want.add(p[:n])
 	switch {
 	case err == nil:
@@ -185,17 +168,10 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, s.err
 }
 
-// finish leaves time for the reply, however long the body took.
-func (s *source) finish() {
-	if !s.pace.last.IsZero() {
-		_ = s.control.SetWriteDeadline(time.Now().Add(s.pace.grace))
-	}
-}
-
 // fail returns the problem for a failed upload. An error in the body takes precedence over its consequences, such as
 // the end of the context. If a part of the body is unread, the connection is closed rather than drained.
 func (s *source) fail(ctx context.Context, err error) error {
-	s.finish()
+	s.body.Finish()
 	if s.err != nil && !errors.Is(s.err, io.EOF) {
 		err = s.err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/httpx/intake"
 )
@@ -58,12 +59,12 @@ func (c *settingsLinkCmd) base(g *global, std streams) string {
 func signInLink(base, token string) string { return base + consolePath + "/sign-in/" + token }
 
 // console returns the pages, which preview forms, and mail sign-in links if there is a mailer.
-func (c *serveCmd) console(n *node, m *mailer.Mailer, forms *intake.Handler) (http.Handler, error) {
+func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms *intake.Handler) (http.Handler, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	opts := &console.Options{Logger: n.logger, Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
+	opts := &console.Options{Logger: n.logger, Limits: api.Limits(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
 		forms.Preview(w, r, campaign, base.Path+formsPath+"/")
 	}}
 	if c.BaseURL != "" {

@@ -143,7 +143,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		}
 		n.digester = digest.New(n.svc.Notices, m, &digest.Options{Compose: failureMail, Logger: logger})
 	}
-	pages, err := c.console(n, m, forms)
+	pages, err := c.console(n, m, handler, forms)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
@@ -39,6 +40,9 @@ type Options struct {
 	// Preview replies with the form of a campaign that isn't saved, as Preview of httpx/intake.Handler does. Defaults to
 	// none, so that campaigns are edited without a preview.
 	Preview func(http.ResponseWriter, *http.Request, *formsvc.Campaign)
+	// Limits are those of the API in the same process (Limits of [httpx.Handler]), which the pages share. Defaults to limits of
+	// their own.
+	Limits *gate.Shared
 	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -111,7 +115,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	// The API handler sends files and exports.
-	h.api, err = httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+	h.api, err = httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Limits: o.Limits, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
 		return r.Context().Value(principalKey{}).(*formsvc.Principal), nil // of [visit.ask]
 	}})
 	if err != nil {

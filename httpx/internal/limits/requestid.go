@@ -15,4 +15,4 @@ func RequestID(r *http.Request) string {
 }
 
 // requestIDForm is a well-formed X-Request-Id.
-var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+var requestIDForm = regexp.MustCompile(`^[!-~]{1,200}$`)

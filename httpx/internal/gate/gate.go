@@ -1,0 +1,242 @@
+// Package gate shares slots, memory and time among the clients of the API, the console and the public forms.
+package gate
+
+import (
+	"container/heap"
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Reasons for refusing a request that is beyond a limit.
+var (
+	ErrCrowded = errors.New("as many requests wait as may")
+	ErrNoSlot  = errors.New("no slot became free in time")
+	ErrBytes   = errors.New("bodies have as many bytes together as they may")
+)
+
+// A Gate limits concurrent requests and shares its slots among tenants: accounts, or addresses without a key that is known. A tenant
+// gets a slot only while it holds fewer than are free. So one alone holds half of them, and the next one finds the other half. The
+// same holds for the queue. Of the tenants with a waiting request, the one with the fewest slots is next. A Gate is safe for concurrent
+// use.
+type Gate struct {
+	wait time.Duration // the longest time in the queue
+	room int           // how many requests may wait
+
+	mu      sync.Mutex
+	free    int
+	waiting int
+	lines   map[string]*line // of tenants with a slot or a waiting request
+	queue   lineHeap         // those with a waiting request
+	turns   uint64
+}
+
+// A body from longAt delays the writes of all accounts by its own, for tens of milliseconds. So while requests of accounts that aren't
+// heavy are in progress, an account may write such bodies for one longShare-th of the time.
+const (
+	longAt    = 1 << 20
+	longShare = 10
+)
+
+// A line is the requests of a tenant.
+type line struct {
+	tenant  string
+	held    int       // slots
+	waiting list.List // of chan struct{}, which are closed when the request gets a slot
+	turn    uint64    // since when it waits for its next slot, in turns of the gate
+	index   int       // in the heap; -1 if no request waits
+}
+
+// A Slot of a gate. The zero value is none.
+type Slot struct {
+	gate  *Gate
+	line  *line
+	pause func() time.Duration // how long the tenant doesn't get it back; nil: not at all
+}
+
+// New returns a gate with that many slots. At most room requests wait for one, each for at most wait.
+func New(slots, room int, wait time.Duration) *Gate {
+	return &Gate{free: slots, room: room, wait: wait, lines: make(map[string]*line)}
+}
+
+// Acquire takes a slot, and waits for one if none is free. The caller must release it.
+func (g *Gate) Acquire(ctx context.Context, tenant string) (Slot, error) {
+	g.mu.Lock()
+	l := g.lines[tenant]
+	if l == nil {
+		l = &line{tenant: tenant, index: -1}
+		g.lines[tenant] = l
+	}
+	if l.index < 0 && l.held < g.free {
+		g.free--
+		l.held++
+		g.mu.Unlock()
+		return Slot{gate: g, line: l}, nil
+	}
+	if l.waiting.Len() >= g.room-g.waiting {
+		g.forget(l)
+		g.mu.Unlock()
+		return Slot{}, ErrCrowded
+	}
+	turn := make(chan struct{})
+	at := l.waiting.PushBack(turn)
+	g.waiting++
+	if l.index < 0 {
+		g.turns++
+		l.turn = g.turns
+		heap.Push(&g.queue, l)
+	}
+	g.mu.Unlock()
+
+	timer := time.NewTimer(g.wait)
+	defer timer.Stop()
+	select {
+	case <-turn:
+		return Slot{gate: g, line: l}, nil
+	case <-timer.C:
+		return Slot{}, g.giveUp(l, at, ErrNoSlot)
+	case <-ctx.Done():
+		return Slot{}, g.giveUp(l, at, ctx.Err())
+	}
+}
+
+// giveUp leaves the queue, and gives the slot back if it was assigned meanwhile.
+func (g *Gate) giveUp(l *line, at *list.Element, why error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	turn, _ := at.Value.(chan struct{})
+	select {
+	case <-turn:
+		g.take(l)
+	default:
+		g.remove(l, at)
+		g.forget(l)
+	}
+	return why
+}
+
+// Release gives the slot back, unless that was done before.
+func (s *Slot) Release() {
+	if s.gate == nil {
+		return
+	}
+	g, l, pause := s.gate, s.line, s.pause
+	take := func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.take(l)
+	}
+	*s = Slot{}
+	if pause == nil {
+		take()
+	} else {
+		time.AfterFunc(pause(), take)
+	}
+}
+
+// Shared reports whether another tenant has a slot or waits for one.
+func (g *Gate) Shared(tenant string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.lines) > 1 || len(g.lines) == 1 && g.lines[tenant] == nil
+}
+
+// PauseAfter makes the tenant wait for its slot after a long write of that many bytes, if others use the gate among then, see longAt.
+// The work begins now.
+func (s *Slot) PauseAfter(bytes int, among *Gate) {
+	if bytes < longAt || s.gate == nil {
+		return
+	}
+	tenant, began := s.line.tenant, time.Now()
+	s.pause = func() time.Duration {
+		if !among.Shared(tenant) {
+			return 0
+		}
+		return (longShare - 1) * time.Since(began)
+	}
+}
+
+// take takes a slot back, and serves waiting requests.
+func (g *Gate) take(l *line) {
+	l.held--
+	g.free++
+	if l.index >= 0 {
+		heap.Fix(&g.queue, l.index)
+	}
+	for len(g.queue) > 0 && g.queue[0].held < g.free {
+		g.serve(g.queue[0])
+	}
+	g.forget(l)
+}
+
+// serve gives a slot to the line's first request.
+func (g *Gate) serve(l *line) {
+	first := l.waiting.Front()
+	turn, _ := first.Value.(chan struct{})
+	g.turns++
+	l.turn = g.turns
+	l.held++
+	g.free--
+	heap.Fix(&g.queue, l.index)
+	g.remove(l, first)
+	close(turn)
+}
+
+// remove takes a request out of the queue.
+func (g *Gate) remove(l *line, at *list.Element) {
+	l.waiting.Remove(at)
+	g.waiting--
+	if l.waiting.Len() == 0 {
+		heap.Remove(&g.queue, l.index)
+	}
+}
+
+// forget drops a line that is not in use.
+func (g *Gate) forget(l *line) {
+	if l.held == 0 && l.index < 0 {
+		delete(g.lines, l.tenant)
+	}
+}
+
+// lineHeap has the line with the fewest slots first, and among equal ones the one that waits the longest.
+type lineHeap []*line
+
+func (h lineHeap) Len() int { return len(h) }
+
+func (h lineHeap) Less(i, j int) bool {
+	if h[i].held != h[j].held {
+		return h[i].held < h[j].held
+	}
+	return h[i].turn < h[j].turn
+}
+
+func (h lineHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *lineHeap) Push(x any) {
+	l, _ := x.(*line)
+	l.index = len(*h)
+	*h = append(*h, l)
+}
+
+// Pop implements heap.Interface.
+func (h *lineHeap) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	l.index = -1
+	return l
+}
+
+// Waiting returns how many requests wait for a slot.
+func (g *Gate) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
+}
