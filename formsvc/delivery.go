@@ -132,13 +132,15 @@ type Deliveries struct{ s *core }
 
 // List returns a page of a webhook's deliveries, with their attempts. It fails with [ErrNotFound]
 // if the account has no such webhook.
-func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery], err error) {
+func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (page Page[Delivery], err error) {
 	defer wrap(&err, "deliveries")
-	q.Page = q.Page.Clamped()
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
 	if _, err := d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
 		return Page[Delivery]{}, err
 	}
-	page, err := d.s.store.Deliveries(ctx, q)
+	page, err = d.s.store.Deliveries(ctx, q)
 	if err != nil {
 		return Page[Delivery]{}, err
 	}
@@ -373,9 +375,11 @@ const digestLease = 5 * time.Minute
 type Notices struct{ s *core }
 
 // List returns a page of an account's notices.
-func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err error) {
+func (n Notices) List(ctx context.Context, q NoticeQuery) (page Page[Notice], err error) {
 	defer wrap(&err, "notices")
-	q.Page = q.Page.Clamped()
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
 	return n.s.store.Notices(ctx, q)
 }
 
