@@ -37,7 +37,7 @@ type Delivery struct {
 	DueAt     time.Time
 	CreatedAt time.Time
 	UpdatedAt time.Time // when the last attempt ended; zero before
-	Log       []Attempt // oldest first
+	Log       []Attempt // the last [KeptAttempts], oldest first
 }
 
 // forgetLost clears SendingSince if the lease has ended. A store doesn't know the time.
@@ -46,6 +46,9 @@ func (d *Delivery) forgetLost(now time.Time) {
 		d.SendingSince = time.Time{}
 	}
 }
+
+// KeptAttempts is how many attempts of a delivery are kept and shown: the last ones. A delivery can be sent again without limit.
+const KeptAttempts = 10
 
 // An Attempt is one request of a delivery and its result.
 type Attempt struct {

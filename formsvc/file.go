@@ -154,6 +154,9 @@ func (in *FileInput) check() error {
 
 // cleanFileName returns [File.Name] for an uploader's name.
 func cleanFileName(name string) string {
+	if decoded, err := new(mime.WordDecoder).DecodeHeader(name); err == nil { // some mail programs send names as RFC 2047 has them
+		name = decoded
+	}
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {
