@@ -21,7 +21,7 @@ func (h *Handler) readJSON(c *call) error {
 	if c.r.ContentLength > h.shared.Body {
 		return bodyTooLarge(h.shared.Body)
 	}
-	c.pause() // the time limit for work begins again afterwards
+	c.pause()               // the time limit for work begins again afterwards
 	if c.r.ProtoMajor > 1 { // a connection has many streams, each of which takes memory
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(h.bodyGrace + gate.PaceTime(max(c.r.ContentLength, 0))))
 	}
