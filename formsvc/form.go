@@ -4,9 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"golang.org/x/net/idna"
 )
 
 // A Form is how a campaign is published: as a page for everybody who has its address, made from the modules.
@@ -51,6 +56,48 @@ func (c Campaigns) RotateForm(ctx context.Context, key CampaignKey) (_ Campaign,
 // originForm is the Origin that a browser sends (RFC 6454 §6.2), with http or https. It is safe in a header.
 var originForm = regexp.MustCompile(`^https?://([a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?$`)
 
+// hostNames turns names into those that browsers look up: of UTS 46, which also folds case.
+//
+//nolint:gochecknoglobals // immutable
+var hostNames = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.CheckHyphens(false))
+
+// browserOrigin returns an origin as a browser sends it (WHATWG URL §4.7): the name in ASCII, an address in its shortest form, and
+// no default port. It reports whether it is an origin.
+func browserOrigin(s string) (string, bool) {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil || !strings.EqualFold(s, u.Scheme+"://"+u.Host) {
+		return s, false
+	}
+	host, suffix := u.Hostname(), ""
+	port, err := strconv.ParseUint("0"+u.Port(), 10, 16)
+	switch {
+	case err != nil || port == 0 && u.Port() != "" || strings.HasSuffix(u.Host, ":"):
+		return s, false
+	case port != 0 && port != map[string]uint64{"http": 80, "https": 443}[u.Scheme]:
+		suffix = ":" + strconv.FormatUint(port, 10)
+	}
+	if strings.HasPrefix(u.Host, "[") {
+		ip, err := netip.ParseAddr(host)
+		if err != nil || !ip.Is6() || ip.Zone() != "" {
+			return s, false
+		}
+		if host = ip.String(); ip.Is4In6() {
+			b := ip.As16()
+			host = fmt.Sprintf("::ffff:%x:%x", uint16(b[12])<<8|uint16(b[13]), uint16(b[14])<<8|uint16(b[15]))
+		}
+		host = "[" + host + "]"
+	} else if host, err = hostNames.ToASCII(host); err != nil {
+		return s, false
+	} else if _, err := netip.ParseAddr(host); err != nil && numericEnd.MatchString(host) {
+		return s, false // a browser writes it as another address, or takes it for none
+	}
+	origin := u.Scheme + "://" + host + suffix
+	return origin, originForm.MatchString(origin)
+}
+
+// numericEnd matches names that browsers take for an IPv4 address.
+var numericEnd = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)\.?$`)
+
 // checkForm notes the faults of a form, and returns it with origins as browsers send them.
 func (e *ValidationError) checkForm(f Form) Form {
 	e.checkLine("/form/description", f.Description, maxDescription)
@@ -69,11 +116,13 @@ func (e *ValidationError) checkForm(f Form) Form {
 	origins := f.AllowedOrigins
 	f.AllowedOrigins = nil
 	for i, origin := range origins {
-		origin = strings.ToLower(origin)
-		if !originForm.MatchString(origin) {
+		origin, ok := browserOrigin(origin)
+		if !ok {
 			e.add(fmt.Sprintf("/form/allowedOrigins/%d", i), "invalid_origin", "must be an origin such as https://example.com")
 		}
-		f.AllowedOrigins = append(f.AllowedOrigins, origin)
+		if !slices.Contains(f.AllowedOrigins, origin) { // typed in two ways
+			f.AllowedOrigins = append(f.AllowedOrigins, origin)
+		}
 	}
 	return f
 }

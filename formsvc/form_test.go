@@ -65,7 +65,7 @@ func TestFormInput(t *testing.T) {
 	} {
 		c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: x.form})
 		wantFaults(t, err, x.want...)
-		if want := strings.Fields("https://example.com http://a:8080 http://[::1]:80"); err == nil && !slices.Equal(c.Form.AllowedOrigins, want) {
+		if want := strings.Fields("https://example.com http://a:8080 http://[::1]"); err == nil && !slices.Equal(c.Form.AllowedOrigins, want) {
 			t.Errorf("the origins are %q", c.Form.AllowedOrigins)
 		}
 	}
@@ -74,6 +74,39 @@ func TestFormInput(t *testing.T) {
 	} {
 		_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: formsvc.Form{AllowedOrigins: []string{"http://a", origin}}})
 		wantFaults(t, err, "/form/allowedOrigins/1 invalid_origin")
+	}
+}
+
+// Origins are stored as browsers send them, so that they are found.
+func TestOriginsAreThoseOfBrowsers(t *testing.T) {
+	w := newWorld(t)
+	for typed, want := range map[string]string{
+		"https://example.com:443": "https://example.com", "http://example.com:80": "http://example.com", "https://example.com:80": "https://example.com:80",
+		"http://example.com:443": "http://example.com:443", "HTTPS://EXAMPLE.COM:0443": "https://example.com", "https://Bücher.example": "https://xn--bcher-kva.example",
+		"https://BÜCHER.example:8443": "https://xn--bcher-kva.example:8443", "https://faß.example": "https://xn--fa-hia.example", "https://ｅxample.com": "https://example.com",
+		"https://bu\u0308cher.example": "https://xn--bcher-kva.example", "https://例え。テスト": "https://xn--r8jz45g.xn--zckzah", "https://xn--bcher-kva.example": "https://xn--bcher-kva.example",
+		"https://my_shop.example": "https://my_shop.example", "https://a--b.example": "https://a--b.example", "https://example.com.": "https://example.com.",
+		"http://[0:0::1]:80": "http://[::1]", "http://[2001:DB8:0:0:0:0:0:1]:8080": "http://[2001:db8::1]:8080", "http://[::ffff:192.0.2.1]": "http://[::ffff:c000:201]",
+		"http://127.0.0.1:3000": "http://127.0.0.1:3000", "http://localhost": "http://localhost", "http://a:65535": "http://a:65535",
+		"http://[fe80::1%25eth0]": "", "http://127.1": "", "http://0x7f.0.0.1": "", "http://127.0.0.01": "", "http://1": "", "http://a:65536": "", "http://a:": "", "http://a:x": "",
+		"https://a/": "", "https://a//": "", "https://a/b": "", "https://a#": "", "https://a?": "", "https://u:p@a": "", "https://a%2eb": "", "https://a b": "", "null": "", "https://*": "",
+		"https://[v1.x]": "", "https://a\u00adb": "https://ab", "https://a;b": "", "https://a'b": "", "blob:https://a": "", "//a": "", "https:a": "", "https:/a": "", `https:\\a`: "",
+	} {
+		c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: formsvc.Form{AllowedOrigins: []string{typed}}})
+		switch {
+		case want == "":
+			if !errors.Is(err, formsvc.ErrInvalid) {
+				t.Errorf("%q is stored as %q, %v", typed, c.Form.AllowedOrigins, err)
+			}
+		case err != nil || c.Form.AllowedOrigins[0] != want:
+			t.Errorf("%q is stored as %q, %v; want %q", typed, c.Form.AllowedOrigins, err, want)
+		}
+		if err == nil {
+			again, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), c.CampaignInput)
+			if err != nil || again.Form.AllowedOrigins[0] != want {
+				t.Errorf("%q is stored again as %q, %v", want, again.Form.AllowedOrigins, err)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -25,10 +26,32 @@ func (v *visit) campaigns() error {
 	})
 }
 
+// A phase says whether a campaign takes responses now, and until or from when.
+type phase struct {
+	Open bool
+	Word string
+	At   time.Time // zero: not limited
+}
+
+// phaseOf returns the phase of a campaign.
+func phaseOf(c *formsvc.Campaign, now time.Time) phase {
+	switch {
+	case c.Status != formsvc.CampaignOpen:
+		return phase{Word: "closed"}
+	case !c.ClosesAt.IsZero() && !now.Before(c.ClosesAt):
+		return phase{false, "closed since", c.ClosesAt}
+	case now.Before(c.OpensAt):
+		return phase{false, "opens", c.OpensAt}
+	case !c.ClosesAt.IsZero():
+		return phase{true, "open until", c.ClosesAt}
+	}
+	return phase{Open: true, Word: "open"}
+}
+
 // switchCampaign opens or closes a campaign.
 func (v *visit) switchCampaign() error {
 	status := formsvc.CampaignStatus(v.field("status"))
-	if err := v.change(func(in *formsvc.CampaignInput) { in.Status = status }); err != nil {
+	if err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Status = status }); err != nil {
 		return err
 	}
 	return v.redirect("/campaigns/"+string(v.campaign.ID), url.Values{"note": {"campaign-" + string(status)}})

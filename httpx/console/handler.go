@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -66,7 +67,9 @@ type Handler struct {
 	apiURL    *url.URL // without a host: at the host of the pages
 	origins   *http.CrossOriginProtection
 	pages     pages
-	api       http.Handler // for downloads, with the visitor as principal
+	snippets  *template.Template
+	texts     map[string]map[string]string // of snippets, by language
+	api       http.Handler                 // for downloads, with the visitor as principal
 	mux       *http.ServeMux
 	mailed    limits.Limiter // links, by account
 	mails     *rate.Limiter  // links in all
@@ -80,7 +83,7 @@ type Handler struct {
 	searchTime, countTime time.Duration
 }
 
-//go:embed templates/*.html
+//go:embed templates/*.html templates/snippets.json
 var templates embed.FS
 
 //go:embed assets/console.css assets/console.js assets/console.svg
@@ -111,7 +114,10 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, errors.New("console: options: SendLink needs BaseURL and can't be combined with Authenticate")
 	}
 	var err error
-	if h.pages, err = parsePages(); err != nil {
+	if h.pages, err = h.parsePages(); err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	if h.snippets, h.texts, err = parseSnippets(); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	// The API handler sends files and exports.
@@ -213,6 +219,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /campaigns/{campaign}/summary", (*visit).countAgain)
 	page("GET /campaigns/{campaign}/share", (*visit).share)
 	page("POST /campaigns/{campaign}/share", (*visit).saveShare)
+	page("POST /campaigns/{campaign}/site", (*visit).allowSite)
 	page("POST /campaigns/{campaign}/rotate", (*visit).rotateForm)
 	page("POST /campaigns/{campaign}/state", (*visit).switchCampaign)
 	page("POST /campaigns/{campaign}/duplicate", (*visit).duplicateCampaign)

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ type world struct {
 	pages   *console.Handler
 	server  *httptest.Server
 	base    string // the address of the pages
+	api     string // that of the API, "" for /forms
 	client  *http.Client
 	log     *bytes.Buffer
 
@@ -79,7 +81,7 @@ func (w *world) serve(opts *console.Options) {
 	}
 	o.Logger = slog.New(slog.NewTextHandler(w.log, nil))
 	var err error
-	if w.pages, err = console.New(w.svc, "/forms", &o); err != nil {
+	if w.pages, err = console.New(w.svc, cmp.Or(w.api, "/forms"), &o); err != nil {
 		w.t.Fatal(err)
 	}
 	w.pages.SetNow(w.clock)

@@ -42,9 +42,11 @@ type page struct {
 }
 
 // parsePages parses the templates. Each page uses the same layout.
-func parsePages() (pages, error) {
+func (h *Handler) parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
+		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.now()) },
+		"curlAPI": func(c *formsvc.Campaign, api string) string { return curlAPI(h.svc, c, api) },
 		"outcome": outcome, "answer": readable, "bytes": func(n int64) string { return humanize.Bytes(uint64(n)) }, //nolint:gosec // sizes aren't negative
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {
@@ -105,6 +107,7 @@ var notes = map[string]string{ //nolint:gochecknoglobals // immutable
 	"campaign-closed":  "The campaign is closed. It takes no more responses.",
 	"campaign-deleted": "Campaign deleted.",
 	"form-saved":       "Form saved.",
+	"site-allowed":     "The site may embed the form now. Copy the frame into its page.",
 	"form-rotated":     "The form has another address. The old one stopped working.",
 }
 

@@ -4,24 +4,44 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 // A sharePage shows how to reach the form of a campaign, and has its settings.
 type sharePage struct {
-	FormURL string // "" unless the form is enabled
-	Form    formsvc.Form
-	APIURL  string
+	FormURL  string // "" unless the form is enabled
+	Guessed  bool   // whether the address is that which the browser requested
+	Form     formsvc.Form
+	APIURL   string
+	Snippets snippets
+	Site     string // as typed
+	Stale    bool   // whether somebody else changed the campaign
+	Version  int64
+}
+
+// Languages returns the languages of forms with their names, for the template.
+func (p sharePage) Languages() (list []choice) {
+	names := map[string]string{"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "ar": "العربية"}
+	for _, code := range formsvc.FormLanguages() {
+		list = append(list, choice{code, names[code], code == p.Form.Language})
+	}
+	return list
 }
 
 // share shows the address of a campaign's form and its settings.
-func (v *visit) share() error { return v.showShare(http.StatusOK, v.campaign.Form) }
+func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form: v.campaign.Form}) }
 
-func (v *visit) showShare(status int, form formsvc.Form) error {
-	p := sharePage{Form: form, APIURL: v.apiURL()}
+func (v *visit) showShare(status int, p sharePage) (err error) {
+	p.APIURL, p.Guessed, p.Version = v.apiURL(), v.h.baseURL == nil && v.h.apiURL.Host == "", v.campaign.Version
 	if v.campaign.Form.Enabled {
 		p.FormURL = p.APIURL + "/f/" + v.campaign.FormToken
+		if p.Snippets, err = v.snippets(p.FormURL); err != nil {
+			return err
+		}
 	}
 	return v.show(status, "share", "Share "+v.campaign.Title, p)
 }
@@ -30,11 +50,20 @@ func (v *visit) showShare(status int, form formsvc.Form) error {
 func (v *visit) saveShare() error {
 	form := formsvc.Form{
 		Enabled: v.field("enabled") != "", Description: v.field("description"), SuccessMessage: v.field("successMessage"),
-		RedirectURL: v.field("redirectUrl"), AllowedOrigins: lines(v.r.PostForm.Get("origins")),
+		RedirectURL: v.field("redirectUrl"), AllowedOrigins: lines(v.r.PostForm.Get("origins")), Language: v.field("language"),
 	}
-	err := v.change(func(in *formsvc.CampaignInput) { in.Form = form })
+	for i, site := range form.AllowedOrigins {
+		form.AllowedOrigins[i] = originOf(site)
+	}
+	err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form = form })
+	if errors.Is(err, formsvc.ErrStale) {
+		if v.campaign, err = v.svc.Campaigns.Get(v.ctx(), v.campaign.Key()); err != nil {
+			return err
+		}
+		return v.showShare(http.StatusConflict, sharePage{Form: form, Stale: true})
+	}
 	if v.invalid(err) {
-		return v.showShare(http.StatusUnprocessableEntity, form)
+		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: form})
 	}
 	if err != nil {
 		return err
@@ -42,24 +71,60 @@ func (v *visit) saveShare() error {
 	return v.redirect("/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
 }
 
-// change changes the campaign as it is now.
-func (v *visit) change(change func(*formsvc.CampaignInput)) error {
-	for {
-		in := v.campaign.CampaignInput
-		change(&in)
-		in.IfVersion = v.campaign.Version
-		_, err := v.svc.Campaigns.Replace(v.ctx(), v.campaign.Key(), in)
-		if !errors.Is(err, formsvc.ErrStale) {
-			return err
+// allowSite adds a site that may embed the form.
+func (v *visit) allowSite() error {
+	site := v.field("site")
+	err := v.change(v.campaign.Version, func(in *formsvc.CampaignInput) {
+		if origin := originOf(site); !slices.Contains(in.Form.AllowedOrigins, origin) {
+			in.Form.AllowedOrigins = append(slices.Clone(in.Form.AllowedOrigins), origin)
 		}
-		if v.campaign, err = v.svc.Campaigns.Get(v.ctx(), v.campaign.Key()); err != nil {
-			return err
-		}
+	})
+	if v.invalid(err) {
+		v.wrong = map[string]string{"site": v.wrong["form.allowedOrigins"]}
+		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: v.campaign.Form, Site: site})
 	}
+	if err != nil {
+		return err
+	}
+	return v.redirect("/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"site-allowed"}})
 }
 
-// rotateForm gives the form another address.
+// originOf returns the origin of an address as a browser shows it. It returns other texts unchanged.
+func originOf(text string) string {
+	address := text
+	if !strings.Contains(text, "://") && strings.Contains(text, ".") {
+		address = "https://" + text
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil {
+		return text
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// version returns the version of the record that the form was shown with. It returns -1, which no record has, for none.
+func (v *visit) version() int64 {
+	n, err := strconv.ParseInt(v.field("version"), 10, 64)
+	if err != nil || n < 1 {
+		return -1
+	}
+	return n
+}
+
+// change changes the campaign, if it has that version.
+func (v *visit) change(version int64, change func(*formsvc.CampaignInput)) error {
+	in := v.campaign.CampaignInput
+	change(&in)
+	in.IfVersion = version
+	_, err := v.svc.Campaigns.Replace(v.ctx(), v.campaign.Key(), in)
+	return err
+}
+
+// rotateForm gives the form another address, unless somebody else did since the page was shown.
 func (v *visit) rotateForm() error {
+	if v.version() != v.campaign.Version {
+		return formsvc.ErrStale
+	}
 	if _, err := v.svc.Campaigns.RotateForm(v.ctx(), v.campaign.Key()); err != nil {
 		return err
 	}

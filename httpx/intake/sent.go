@@ -42,15 +42,16 @@ var (
 
 // sent is what a visitor sent.
 type sent struct {
-	names   []string            // of the fields of a form, in their order
-	form    map[string][]string // their values; empty for JSON
-	fields  int                 // how many were sent
-	files   []file
-	spooled spool // the bytes of the files
-	input   formsvc.ResponseInput
-	page    string // the text against sending twice; "" for none
-	shown   bool   // whether page is from a page of ours, with its time
-	trapped bool   // whether the field for bots is filled
+	names     []string            // of the fields of a form, in their order
+	form      map[string][]string // their values; empty for JSON
+	fields    int                 // how many were sent
+	fieldName func(sent string) string
+	files     []file
+	spooled   spool // the bytes of the files
+	input     formsvc.ResponseInput
+	page      string // the text against sending twice; "" for none
+	shown     bool   // whether page is from a page of ours, with its time
+	trapped   bool   // whether the field for bots is filled
 }
 
 // newPage returns the field _page of a page that is shown at that time.
@@ -73,7 +74,7 @@ func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 
 // read reads the body. The caller must close the result, also after an error.
 func (v *visit) read() (*sent, error) {
-	s := &sent{form: make(map[string][]string)}
+	s := &sent{form: make(map[string][]string), fieldName: v.fieldName}
 	mediaType, parameters, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || v.r.Header.Get("Content-Encoding") != "" {
 		return s, errMedia
@@ -125,6 +126,7 @@ func (s *sent) add(name, value string) error {
 	if s.fields++; s.fields > pairsAtMost {
 		return errTooMuch
 	}
+	name = s.fieldName(name)
 	if s.form[name] == nil {
 		s.names = append(s.names, name)
 	}

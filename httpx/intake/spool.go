@@ -75,7 +75,7 @@ func (s *sent) readParts(body io.Reader, boundary string, limit int64) error {
 			if len(s.files) == filesAtMost {
 				return errTooMuch
 			}
-			f := file{module: part.FormName(), name: part.FileName(), contentType: part.Header.Get("Content-Type")}
+			f := file{module: s.fieldName(part.FormName()), name: part.FileName(), contentType: part.Header.Get("Content-Type")}
 			if err := s.spooled.add(&f, part, limit); err != nil {
 				return err
 			}

@@ -1,0 +1,310 @@
+package console_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/intake"
+)
+
+// newForms returns a world whose pages know the address of a real intake.
+func newForms(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, nil)
+	forms, err := intake.New(w.svc, &intake.Options{PerVisitor: -1})
+	w.must(err)
+	mux := http.NewServeMux()
+	mux.Handle("/f/", http.StripPrefix("/f", forms))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	w.api = server.URL
+	w.serve(nil)
+	w.signIn()
+	return w
+}
+
+// published creates a campaign with a form.
+func (w *world) published(in formsvc.CampaignInput) (formsvc.Campaign, string) {
+	w.t.Helper()
+	in.Form.Enabled = true
+	c, err := w.svc.Campaigns.Create(w.t.Context(), w.account.ID, in)
+	w.must(err)
+	return c, "/campaigns/" + string(c.ID)
+}
+
+// snippet returns the text to copy with that name, or "".
+func (a *answer) snippet(name string) string {
+	for n := range a.page.Descendants() {
+		if n.Data == "pre" && attribute(n, "aria-label") == name {
+			return textOf(n)
+		}
+	}
+	return ""
+}
+
+// everyKind returns a question of every kind whose texts are all the same.
+func everyKind(text string) []formsvc.Module {
+	name := func(i int) string { return fmt.Sprint(text, i) }
+	many := []string{text, "2", "3", "4", "5", "6", "7"}
+	return []formsvc.Module{
+		{Name: name(0), Label: text, Type: "text", Required: true, Help: text, Placeholder: text, MaxLength: 3},
+		{Name: name(1), Label: text, Type: "longtext", Multiple: true, Required: true},
+		{Name: name(2), Label: text, Type: "choice", Options: []string{text, "other"}, Required: true},
+		{Name: name(3), Label: text, Type: "choice", Options: many, Required: true},
+		{Name: name(4), Label: text, Type: "choice", Options: many, Multiple: true, Required: true},
+		{Name: name(5), Label: text, Type: "boolean", Required: true},
+		{Name: name(6), Label: text, Type: "number", Required: true, Min: "1.5", Max: "2.5", Integer: true},
+		{Name: name(7), Label: text, Type: "date", Required: true, Min: "2030-01-02"},
+		{Name: name(8), Label: text, Type: "url", Required: true, MaxLength: 8}, {Name: name(9), Label: text, Type: "email", Required: true},
+		{Name: name(10), Type: "choice", Options: []string{text}}, {Name: name(11), Type: "number", Max: "-3"},
+		{Name: name(12), Label: text, Required: true, ShowIf: &formsvc.Condition{Module: name(2), Equals: []string{"other"}}},
+		{Name: name(13), Label: text, Required: true, ShowIf: &formsvc.Condition{Module: name(5), Equals: []string{"true"}}},
+		{Name: name(14), Label: text, Type: "choice", Options: []string{"a"}, Required: true, ShowIf: &formsvc.Condition{Module: name(5), Equals: []string{"false"}}},
+	}
+}
+
+// The snippets of a campaign work as they are copied, whatever its texts are.
+func TestSnippets(t *testing.T) {
+	w := newForms(t)
+	upload := func(text string, accept ...string) formsvc.Module {
+		return formsvc.Module{Name: text + "file", Label: text, Type: "file", Required: true, Multiple: true, Accept: accept}
+	}
+	for _, text := range []string{
+		"plain", `Say "hi"`, `x"><img src=y onerror=alert(1)>`, `it's $(touch pwned) ; touch pwned`, "'; touch pwned; '", "`touch pwned`\n\"$HOME\"!!",
+		"</form></pre><script>alert(1)</script>", "@/etc/passwd", "a=b&c%22+d", "-d", "Größe 尺寸 \u202e", "elements", "action",
+	} {
+		for _, in := range []formsvc.CampaignInput{
+			{Modules: everyKind(text)}, {Modules: append(everyKind(text), upload(text)), EmailOptional: true}, {},
+			{Modules: []formsvc.Module{
+				{Name: "email", Type: "email", Label: text, Required: true}, {Name: "firstName", Label: text, Required: true}, upload(text, ".pdf"), upload(text+"2", "image/*"),
+			}},
+		} {
+			in.Title = text
+			c, path := w.published(in)
+			page := w.get(path + "/share").is(200)
+			before := w.sent(&c)
+			checkForm(t, &c, page.snippet("HTML form"))
+			checkForm(t, &c, page.snippet("HTML form with a script"))
+			if status, body := w.filledIn(&c, page.snippet("HTML form")); status != 303 {
+				t.Errorf("%q: the form gets %d: %.600s", text, status, body)
+			}
+			line := page.snippet("Submit with curl")
+			if line == "" && strings.ContainsAny(text, "=\n") && len(c.Modules) > 0 {
+				line = "exit 0" // curl can't send such a name with a file
+				before--
+			}
+			w.runs(line)
+			if n := w.sent(&c); n != before+2 {
+				t.Errorf("%q: %d responses, want %d; %s", text, n, before+2, line)
+			}
+			frame := fragment(t, page.snippet("Embed the form"))
+			if len(frame) != 2 || frame[0].Data != "iframe" || attribute(frame[0], "title") != text || attribute(frame[0], "src") != w.api+"/f/"+c.FormToken || len(frame[0].Attr) != 5 {
+				t.Errorf("%q: the frame is %s", text, page.snippet("Embed the form"))
+			}
+		}
+	}
+}
+
+func (w *world) sent(c *formsvc.Campaign) int64 {
+	now, err := w.svc.Campaigns.Get(w.t.Context(), c.Key())
+	w.must(err)
+	return now.ResponseCount
+}
+
+// runs runs a line in a shell, in an empty directory that stays empty.
+func (w *world) runs(line string) {
+	w.t.Helper()
+	for _, program := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			w.t.Skip(err)
+		}
+	}
+	cmd := exec.CommandContext(w.t.Context(), "sh", "-c", line) //nolint:gosec // that is the test
+	cmd.Dir = w.t.TempDir()
+	out, err := cmd.CombinedOutput()
+	left, _ := os.ReadDir(cmd.Dir)
+	if err != nil || len(left) > 0 {
+		w.t.Errorf("%s: %v, %d files\n%s", line, err, len(left), out)
+	}
+}
+
+// fragment returns the elements of an HTML text.
+func fragment(t *testing.T, text string) (list []*html.Node) {
+	t.Helper()
+	page, err := html.Parse(strings.NewReader("<!doctype html><title>x</title><body>" + text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range page.Descendants() {
+		if n.Type == html.ElementNode && !slices.Contains([]string{"html", "head", "title", "body"}, n.Data) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// checkForm checks that a form has the controls of a campaign, each with its label, and nothing else.
+func checkForm(t *testing.T, c *formsvc.Campaign, text string) {
+	t.Helper()
+	labels, kinds, required := map[string]bool{}, map[string]string{}, map[string]bool{}
+	for _, n := range fragment(t, text) {
+		name := attribute(n, "name")
+		_, needed := attributeOf(n, "required")
+		switch n.Data {
+		case "form":
+			if files := slices.ContainsFunc(c.Modules, func(m formsvc.Module) bool { return m.Type == "file" }); files != (attribute(n, "enctype") == "multipart/form-data") {
+				t.Errorf("the form has enctype %q", attribute(n, "enctype"))
+			}
+		case "label":
+			labels[attribute(n, "for")] = true
+		case "input", "select", "textarea":
+			kinds[name], required[name] = strings.Trim(n.Data+" "+attribute(n, "type"), " "), required[name] || needed
+			if !labels[attribute(n, "id")] && attribute(n, "aria-label") == "" && n.Parent.Data != "label" {
+				t.Errorf("%q has no label", name)
+			}
+		case "script":
+			if n.PrevSibling == nil || len(n.Attr) > 0 {
+				t.Errorf("a script: %s", text)
+			}
+		case "fieldset", "legend", "option", "p", "small", "br", "button":
+		default:
+			t.Errorf("<%s> in %s", n.Data, text)
+		}
+		for _, a := range n.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "src" {
+				t.Errorf("<%s %s>", n.Data, a.Key)
+			}
+		}
+	}
+	want := map[string]string{"email": "input email", "firstName": "input text", "lastName": "input text"}
+	for _, m := range c.Modules {
+		kind := map[formsvc.ModuleType]string{
+			"text": "input text", "longtext": "textarea", "boolean": "input radio", "choice": "input radio", "number": "input number",
+			"date": "input date", "file": "input file", "url": "input url", "email": "input email",
+		}[m.Type]
+		switch {
+		case m.Type == "choice" && m.Multiple:
+			kind = "input checkbox"
+		case m.Type == "choice" && len(m.Options) > 6:
+			kind = "select"
+		}
+		want[m.Name] = kind
+		if needed := m.Required && m.ShowIf == nil && kind != "input checkbox"; needed != required[m.Name] && m.Name != "email" {
+			t.Errorf("%q is required: %t, want %t", m.Name, required[m.Name], needed)
+		}
+	}
+	if fmt.Sprint(kinds) != fmt.Sprint(want) || required["email"] == c.EmailOptional {
+		t.Errorf("the controls are %q, want %q; e-mail required: %t", kinds, want, required["email"])
+	}
+}
+
+// filledIn sends what a browser sends of a form: what its controls have by default, and something in the required ones.
+func (w *world) filledIn(c *formsvc.Campaign, text string) (int, string) {
+	w.t.Helper()
+	types := map[string]string{
+		"email": "ada@example.com", "url": "http://a", "date": "2030-01-02", "number": "2", "text": "abc", "": "abc",
+	}
+	var names []string
+	values := map[string]string{}
+	set := func(name, value string) {
+		if !slices.Contains(names, name) || values[name] == "" {
+			names, values[name] = append(names, name), value
+		}
+	}
+	var files []string
+	for _, n := range fragment(w.t, text) {
+		name, kind := attribute(n, "name"), attribute(n, "type")
+		_, needed := attributeOf(n, "required")
+		conditional := slices.ContainsFunc(c.Modules, func(m formsvc.Module) bool { return m.Name == name && m.ShowIf != nil && m.ShowIf.Equals[0] == "true" })
+		switch {
+		case kind == "file":
+			files = append(files, name)
+		case kind == "checkbox", kind == "radio" && needed:
+			set(name, attribute(n, "value"))
+		case n.Data == "select": // its options follow
+		case n.Data == "option":
+			set(attribute(n.Parent, "name"), attribute(n, "value"))
+		case name != "" && (needed || conditional):
+			set(name, types[kind])
+		case name != "" && kind != "radio":
+			set(name, "")
+		}
+	}
+	form := url.Values{}
+	for name, value := range values {
+		form.Set(name, value)
+	}
+	body, contentType := []byte(form.Encode()), "application/x-www-form-urlencoded"
+	if len(files) > 0 {
+		var b bytes.Buffer
+		parts := multipart.NewWriter(&b)
+		part := func(name, more, value string) { // as browsers do it (WHATWG HTML, multipart/form-data encoding)
+			name = strings.NewReplacer("\n", "%0D%0A", `"`, "%22").Replace(name)
+			out, err := parts.CreatePart(map[string][]string{"Content-Disposition": {`form-data; name="` + name + `"` + more}})
+			w.must(err)
+			_, _ = out.Write([]byte(value))
+		}
+		for name, value := range values {
+			part(name, "", value)
+		}
+		for i, name := range files {
+			part(name, fmt.Sprintf(`; filename="a%s"`, []string{".pdf", ".png"}[i%2]), "x")
+		}
+		w.must(parts.Close())
+		body, contentType = b.Bytes(), parts.FormDataContentType()
+	}
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.api+"/f/"+c.FormToken, bytes.NewReader(body))
+	w.must(err)
+	r.Header.Set("Content-Type", contentType)
+	response, err := w.client.Do(r)
+	w.must(err)
+	reply, err := io.ReadAll(response.Body)
+	w.must(errors.Join(err, response.Body.Close()))
+	_, problems, _ := strings.Cut(string(reply), "<ul>")
+	return response.StatusCode, problems
+}
+
+// The page takes the address of a site as a browser shows it, and names it as one that may embed the form.
+func TestSiteOfFrame(t *testing.T) {
+	w := newSignedIn(t)
+	c, path := w.published(formsvc.CampaignInput{Title: "Framed", Form: formsvc.Form{Language: "de", Description: "kept"}})
+	for _, x := range []struct {
+		typed  string
+		status int
+		want   string
+	}{
+		{"https://Example.com/contact?x=1#y", 303, "https://example.com"}, {"shop.example.com/", 303, "https://shop.example.com"},
+		{"http://localhost:3000/", 303, "http://localhost:3000"}, {"https://example.com:443", 303, ""}, {"HTTPS://bücher.example:443/x", 303, "https://xn--bcher-kva.example"},
+		{"*", 422, ""}, {"null", 422, ""}, {"https://u:p@example.com/", 422, ""}, {"javascript:alert(1.5)", 422, ""}, {"ftp://example.com/", 422, ""},
+	} {
+		before, err := w.svc.Campaigns.Get(t.Context(), c.Key())
+		w.must(err)
+		page := w.submit(w.get(path+"/share").is(200), path+"/site", url.Values{"site": {x.typed}}).is(x.status)
+		now, err := w.svc.Campaigns.Get(t.Context(), c.Key())
+		w.must(err)
+		want := before.Form.AllowedOrigins
+		if x.want != "" {
+			want = append(want, x.want)
+		}
+		if !slices.Equal(now.Form.AllowedOrigins, want) || now.Form.Language != "de" || now.Form.Description != "kept" {
+			t.Errorf("%q: the form has %+v", x.typed, now.Form)
+		}
+		if x.status == 422 && (page.form(path+"/site").Get("site") != x.typed || !strings.Contains(page.body, `id="wrong-site"`)) {
+			t.Errorf("%q isn't refused at its field", x.typed)
+		}
+	}
+}

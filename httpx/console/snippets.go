@@ -1,0 +1,197 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// maxSnippet is how many bytes of memory a campaign may take whose questions are in snippets.
+const maxSnippet = 64 << 10
+
+// snippets are texts to copy that send the form of a campaign.
+type snippets struct {
+	HTML, Fetch string // "" if the campaign is too large
+	Frame       string
+	Curl        string // "" if it is too large, or curl can't send one of its names
+}
+
+// A question is a field of a pasted form.
+type question struct {
+	formsvc.Module
+
+	ID, Complete, Hint string
+	Repeated           []string // the accessible names of its inputs after the first
+	T                  map[string]string
+}
+
+// parseSnippets returns the templates of snippets, and their texts in all languages of forms.
+func parseSnippets() (t *template.Template, texts map[string]map[string]string, err error) {
+	b, _ := templates.ReadFile("templates/snippets.json") // embedded
+	if err = json.Unmarshal(b, &texts); err == nil {
+		t, err = template.New("").Funcs(template.FuncMap{"join": strings.Join}).ParseFS(templates, "templates/snippets.html")
+	}
+	return t, texts, err
+}
+
+// snippets returns the snippets for a form at that address.
+func (v *visit) snippets(address string) (s snippets, err error) {
+	c := &v.campaign
+	data := struct {
+		URL, Title string
+		T          map[string]string
+		Files      bool
+		Questions  []question
+	}{URL: address, Title: short(200, c.Title), T: v.h.texts[cmp.Or(c.Form.Language, "en")]}
+	show := func(name string) string {
+		var b strings.Builder
+		err = cmp.Or(err, v.h.snippets.ExecuteTemplate(&b, name, &data))
+		return b.String()
+	}
+	s.Frame = show("frame")
+	if c.Size() <= maxSnippet {
+		data.Questions = questions(c, data.T)
+		data.Files = slices.ContainsFunc(data.Questions, func(q question) bool { return q.Type == formsvc.FileModule })
+		s.HTML, s.Fetch, s.Curl = show("form"), show("fetch"), curlForm(c, example(v.svc, c), address)
+	}
+	return s, err
+}
+
+// questions returns the user's fields and those of the modules, as the form's own page has them.
+func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
+	modules := make(map[string]formsvc.Module, len(c.Modules))
+	for _, m := range c.Modules {
+		modules[m.Name] = m
+	}
+	add := func(m formsvc.Module, complete string) {
+		q := question{Module: m, ID: "form-" + strings.ToLower(c.FormToken[:6]) + "-" + strconv.Itoa(len(list)+1), Complete: complete, T: t}
+		q.Label = cmp.Or(m.Label, m.Name)
+		if on := m.ShowIf; on != nil {
+			of := modules[on.Module]
+			values := slices.Clone(on.Equals)
+			for i, value := range values {
+				if of.Type == formsvc.BooleanModule {
+					values[i] = t[map[string]string{"true": "yes", "false": "no"}[value]]
+				}
+			}
+			q.Required, q.Hint = false, fmt.Sprintf(t["only"], cmp.Or(of.Label, of.Name), strings.Join(values, t["or"]))
+		}
+		if m.Multiple && m.Type != formsvc.ChoiceModule && m.Type != formsvc.FileModule && complete == "" {
+			q.Repeated = []string{q.Label + " 2", q.Label + " 3"}
+		}
+		list = append(list, q)
+	}
+	for _, user := range []struct {
+		complete string
+		formsvc.Module
+	}{
+		{"email", formsvc.Module{Name: "email", Type: formsvc.EmailModule, Required: !c.EmailOptional}},
+		{"given-name", formsvc.Module{Name: "firstName", MaxLength: 200}}, {"family-name", formsvc.Module{Name: "lastName", MaxLength: 200}},
+	} {
+		m := user.Module
+		own := modules[m.Name] // asked once
+		m.Label, m.Help, m.Placeholder, m.MaxLength = cmp.Or(own.Label, t[m.Name]), own.Help, own.Placeholder, cmp.Or(own.MaxLength, m.MaxLength)
+		m.Required = m.Required || own.Required && own.ShowIf == nil
+		add(m, user.complete)
+	}
+	for _, m := range c.Modules {
+		if !isUser(m.Name) {
+			add(m, "")
+		}
+	}
+	return list
+}
+
+func isUser(name string) bool { return name == "email" || name == "firstName" || name == "lastName" }
+
+// example returns answers that the campaign accepts.
+func example(svc *formsvc.Service, c *formsvc.Campaign) []formsvc.Answer {
+	if len(c.Modules) == 0 {
+		return []formsvc.Answer{{Name: "message", Value: []string{"Hello"}}}
+	}
+	var answers []formsvc.Answer
+	for _, m := range c.Modules {
+		least, _ := strconv.ParseFloat(string(m.Min), 64)
+		values := []string{
+			"Hello", "ada@example.com", "https://example.com", "1", "2026-12-31", "true", string(m.Min), string(m.Max),
+			strconv.FormatFloat(math.Ceil(least), 'f', -1, 64), "a@b.cd", "http://a", "H",
+		}
+		m.ShowIf = nil
+		alone := formsvc.Campaign{CampaignInput: formsvc.CampaignInput{Status: formsvc.CampaignOpen, EmailOptional: true, Modules: []formsvc.Module{m}}}
+		for _, value := range append(values, m.Options...) {
+			answer := formsvc.Answer{Name: m.Name, Value: []string{value}}
+			if m.Type != formsvc.FileModule && svc.Responses.Check(&alone, formsvc.ResponseInput{Answers: []formsvc.Answer{answer}}) == nil {
+				answers = append(answers, answer)
+				break
+			}
+		}
+	}
+	hidden := c.Hidden(answers)
+	return slices.DeleteFunc(answers, func(a formsvc.Answer) bool { return hidden[a.Name] })
+}
+
+// curlForm returns a line that sends the answers and required files to a form, or "" if curl can't send a name.
+func curlForm(c *formsvc.Campaign, answers []formsvc.Answer, address string) string {
+	if !slices.ContainsFunc(answers, func(a formsvc.Answer) bool { return a.Name == "email" }) {
+		answers = append([]formsvc.Answer{{Name: "email", Value: []string{"ada@example.com"}}}, answers...)
+	}
+	hidden := c.Hidden(answers)
+	var files strings.Builder
+	for _, m := range c.Modules {
+		if m.Type != formsvc.FileModule || !m.Required || hidden[m.Name] {
+			continue
+		}
+		name, kind := "example.txt", "text/plain"
+		if len(m.Accept) > 0 {
+			kind = strings.ReplaceAll(m.Accept[0], "*", "plain")
+			if strings.HasPrefix(kind, ".") {
+				name, kind = "example"+kind, "application/octet-stream"
+			}
+		}
+		files.WriteString(" -F " + shell(m.Name+"=@/dev/null;filename="+name+";type="+kind))
+		answers = append(answers, formsvc.Answer{Name: m.Name})
+	}
+	option := "--data-urlencode "
+	if files.Len() > 0 {
+		option = "--form-string "
+	}
+	line := "curl"
+	for _, a := range answers {
+		if files.Len() > 0 && strings.ContainsAny(a.Name, "=\r\n") {
+			return ""
+		}
+		name := a.Name
+		if files.Len() == 0 {
+			name = url.QueryEscape(name)
+		}
+		for _, value := range a.Value {
+			line += " " + option + shell(name+"="+value)
+		}
+	}
+	return line + files.String() + " " + shell(address)
+}
+
+// curlAPI returns a command that submits a response over the API. The key is in a variable.
+func curlAPI(svc *formsvc.Service, c *formsvc.Campaign, api string) string {
+	body := `{"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},"responses":` + formsvc.NewAnswers(example(svc, c)...).JSON() + "}"
+	return `curl -H "Authorization: Bearer $FORMSVC_KEY" -H 'Content-Type: application/json' \
+  -d ` + shell(body) + ` \
+  ` + shell(api+"/v1/campaigns/"+string(c.ID)+"/responses")
+}
+
+// shell quotes a text for a POSIX shell, if it must be.
+func shell(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+=,-"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
