@@ -140,12 +140,18 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 	if err != nil {
 		return Webhook{}, err
 	}
+	wrong := v.err()
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
+		v := v
+		if hook.CampaignID == next.CampaignID { // may have been deleted since
+			v.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f FieldError) bool { return f.Code == unknownCampaign })
+		}
+		wrong = v.err()
 		if in.IfVersion != 0 && hook.Version != in.IfVersion {
 			return Change{}, ErrStale
 		}
 		// Only here the values to keep are known.
-		v := ValidationError{Fields: slices.Clip(v.Fields)}
+		v.Fields = slices.Clip(v.Fields)
 		headers := v.headersOf(in.Headers, hook.Headers, !sameOrigin(hook.URL, next.URL))
 		if err := v.err(); err != nil {
 			return Change{}, err
@@ -157,11 +163,14 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 		}
 		return w.changed(hook, AuditWebhookUpdated), nil
 	})
-	if wrong := v.err(); wrong != nil && !errors.Is(err, ErrInvalid) {
+	if wrong != nil && err != nil && !errors.Is(err, ErrInvalid) {
 		err = wrong // is reported before faults of the record
 	}
 	return w.current(hook), err
 }
+
+// unknownCampaign is the code of a fault.
+const unknownCampaign = "unknown_campaign"
 
 // make returns the webhook of in, without headers and the fields of a new record, and its faults.
 func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webhook, v ValidationError, _ error) {
@@ -179,7 +188,7 @@ func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webh
 		_, err := w.s.store.Campaign(ctx, CampaignKey{AccountID: account, ID: in.CampaignID})
 		switch {
 		case errors.Is(err, ErrNotFound):
-			v.add("/campaignUuid", "unknown_campaign", "must be a campaign of this account")
+			v.add("/campaignUuid", unknownCampaign, "must be a campaign of this account")
 		case err != nil:
 			return Webhook{}, v, fmt.Errorf("campaign: %w", err)
 		}

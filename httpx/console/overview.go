@@ -45,6 +45,7 @@ type hookState struct {
 	Webhook  formsvc.Webhook
 	Waiting  int64
 	Failures int            // in the last day, as far as counted
+	Of       string         // the title of its campaign, "" for all; on the list of webhooks only
 	More     bool           // whether there may be more failures
 	Last     formsvc.Notice // the last of these failures
 }
@@ -203,6 +204,9 @@ func (v *visit) recent() ([]recent, error) {
 			return nil, err
 		}
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID})
+		if errors.Is(err, formsvc.ErrNotFound) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

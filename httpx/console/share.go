@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -36,7 +37,7 @@ func (p sharePage) Languages() (list []choice) {
 func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form: v.campaign.Form}) }
 
 func (v *visit) showShare(status int, p sharePage) (err error) {
-	p.APIURL, p.Guessed, p.Version = v.apiURL(), v.h.baseURL == nil && v.h.apiURL.Host == "", v.campaign.Version
+	p.APIURL, p.Guessed, p.Version = v.apiURL(), v.h.baseURL == nil && v.h.apiURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
 	if v.campaign.Form.Enabled {
 		p.FormURL = p.APIURL + "/f/" + v.campaign.FormToken
 		if p.Snippets, err = v.snippets(p.FormURL); err != nil {
@@ -63,7 +64,7 @@ func (v *visit) saveShare() error {
 		return v.showShare(http.StatusConflict, sharePage{Form: form, Stale: true})
 	}
 	if v.invalid(err) {
-		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: form})
+		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: form, Version: v.version()})
 	}
 	if err != nil {
 		return err

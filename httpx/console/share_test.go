@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -128,14 +129,12 @@ func (w *world) sent(c *formsvc.Campaign) int64 {
 // runs runs a line in a shell, in an empty directory that stays empty.
 func (w *world) runs(line string) {
 	w.t.Helper()
-	for _, program := range []string{"sh", "curl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			w.t.Skip(err)
-		}
-	}
 	cmd := exec.CommandContext(w.t.Context(), "sh", "-c", line) //nolint:gosec // that is the test
 	cmd.Dir = w.t.TempDir()
 	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); errors.Is(err, exec.ErrNotFound) || ok && exit.ExitCode() == 127 {
+		w.t.Skip("sh or curl is missing")
+	}
 	left, _ := os.ReadDir(cmd.Dir)
 	if err != nil || len(left) > 0 {
 		w.t.Errorf("%s: %v, %d files\n%s", line, err, len(left), out)
@@ -305,6 +304,98 @@ func TestSiteOfFrame(t *testing.T) {
 		}
 		if x.status == 422 && (page.form(path+"/site").Get("site") != x.typed || !strings.Contains(page.body, `id="wrong-site"`)) {
 			t.Errorf("%q isn't refused at its field", x.typed)
+		}
+	}
+}
+
+// A form that was changed meanwhile isn't overwritten: the page shows what is stored beside what was typed.
+func TestStaleFormsOverwriteNothing(t *testing.T) {
+	w := newSignedIn(t)
+	for name, x := range map[string]struct {
+		page, path string
+		fields     url.Values
+		shows      []string
+	}{
+		"settings": {"/share", "/share", url.Values{"redirectUrl": {"https://typed.example/"}, "language": {"fr"}}, []string{"https://stored.example/", "Stored text", "ar", "https://site.example"}},
+		"close":    {"", "/state", nil, []string{"Someone else changed this"}}, "rotate": {"/share", "/rotate", nil, []string{"Someone else changed this"}},
+		"unknown": {"/share", "/share", url.Values{"version": {"x"}}, []string{"Nothing was saved"}}, "absent": {"/share", "/share", url.Values{"version": nil}, []string{"Nothing was saved"}},
+		"negative": {"/share", "/share", url.Values{"version": {"-1"}}, []string{"Nothing was saved"}}, "zero": {"", "/state", url.Values{"version": {"0"}}, []string{"Someone else"}},
+	} {
+		c, path := w.published(formsvc.CampaignInput{Title: "Stale"})
+		page := w.get(path + x.page)
+		in := c.CampaignInput
+		in.Form = formsvc.Form{Enabled: true, RedirectURL: "https://stored.example/", Description: "Stored text", Language: "ar", AllowedOrigins: []string{"https://site.example"}}
+		stored, err := w.svc.Campaigns.Replace(t.Context(), c.Key(), in)
+		w.must(err)
+		if name == "settings" { // an error in between doesn't hide the conflict
+			page = w.submit(page, path+x.path, url.Values{"redirectUrl": {"nonsense"}}).is(422)
+		}
+		conflict := w.submit(page, path+x.path, x.fields).is(409).says(x.shows...)
+		if now, err := w.svc.Campaigns.Get(t.Context(), c.Key()); err != nil || fmt.Sprint(now) != fmt.Sprint(stored) {
+			t.Errorf("%s: now %+v, %v", name, now, err)
+		}
+		if name != "settings" {
+			continue
+		}
+		if form := conflict.form(path + "/share"); form.Get("redirectUrl") != "https://typed.example/" || form.Get("language") != "fr" {
+			t.Errorf("what was typed is gone: %q", form)
+		}
+		w.submit(conflict, path+"/share", nil).is(303) // now they have seen it
+		if now, err := w.svc.Campaigns.Get(t.Context(), c.Key()); err != nil || now.Form.RedirectURL != "https://typed.example/" || now.Form.Language != "fr" {
+			t.Errorf("then %+v, %v", now.Form, err)
+		}
+	}
+	c, path := w.published(formsvc.CampaignInput{Title: "Answered"})
+	page := w.get(path + "/share")
+	w.response(&c, "Ada") // changes no setting
+	w.submit(page, path+"/share", url.Values{"language": {"es"}}).is(303)
+	w.submit(w.get(path+"/share"), path+"/share", url.Values{"language": {"tlh"}}).is(422).says("must be empty or one of")
+	w.submit(w.get(path), path+"/state", nil).is(303)
+}
+
+// The console says with the visitor's words whether a form takes responses, with the time.
+func TestPhases(t *testing.T) {
+	w := newSignedIn(t)
+	at := func(d time.Duration) time.Time { return w.clock().Add(d).UTC().Truncate(time.Second) }
+	day := 24 * time.Hour
+	for _, x := range []struct {
+		in   formsvc.CampaignInput
+		word string
+		at   func(*formsvc.Campaign) time.Time
+		open bool
+	}{
+		{formsvc.CampaignInput{}, "open", nil, true}, {formsvc.CampaignInput{Status: "closed"}, "closed", nil, false},
+		{formsvc.CampaignInput{OpensAt: at(day)}, "opens", func(c *formsvc.Campaign) time.Time { return c.OpensAt }, false},
+		{formsvc.CampaignInput{OpensAt: at(day), ClosesAt: at(2 * day)}, "opens", func(c *formsvc.Campaign) time.Time { return c.OpensAt }, false},
+		{formsvc.CampaignInput{OpensAt: at(-day)}, "open", nil, true}, {formsvc.CampaignInput{OpensAt: at(day), Status: "closed"}, "closed", nil, false},
+		{formsvc.CampaignInput{ClosesAt: at(-day)}, "closed since", func(c *formsvc.Campaign) time.Time { return c.ClosesAt }, false},
+		{formsvc.CampaignInput{ClosesAt: at(day)}, "open until", func(c *formsvc.Campaign) time.Time { return c.ClosesAt }, true},
+		{formsvc.CampaignInput{ClosesAt: at(-day), Status: "closed"}, "closed", nil, false},
+	} {
+		x.in.Title = "Phases"
+		c, path := w.published(x.in)
+		want, kind := x.word, "state closed"
+		if x.at != nil {
+			want += " " + x.at(&c).Format("2006-01-02 15:04:05 UTC")
+		}
+		if x.open {
+			kind = "state open"
+		}
+		for _, page := range []string{"/campaigns", path, path + "/share"} {
+			a, got := w.get(page).is(200), ""
+			for n := range a.page.Descendants() {
+				if class := attribute(n, "class"); got == "" && strings.HasPrefix(class, "state ") {
+					if got = strings.Join(strings.Fields(textOf(n)), " "); class != kind {
+						t.Errorf("%s: %q for %q", page, class, want)
+					}
+				}
+			}
+			if got != want {
+				t.Errorf("%s says %q, want %q", page, got, want)
+			}
+			if strings.HasSuffix(page, "/share") && strings.Contains(a.text(), "takes no responses now") == x.open {
+				t.Errorf("%s: %s", want, a.text())
+			}
 		}
 	}
 }

@@ -20,7 +20,8 @@ type hookForm struct {
 	ID        formsvc.ID // "" for a new webhook
 	Choices   []choice   // of events
 	Campaigns []formsvc.Campaign
-	Problem   string // an error of the whole form
+	Problem   string           // an error of the whole form
+	Stored    *formsvc.Webhook // what somebody else saved meanwhile
 }
 
 // eventTexts describes when each event occurs (specification).
@@ -66,11 +67,12 @@ func (v *visit) showForm(status int, form hookForm) error {
 	form.Campaigns = campaigns.Items
 	if form.CampaignID != "" && !slices.ContainsFunc(form.Campaigns, func(c formsvc.Campaign) bool { return c.ID == form.CampaignID }) {
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: form.CampaignID})
-		if err == nil {
-			form.Campaigns = append(form.Campaigns, campaign)
-		} else if !errors.Is(err, formsvc.ErrNotFound) {
+		if errors.Is(err, formsvc.ErrNotFound) {
+			campaign.ID, campaign.Title = form.CampaignID, "A deleted form"
+		} else if err != nil {
 			return err
 		}
+		form.Campaigns = append(form.Campaigns, campaign)
 	}
 	title := "Edit webhook"
 	if form.ID == "" {
@@ -110,12 +112,12 @@ func (v *visit) refused(err error, form hookForm) error {
 	case errors.Is(err, formsvc.ErrLimit):
 		form.Problem = "This account has the maximum of " + strconv.Itoa(formsvc.MaxWebhooks) + " webhooks. Delete one first."
 	case errors.Is(err, formsvc.ErrStale):
-		form.Problem = "Someone else changed this webhook. Compare before you save again: saving overwrites their changes."
+		form.Problem = "Someone else changed this webhook. Nothing was saved. What you entered is below; saving it again overwrites what is stored now:"
 		hook, err := v.svc.Webhooks.Get(v.ctx(), v.webhookKey())
 		if err != nil {
 			return err
 		}
-		form.IfVersion = hook.Version
+		form.IfVersion, form.Stored = hook.Version, &hook
 	default:
 		return err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,6 +24,18 @@ func (v *visit) webhooks() error {
 	if err != nil {
 		return err
 	}
+	for i := range hooks {
+		hook := &hooks[i]
+		if hook.Webhook.CampaignID == "" {
+			continue
+		}
+		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.Webhook.CampaignID})
+		if hook.Of = campaign.Title; errors.Is(err, formsvc.ErrNotFound) {
+			hook.Of = "a deleted form"
+		} else if err != nil {
+			return err
+		}
+	}
 	return v.show(http.StatusOK, "webhooks", "Webhooks", webhooksPage{Hooks: hooks, Limit: formsvc.MaxWebhooks})
 }
 
@@ -39,7 +52,7 @@ const (
 
 type webhookPage struct {
 	Webhook    formsvc.Webhook
-	Campaign   *formsvc.Campaign // nil: all campaigns
+	Campaign   *formsvc.Campaign // nil: all campaigns, or one that was deleted
 	Waiting    int64
 	Deliveries []formsvc.Delivery
 	Pager      pager
@@ -65,10 +78,11 @@ func (v *visit) webhook() error {
 	}
 	if hook.CampaignID != "" {
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.CampaignID})
-		if err != nil {
+		if err == nil {
+			p.Campaign = &campaign
+		} else if !errors.Is(err, formsvc.ErrNotFound) {
 			return err
 		}
-		p.Campaign = &campaign
 	}
 	if state := formsvc.DeliveryState(v.query("state")); slices.Contains(
 		[]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}, state) {

@@ -103,6 +103,46 @@ func TestWebhookForm(t *testing.T) {
 	w.get("/webhooks").is(200).says("50 of 50")
 }
 
+// A webhook of a deleted campaign is shown as such, keeps its campaign when it is edited, and can be deleted.
+func TestWebhookOfDeletedCampaign(t *testing.T) {
+	w := newSignedIn(t)
+	gone, last := w.campaign("Gone"), w.campaign("Old")
+	for range 101 { // more than the select lists
+		w.campaign("x")
+	}
+	for _, c := range []formsvc.Campaign{gone, last} {
+		hook, _, err := w.svc.Webhooks.Create(t.Context(), w.account.ID, formsvc.WebhookInput{
+			URL: "https://example.com/" + c.Title, Events: []formsvc.EventType{"response.created"}, CampaignID: c.ID,
+		})
+		w.must(err)
+		path, says := "/webhooks/"+string(hook.ID), "Old"
+		if c.ID == gone.ID {
+			w.must(w.svc.Campaigns.Delete(t.Context(), gone.Key(), nil))
+			says = "a deleted form"
+		}
+		w.get("/webhooks").is(200).says("Of " + says)
+		w.get(path).is(200).says("Events of " + says)
+		edit := w.get(path + "/edit").is(200)
+		if got := edit.form(path).Get("campaign"); got != string(c.ID) {
+			t.Errorf("%s: the form preselects %q", c.Title, got)
+		}
+		wrong := w.submit(edit, path, url.Values{"url": {"nonsense"}}).is(422)
+		w.submit(wrong, path, url.Values{"url": {"https://example.com/2" + c.Title}, "disabled": {"true"}}).is(303).leadsTo(path).says("disabled")
+		w.submit(w.get(path), path+"/state", nil).is(303)
+		w.submit(edit, path, url.Values{"url": {"https://example.com/3"}}).is(409).says("Nothing was saved", "https://example.com/2"+c.Title)
+		now, err := w.svc.Webhooks.Get(t.Context(), formsvc.WebhookKey{AccountID: w.account.ID, ID: hook.ID})
+		if err != nil || now.CampaignID != c.ID || now.URL != "https://example.com/2"+c.Title || now.Disabled {
+			t.Errorf("now %+v, %v", now, err)
+		}
+		w.submit(w.get(path), path+"/test", nil).is(303)
+		w.submit(w.get(path), path+"/delete", nil).is(303)
+	}
+	hook := w.hook("https://example.com/all")
+	path := "/webhooks/" + string(hook.ID)
+	w.submit(w.get(path+"/edit"), path, url.Values{"campaign": {string(gone.ID)}}).is(422).says("must be a campaign of this account")
+	w.get("/").is(200)
+}
+
 // The pages show what was sent and the replies, and send it again.
 func TestDeliveries(t *testing.T) {
 	w := newSignedIn(t)
