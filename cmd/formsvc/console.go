@@ -60,23 +60,23 @@ func signInLink(base, token string) string { return base + consolePath + "/sign-
 
 // console returns the pages, which preview forms, and mail sign-in links if there is a mailer.
 func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms *intake.Handler) (http.Handler, error) {
-	base, err := url.Parse(c.BaseURL)
+	base, err := url.Parse(c.PublicURL)
 	if err != nil {
 		return nil, err
 	}
 	opts := &console.Options{Logger: n.logger, Limits: api.Limits(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
 		forms.Preview(w, r, campaign, base.Path+formsPath+"/")
 	}}
-	if c.BaseURL != "" {
-		opts.BaseURL = c.BaseURL + consolePath
+	if c.PublicURL != "" {
+		opts.BaseURL = c.PublicURL + consolePath
 	}
-	if m != nil && c.BaseURL != "" {
+	if m != nil && c.PublicURL != "" {
 		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
 			return m.Send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
 				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link))
 		}
 	}
-	pages, err := console.New(n.svc, cmp.Or(c.BaseURL, "/"), opts)
+	pages, err := console.New(n.svc, cmp.Or(c.PublicURL, "/"), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 
 // former redirects links to the path that the pages had before.
 func (c *serveCmd) former(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Location", c.BaseURL+consolePath+r.URL.RequestURI())
+	w.Header().Set("Location", c.PublicURL+consolePath+r.URL.RequestURI())
 	w.WriteHeader(http.StatusPermanentRedirect)
 }
 

@@ -24,6 +24,7 @@ type serveCmd struct {
 	reaching
 	Addr               string          `default:"127.0.0.1:8080" help:"Address to listen on."`
 	BaseURL            string          `name:"base-url" placeholder:"URL" help:"Public address of the API. Defaults to http://ADDR; with TLS to https://ADDR or https://DOMAIN."`
+	PublicURL          string          `kong:"-"` // BaseURL unless it is only a guess: "" lets pages use the address of the request
 	Quota              int             `default:"1000" placeholder:"N" help:"Number of requests that a key may make per --quota-window, over all servers of a database; 0 for no limit. Defaults to 1000."`
 	QuotaWindow        time.Duration   `default:"1h" help:"Length of a quota window, in whole seconds. Windows begin at multiples of it in UTC, hourly ones at full hours."`
 	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to counting each key by itself."`
@@ -86,10 +87,14 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 
+	guessed := c.BaseURL == "" && len(c.AutocertDomain) == 0
 	if c.BaseURL == "" {
 		c.BaseURL = c.publicURL(on.api.Addr())
 	}
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	if !guessed {
+		c.PublicURL = c.BaseURL
+	}
 	b, err := g.openBlobs()
 	if err != nil {
 		return err

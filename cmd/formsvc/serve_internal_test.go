@@ -435,6 +435,58 @@ func TestSettingsLinkCommand(t *testing.T) {
 	again.stop()
 }
 
+// Without --base-url the share page has the address that the browser used, and says so; with it, that one.
+func TestAddressOfForms(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{"": "http://forms.lan:8080/f/", "https://forms.example.com/api": "https://forms.example.com/api/f/"} {
+		var flags []string
+		if base != "" {
+			flags = []string{"--base-url", base}
+		}
+		s := newShell(t).serve(t, flags...)
+		id := s.campaign(t)
+		s.call(t, http.StatusOK, http.MethodPut, "/v1/campaigns/"+id, map[string]any{"title": "x", "form": map[string]any{"enabled": true}})
+		ask := func(method, path string, form url.Values, cookies ...*http.Cookie) (*http.Response, string) {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(form.Encode()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = "forms.lan:8080"
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			for _, c := range cookies {
+				r.AddCookie(c)
+			}
+			reply, err := new(http.Transport).RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = reply.Body.Close() }()
+			text, err := io.ReadAll(reply.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return reply, string(text)
+		}
+		link := strings.TrimSpace(s.try(t, "settings-link").out)
+		token := link[strings.LastIndexByte(link, '/')+1:]
+		_, page := ask(http.MethodGet, "/console/sign-in/"+token, nil)
+		form := url.Values{}
+		for _, field := range regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			form.Set(field[1], field[2])
+		}
+		in, _ := ask(http.MethodPost, "/console/sign-in", form)
+		_, page = ask(http.MethodGet, "/console/campaigns/"+id+"/share", nil, in.Cookies()...)
+		if !strings.Contains(page, `tabindex="0">`+want) || strings.Contains(page, "No public address is set") != (base == "") || strings.Contains(page, "127.0.0.1") {
+			t.Errorf("with %q: %d cookies, %s", base, len(in.Cookies()), page)
+		}
+		if former, _ := ask(http.MethodGet, "/settings/keys?a=b", nil); former.Header.Get("Location") != base+"/console/keys?a=b" {
+			t.Errorf("with %q the former path leads to %q", base, former.Header.Get("Location"))
+		}
+		s.stop()
+	}
+}
+
 // signedIn redeems a link in a browser, and returns the page that it leads to.
 func signedIn(t testing.TB, browser *http.Client, link string) string {
 	t.Helper()
