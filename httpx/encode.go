@@ -63,8 +63,8 @@ func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	form := formReply{Form: c.Form}
 	if c.FormToken != "" {
 		form.Token = &c.FormToken
-		if h.baseURL != "" {
-			form.URL = new(h.baseURL + "/f/" + c.FormToken)
+		if h.formsURL != "" {
+			form.URL = new(h.formsURL + "/" + c.FormToken)
 		}
 	}
 	return appendReply(b, campaignReply{

@@ -42,6 +42,8 @@ type Options struct {
 	// Location header uses it, and the OpenAPI document names it as the server. It defaults to the path that the client
 	// requested, which is right wherever the Handler is mounted, unless a proxy in front changes paths.
 	BaseURL string
+	// FormsURL is the public address of forms, for form.url of campaigns. Defaults to "/f" under BaseURL, and to none without it.
+	FormsURL string
 	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to a second, after its key and its
 	// body were read, and then fails with 503 and Retry-After. If 40 times as many wait, it fails at once. A refused
 	// request has changed nothing and doesn't count for the quota. Public routes always reply.
@@ -101,6 +103,7 @@ type Options struct {
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
+	formsURL     string // "": unknown
 	timeout      time.Duration
 	authenticate func(*http.Request) (*formsvc.Principal, error) // nil: keys alone
 	logger       *slog.Logger
@@ -136,8 +139,14 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		failures: &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst},
 	}
 	var err error
-	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {
+	if h.baseURL, err = checkBaseURL("BaseURL", o.BaseURL); err != nil {
 		return nil, err
+	}
+	if h.formsURL, err = checkBaseURL("FormsURL", o.FormsURL); err != nil {
+		return nil, err
+	}
+	if h.formsURL == "" && h.baseURL != "" {
+		h.formsURL = h.baseURL + "/f"
 	}
 	if h.links, err = checkLinks(o.Links); err != nil {
 		return nil, err
@@ -176,14 +185,14 @@ func (o *Options) bounds() gate.Bounds {
 func (h *Handler) Limits() *gate.Shared { return h.shared }
 
 // checkBaseURL returns the address without its trailing slash.
-func checkBaseURL(s string) (string, error) {
+func checkBaseURL(option, s string) (string, error) {
 	if s == "" {
 		return "", nil
 	}
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return "", errors.New("httpx: options: BaseURL must be an absolute http or https URL without query")
+		return "", errors.New("httpx: options: " + option + " must be an absolute http or https URL without query")
 	}
 	return strings.TrimRight(s, "/"), nil
 }

@@ -23,7 +23,7 @@ func TestOptions(t *testing.T) {
 		bad = append(bad, httpx.Options{Links: []httpx.Link{link}})
 	}
 	for _, base := range []string{"forms.example.com", "/api", "ftp://x", "https://", "https://x?y", "https://x?", "https://x#y", "https://u:p@x", "https://%zz"} {
-		bad = append(bad, httpx.Options{BaseURL: base})
+		bad = append(bad, httpx.Options{BaseURL: base}, httpx.Options{FormsURL: base})
 	}
 	for _, o := range bad {
 		if _, err := httpx.New(svc, &o); err == nil {
@@ -128,6 +128,12 @@ func TestLocation(t *testing.T) {
 	}
 	c := w.do("POST", "/v1/campaigns", fullCampaign).is(201, "")
 	c.has(`"https://forms.example.com/api/f/`+c.text("form", "token")+`"`, "form", "url")
+	for forms, want := range map[string]string{"https://example.com/f/": "https://example.com/f/", "http://forms.lan:81": "http://forms.lan:81/"} {
+		for _, base := range []string{"", "https://forms.example.com/api"} {
+			w.serve(&httpx.Options{BaseURL: base, FormsURL: forms})
+			w.do("GET", "/v1/campaigns/"+c.text("uuid"), "").has(`"`+want+c.text("form", "token")+`"`, "form", "url")
+		}
+	}
 }
 
 // A form's address can be rotated, and is then the campaign's.

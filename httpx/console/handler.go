@@ -34,6 +34,9 @@ type Options struct {
 	// its path, and mailed links with all of it. If its scheme is https, the cookie is sent over TLS alone, whatever
 	// the last proxy speaks. Defaults to the address that the browser requested, and to no mail.
 	BaseURL string
+	// FormsURL is the public address of forms, or a path at the host of the pages, such as "/f" for a httpx/intake.Handler at "/f/".
+	// Defaults to "/f" under the address of the API.
+	FormsURL string
 	// SendLink mails a sign-in link to the contact of an account; the link is valid until the given time. It is called in
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
 	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
@@ -65,6 +68,7 @@ type Handler struct {
 	opts      Options
 	baseURL   *url.URL // nil: as the browser requested
 	apiURL    *url.URL // without a host: at the host of the pages
+	formsURL  *url.URL // like apiURL
 	origins   *http.CrossOriginProtection
 	pages     pages
 	snippets  *template.Template
@@ -133,10 +137,12 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 
 // locate stores the public addresses of the pages and of the API.
 func (h *Handler) locate(base, api string) error {
-	var err error
-	if h.apiURL, err = url.Parse(strings.TrimRight(api, "/")); err != nil || !isPlain(h.apiURL) ||
-		!isPublic(h.apiURL) && (h.apiURL.Scheme != "" || h.apiURL.Host != "" || !strings.HasPrefix(api, "/")) {
+	var ok bool
+	if h.apiURL, ok = pathOrURL(api); !ok {
 		return errors.New("console: the API's address must be a path that begins with a slash, or an absolute http or https URL without query")
+	}
+	if h.formsURL, ok = pathOrURL(cmp.Or(h.opts.FormsURL, strings.TrimRight(api, "/")+"/f")); !ok {
+		return errors.New("console: options: FormsURL must be a path that begins with a slash, or an absolute http or https URL without query")
 	}
 	if base == "" {
 		return nil
@@ -148,6 +154,12 @@ func (h *Handler) locate(base, api string) error {
 	h.baseURL = u
 	// A proxy may use another host name for us than browsers do.
 	return h.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
+}
+
+// pathOrURL parses an absolute path or a public address, and reports whether it is one.
+func pathOrURL(s string) (*url.URL, bool) {
+	u, err := url.Parse(strings.TrimRight(s, "/"))
+	return u, err == nil && isPlain(u) && (isPublic(u) || u.Scheme == "" && u.Host == "" && strings.HasPrefix(s, "/"))
 }
 
 // isPlain reports whether an address has no query, fragment or user.
@@ -238,6 +250,16 @@ func (h *Handler) routes() *http.ServeMux {
 
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, "/") { // http.StripPrefix removed the slash, or there was none
+		r = r.Clone(r.Context())
+		path, query, _ := strings.Cut(r.RequestURI, "?")
+		if r.URL.Path == "" && !strings.HasSuffix(path, "/") {
+			r.RequestURI = path + "/?" + query
+		}
+		if r.URL.Path = "/" + r.URL.Path; r.URL.RawPath != "" {
+			r.URL.RawPath = "/" + r.URL.RawPath
+		}
+	}
 	// A ServeMux would redirect such a path to one without the prefix.
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path || strings.HasPrefix(r.URL.Path, "//") {
 		h.serve(w, r, func(*visit) error { return formsvc.ErrNotFound })

@@ -216,7 +216,10 @@ func (v *visit) recent() ([]recent, error) {
 }
 
 // apiURL returns the address of the API, for commands to copy.
-func (v *visit) apiURL() string {
+func (v *visit) apiURL() string { return v.public(v.h.apiURL) }
+
+// public returns the whole address of a path at the host of the pages.
+func (v *visit) public(path *url.URL) string {
 	pages := &url.URL{Scheme: "http", Host: v.r.Host}
 	if v.secure() {
 		pages.Scheme = "https"
@@ -224,5 +227,5 @@ func (v *visit) apiURL() string {
 	if v.h.baseURL != nil {
 		pages = v.h.baseURL
 	}
-	return strings.TrimRight(pages.ResolveReference(v.h.apiURL).String(), "/")
+	return strings.TrimRight(pages.ResolveReference(path).String(), "/")
 }

@@ -37,9 +37,9 @@ func (p sharePage) Languages() (list []choice) {
 func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form: v.campaign.Form}) }
 
 func (v *visit) showShare(status int, p sharePage) (err error) {
-	p.APIURL, p.Guessed, p.Version = v.apiURL(), v.h.baseURL == nil && v.h.apiURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
+	p.APIURL, p.Guessed, p.Version = v.apiURL(), v.h.baseURL == nil && v.h.formsURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
 	if v.campaign.Form.Enabled {
-		p.FormURL = p.APIURL + "/f/" + v.campaign.FormToken
+		p.FormURL = v.public(v.h.formsURL) + "/" + v.campaign.FormToken
 		if p.Snippets, err = v.snippets(p.FormURL); err != nil {
 			return err
 		}
