@@ -88,11 +88,3 @@ func (v *visit) addCampaign(in formsvc.CampaignInput, page, note string) error {
 	}
 	return v.redirect("/campaigns/"+string(campaign.ID)+page, url.Values{"note": {note}})
 }
-
-// deleteCampaign removes a campaign that has no responses.
-func (v *visit) deleteCampaign() error {
-	if err := v.svc.Campaigns.Delete(v.ctx(), v.campaign.Key(), nil); err != nil {
-		return err
-	}
-	return v.redirect("/campaigns", url.Values{"note": {"campaign-deleted"}})
-}

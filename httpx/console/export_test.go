@@ -5,6 +5,9 @@ import "time"
 // SetTimes sets how long a page searches, and how long a view of a summary counts.
 func (h *Handler) SetTimes(search, count time.Duration) { h.searchTime, h.countTime = search, count }
 
+// SetDeleteTime sets how long a request deletes responses of a campaign.
+func (h *Handler) SetDeleteTime(d time.Duration) { h.deleteTime = d }
+
 // SetNow sets the clock.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 

@@ -83,8 +83,8 @@ type Handler struct {
 	closeOnce sync.Once
 	counts    counts
 	version   string // of the assets
-	// searchTime and countTime are the constants, except in tests.
-	searchTime, countTime time.Duration
+	// These are the constants, except in tests.
+	searchTime, countTime, deleteTime time.Duration
 }
 
 //go:embed templates/*.html templates/snippets.json
@@ -107,7 +107,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, version: assetVersion(),
+		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
 		mailed: limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
@@ -237,6 +237,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /campaigns/{campaign}/duplicate", (*visit).duplicateCampaign)
 	page("POST /campaigns/{campaign}/columns", (*visit).chooseColumns)
 	page("POST /campaigns/{campaign}/selected", (*visit).changeSelected)
+	page("GET /campaigns/{campaign}/delete", (*visit).askDelete)
 	page("POST /campaigns/{campaign}/delete", (*visit).deleteCampaign)
 	page("GET /campaigns/{campaign}/export/{file}", (*visit).export)
 	page("GET /campaigns/{campaign}/responses/{response}", (*visit).response)

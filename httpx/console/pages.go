@@ -24,7 +24,7 @@ var sections = map[string]string{ //nolint:gochecknoglobals // immutable
 	"overview": "/", "keys": "/keys", "key-made": "/keys",
 	"webhooks": "/webhooks", "webhook": "/webhooks", "webhook-form": "/webhooks", "secret": "/webhooks", "delivery": "/webhooks",
 	"failures": "/failures", "campaigns": "/campaigns", "campaign": "/campaigns", "response": "/campaigns",
-	"campaign-form": "/campaigns", "share": "/campaigns", "summary": "/campaigns",
+	"campaign-form": "/campaigns", "share": "/campaigns", "delete": "/campaigns", "summary": "/campaigns",
 	"sign-in": "", "refused": "",
 }
 

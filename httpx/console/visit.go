@@ -182,7 +182,7 @@ var kinds = []struct {
 	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "A value isn't allowed", "Nothing was changed. Go back, and choose another one."},
 	{formsvc.ErrMismatch, http.StatusConflict, "Already done", "This form took effect before, with something else in it. Reload the page to submit another."},
 	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
-	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "This campaign has responses", "Delete them first. Or close the campaign, so that it gets no more."},
+	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "This campaign has responses", "They came a moment ago. Go back, reload the page, and delete them with the campaign."},
 	{formsvc.ErrStale, http.StatusConflict, "Someone else changed this", "Go back, reload the page, and make your change again."},
 	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Contact the operator of this server."},
 	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "This may or may not have been saved", "The connection to the database broke. Check before you try again."},
