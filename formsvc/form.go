@@ -20,7 +20,7 @@ type Form struct {
 	Description    string   `json:"description"`       // above the questions, at most 10,000 characters
 	SuccessMessage string   `json:"successMessage"`    // on the thanks page, at most 2,000 characters
 	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
-	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send JSON, such as https://example.com; at most 50
+	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
 	Language       string   `json:"language,omitzero"` // of the page: en, de, fr, es or ar; "" for the one that the browser prefers
 }
 

@@ -54,7 +54,12 @@ func (v *visit) switchCampaign() error {
 	if err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Status = status }); err != nil {
 		return err
 	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID), url.Values{"note": {"campaign-" + string(status)}})
+	note := "campaign-" + string(status)
+	v.campaign.Status = status
+	if status == formsvc.CampaignOpen && !phaseOf(&v.campaign, v.h.now()).Open {
+		note = "campaign-times"
+	}
+	return v.redirect("/campaigns/"+string(v.campaign.ID), url.Values{"note": {note}})
 }
 
 // duplicateCampaign creates a campaign like another one, without its responses. Its form isn't published.

@@ -105,6 +105,7 @@ var notes = map[string]string{ //nolint:gochecknoglobals // immutable
 	"campaign-copied":  "This is the copy. Change what is different, and save.",
 	"campaign-open":    "The campaign is open.",
 	"campaign-closed":  "The campaign is closed. It takes no more responses.",
+	"campaign-times":   "The campaign takes responses within its opening times, which isn't now. You can edit them.",
 	"campaign-deleted": "Campaign deleted.",
 	"form-saved":       "Form saved.",
 	"site-allowed":     "The site may embed the form now. Copy the frame into its page.",

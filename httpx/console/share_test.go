@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,6 +98,11 @@ func TestSnippets(t *testing.T) {
 			in.Title = text
 			c, path := w.published(in)
 			page := w.get(path + "/share").is(200)
+			for n := range page.page.Descendants() {
+				if n.Data == "img" || n.Data == "iframe" || n.Data == "script" && !strings.HasPrefix(attribute(n, "src"), "/admin/console/assets/") {
+					t.Errorf("%q: the page has <%s>", text, n.Data)
+				}
+			}
 			before := w.sent(&c)
 			checkForm(t, &c, page.snippet("HTML form"))
 			checkForm(t, &c, page.snippet("HTML form with a script"))
@@ -393,8 +399,47 @@ func TestPhases(t *testing.T) {
 			if got != want {
 				t.Errorf("%s says %q, want %q", page, got, want)
 			}
+			if page == path && x.in.Status == "closed" {
+				note := "The campaign is open."
+				if !c.OpensAt.IsZero() || !c.ClosesAt.IsZero() {
+					note = "The campaign takes responses within its opening times, which isn't now."
+				}
+				w.submit(a, path+"/state", nil).is(303).leadsTo(path).says(note)
+				w.submit(w.get(path), path+"/state", nil).is(303).leadsTo(path).says("The campaign is closed.")
+			}
 			if strings.HasSuffix(page, "/share") && strings.Contains(a.text(), "takes no responses now") == x.open {
 				t.Errorf("%s: %s", want, a.text())
+			}
+		}
+	}
+}
+
+// Snippets are in the language of the form, with the words of its own page.
+func TestSnippetsInTheLanguageOfTheForm(t *testing.T) {
+	w := newForms(t)
+	for language, want := range map[string]string{"": "Only if “Pet” is: Dog or Yes", "ar": "فقط إذا كانت إجابة «Pet» هي: Dog أو Yes", "de": "Nur wenn „Pet“ so beantwortet ist: Dog oder Yes"} {
+		_, path := w.published(formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Language: language}, Modules: []formsvc.Module{
+			{Name: "a", Label: "Pet", Type: "choice", Options: []string{"Dog", "Yes"}}, {Name: "b", ShowIf: &formsvc.Condition{Module: "a", Equals: []string{"Dog", "Yes"}}},
+		}})
+		if text := w.get(path + "/share").snippet("HTML form"); !strings.Contains(text, want) {
+			t.Errorf("%q: %s", language, text)
+		}
+	}
+	read := func(name string) (texts map[string]string) {
+		b, err := os.ReadFile(name)
+		w.must(err)
+		w.must(json.Unmarshal(b, &texts))
+		return texts
+	}
+	var own map[string]map[string]string
+	b, err := os.ReadFile("templates/snippets.json")
+	w.must(err)
+	w.must(json.Unmarshal(b, &own))
+	for _, language := range formsvc.FormLanguages() {
+		page := read("../intake/texts/" + language + ".json")
+		for name, text := range own[language] {
+			if text != page[name] || len(own[language]) != len(own["en"]) {
+				t.Errorf("%s: %s is %q, and %q on the page", language, name, text, page[name])
 			}
 		}
 	}

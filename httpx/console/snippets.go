@@ -126,7 +126,7 @@ func example(svc *formsvc.Service, c *formsvc.Campaign) []formsvc.Answer {
 		}
 		m.ShowIf = nil
 		alone := formsvc.Campaign{CampaignInput: formsvc.CampaignInput{Status: formsvc.CampaignOpen, EmailOptional: true, Modules: []formsvc.Module{m}}}
-		for _, value := range append(values, m.Options...) {
+		for _, value := range slices.Concat(m.Options, values) {
 			answer := formsvc.Answer{Name: m.Name, Value: []string{value}}
 			if m.Type != formsvc.FileModule && svc.Responses.Check(&alone, formsvc.ResponseInput{Answers: []formsvc.Answer{answer}}) == nil {
 				answers = append(answers, answer)
@@ -181,7 +181,11 @@ func curlForm(c *formsvc.Campaign, answers []formsvc.Answer, address string) str
 
 // curlAPI returns a command that submits a response over the API. The key is in a variable.
 func curlAPI(svc *formsvc.Service, c *formsvc.Campaign, api string) string {
-	body := `{"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},"responses":` + formsvc.NewAnswers(example(svc, c)...).JSON() + "}"
+	var answers []formsvc.Answer
+	if c.Size() <= maxSnippet {
+		answers = example(svc, c)
+	}
+	body := `{"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},"responses":` + formsvc.NewAnswers(answers...).JSON() + "}"
 	return `curl -H "Authorization: Bearer $FORMSVC_KEY" -H 'Content-Type: application/json' \
   -d ` + shell(body) + ` \
   ` + shell(api+"/v1/campaigns/"+string(c.ID)+"/responses")
