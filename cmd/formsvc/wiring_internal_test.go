@@ -155,10 +155,9 @@ func flagsOfWebhooks(t *testing.T) {
 	defer hang.Close()
 	sh := newShell(t)
 	s := sh.serve(t, "--webhook-timeout", "300ms", "--webhook-retries", "1ms,1ms", "--webhook-lease", "10h", "--webhook-concurrency", "1")
-	campaign, hook := s.campaign(t), sh.hook(t, hang.URL, "response.created")
-	for range 3 {
-		s.submit(t, campaign)
-	}
+	campaign := s.campaign(t)
+	hooks := []string{sh.hook(t, hang.URL+"/1", "response.created"), sh.hook(t, hang.URL+"/2", "response.created"), sh.hook(t, hang.URL+"/3", "response.created")}
+	s.submit(t, campaign)
 	leased := func() (n int) {
 		db, err := sql.Open("sqlite", filepath.Join(sh.data, "formsvc.db")+"?_pragma=busy_timeout(5000)")
 		if err != nil {
@@ -174,7 +173,10 @@ func flagsOfWebhooks(t *testing.T) {
 	until(t, "--webhook-lease", func() bool { return leased() == 1 })
 	var list []map[string]any
 	until(t, "all deliveries have failed", func() bool {
-		list = sh.list(t, "webhooks", "deliveries", hook)
+		list = nil
+		for _, hook := range hooks {
+			list = append(list, sh.list(t, "webhooks", "deliveries", hook)...)
+		}
 		failed := 0
 		for _, d := range list {
 			if d["state"] == "failed" {
