@@ -69,6 +69,9 @@ func (v *visit) editCampaign() error {
 	if len(c.Modules) > maxQuestions || c.Size() > maxEdited {
 		return &refusal{http.StatusConflict, "This campaign is too large for this page", fmt.Sprintf("It has more than %d questions, or long texts. Change it over the API.", maxQuestions)}
 	}
+	if unlisted(c) {
+		return &refusal{http.StatusConflict, "This page can't show all choices of this campaign", "One is empty, or has a line break. Change it over the API."}
+	}
 	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: typedTime(c.OpensAt), Closes: typedTime(c.ClosesAt)}
 	f.IfVersion = c.Version
 	for _, m := range c.Modules {
@@ -91,7 +94,7 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 // stays as it is. A time that can't be read is an error of its field.
 func (v *visit) readCampaignForm() campaignForm {
 	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, Opens: v.field("opensAt"), Closes: v.field("closesAt")}
-	f.Title, f.Description, f.EmailOptional = v.field("title"), v.field("description"), v.field("requireEmail") == ""
+	f.Title, f.Description, f.EmailOptional = asStored(v.field("title"), f.Title), asStored(v.field("description"), f.Description), v.field("requireEmail") == ""
 	f.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
 	f.Modules, f.Dirty, v.wrong = nil, true, map[string]string{}
 	n, _ := strconv.Atoi(v.field("n"))

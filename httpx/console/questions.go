@@ -19,12 +19,13 @@ import (
 func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	field := func(name string) string { return v.field(name + "." + strconv.Itoa(i)) }
 	var m formsvc.Module
-	at := slices.IndexFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Name == field("stored") && m.Name != "" })
+	name := v.r.PostForm.Get("stored." + strconv.Itoa(i))
+	at := slices.IndexFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Name == name && name != "" })
 	if at >= 0 {
 		m = v.campaign.Modules[at]
 	}
 	f.stored = append(f.stored, m.Name)
-	m.Name, m.Label, m.Help, m.Required = field("name"), field("label"), field("help"), field("required") != ""
+	m.Name, m.Label, m.Help, m.Required = asStored(field("name"), m.Name), asStored(field("label"), m.Label), asStored(field("help"), m.Help), field("required") != ""
 	sent := func(name string) bool { return v.r.PostForm.Has(name + "." + strconv.Itoa(i)) }
 	shown := func(types ...formsvc.ModuleType) bool {
 		return slices.Contains(types, formsvc.ModuleType(field("shown")))
@@ -39,10 +40,10 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 		}
 	}
 	if sent("placeholder") {
-		m.Placeholder = field("placeholder")
+		m.Placeholder = asStored(field("placeholder"), m.Placeholder)
 	}
 	if sent("options") {
-		m.Options = lines(field("options"))
+		m.Options = linesAsStored(field("options"), m.Options)
 	}
 	if shown("choice", "file", "text", "email", "url") {
 		m.Multiple = field("multiple") != ""
@@ -53,13 +54,47 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	if sent("accept") {
 		m.Accept = strings.FieldsFunc(field("accept"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	}
+	var equals []string // as stored
+	if m.ShowIf != nil {
+		equals = m.ShowIf.Equals
+	}
 	m.ShowIf = nil
-	if earlier := field("showModule"); earlier != "" {
-		m.ShowIf = &formsvc.Condition{Module: earlier, Equals: lines(field("showValues"))}
+	if earlier := v.r.PostForm.Get("showModule." + strconv.Itoa(i)); earlier != "" {
+		m.ShowIf = &formsvc.Condition{Module: earlier, Equals: linesAsStored(field("showValues"), equals)}
 	}
 	m.Type = formsvc.ModuleType(field("type"))
 	f.lose(&m, shown(m.Type))
 	return m
+}
+
+// asStored returns the stored text if the typed one differs only by what a field of a page can't have: spaces at its ends, and line breaks.
+func asStored(typed, stored string) string {
+	bare := strings.NewReplacer("\r", "", "\n", "")
+	if bare.Replace(typed) == bare.Replace(strings.TrimSpace(stored)) {
+		return stored
+	}
+	return strings.ReplaceAll(typed, "\r\n", "\n")
+}
+
+// linesAsStored is asStored for a list with a value in each line.
+func linesAsStored(typed string, stored []string) []string {
+	list := lines(typed)
+	for i, line := range list {
+		for _, s := range stored {
+			if s != line && strings.TrimSpace(s) == line && !slices.Contains(stored, line) {
+				list[i] = s
+			}
+		}
+	}
+	return list
+}
+
+// unlisted reports whether a campaign has a choice that can't be a line of its own.
+func unlisted(c *formsvc.Campaign) bool {
+	bad := func(s string) bool { return strings.TrimSpace(s) == "" || strings.ContainsAny(s, "\r\n") }
+	return slices.ContainsFunc(c.Modules, func(m formsvc.Module) bool {
+		return slices.ContainsFunc(m.Options, bad) || m.ShowIf != nil && slices.ContainsFunc(m.ShowIf.Equals, bad)
+	})
 }
 
 // lose removes what a question of its type can't have, and notes it. same is whether it was shown with this type.
@@ -116,7 +151,12 @@ func (f *campaignForm) freeName(label string) string {
 func (f *campaignForm) followRenames(v *visit) {
 	for i := range f.Modules {
 		m := &f.Modules[i]
-		was, had := v.field("was."+strconv.Itoa(i)), lines(v.field("had."+strconv.Itoa(i)))
+		was, had := v.r.PostForm.Get("was."+strconv.Itoa(i)), lines(v.field("had."+strconv.Itoa(i)))
+		for _, stored := range v.campaign.Modules {
+			if stored.Name == f.stored[i] {
+				had = linesAsStored(v.field("had."+strconv.Itoa(i)), stored.Options)
+			}
+		}
 		renamed := map[string]string{}
 		for n, old := range had {
 			if len(had) == len(m.Options) && !slices.Contains(m.Options, old) && !slices.Contains(had, m.Options[n]) {

@@ -191,6 +191,28 @@ func TestRemovedQuestionsWithAnswers(t *testing.T) {
 	w.submit(w.get(path), path, url.Values{"do": {"save"}, "name.0": {"renamed"}}).is(409).says("Answers to “Other”")
 }
 
+// Texts that a page would change stay as they are stored.
+func TestEditingKeepsSpaces(t *testing.T) {
+	w := newSignedIn(t)
+	path, c, stored := w.editable(
+		module{Name: " n ", Label: " two\nlines ", Help: "a\r\nb ", Type: "choice", Options: []string{"dog ", " Dog", "cat"}},
+		module{Name: "b", Label: "B", ShowIf: &formsvc.Condition{Module: " n ", Equals: []string{"dog ", " Dog"}}},
+	)
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "label.1": {"C"}}).is(303)
+	c.Modules[1].Label = "C"
+	if got := stored(); !reflect.DeepEqual(got, c.Modules) {
+		t.Errorf("got  %+v\nwant %+v", got, c.Modules)
+	}
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "options.0": {"dog\nHound\ncat"}}).is(303)
+	if got := stored(); !reflect.DeepEqual(got[0].Options, []string{"dog ", "Hound", "cat"}) || !reflect.DeepEqual(got[1].ShowIf.Equals, []string{"dog ", "Hound"}) {
+		t.Errorf("renamed: %q, %q", got[0].Options, got[1].ShowIf)
+	}
+	for _, odd := range []string{"", " ", "a\nb"} {
+		path, _, _ = w.editable(module{Name: "n", Type: "choice", Options: []string{"a", odd}})
+		w.get(path).is(409).says("can't show all choices")
+	}
+}
+
 // Each campaign that the editor opens can be saved, however its texts are encoded. A long label costs little.
 func TestLongTextsInTheEditor(t *testing.T) {
 	w := newSignedIn(t)
