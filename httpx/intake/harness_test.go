@@ -77,7 +77,6 @@ func newWorld(t *testing.T, in formsvc.CampaignInput, opts *intake.Options) *wor
 	o.ClientAddress = func(*http.Request) string { return w.address.Load().(string) }
 	h, err := intake.New(svc, &o)
 	w.must(err)
-	h.SetNow(clock)
 	mux := http.NewServeMux()
 	mux.Handle("/sub/f/", http.StripPrefix("/sub/f", h))
 	server := httptest.NewServer(mux)
