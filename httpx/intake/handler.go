@@ -234,8 +234,6 @@ func (v *visit) find() error {
 	if len(v.token) > maxToken {
 		return formsvc.ErrNotFound
 	}
-	header := v.w.Header()
-	header.Add("Vary", "Origin")
 	c, ok := v.h.recent.Get(v.token, v.h.svc.Now())
 	if !ok || v.r.Method != http.MethodPost { // the write confirms that the token is still the form's
 		slot, err := acquire(v.r.Context(), v.h.opts.Limits.Lookups, v.address)
@@ -254,7 +252,11 @@ func (v *visit) find() error {
 	}
 	v.campaign = c
 	v.t = v.h.texts[cmp.Or(c.Form.Language, v.t["code"])]
-	if origin := v.r.Header.Get("Origin"); slices.Contains(c.Form.AllowedOrigins, origin) {
+	header, origin := v.w.Header(), v.r.Header.Get("Origin")
+	if v.r.Method != http.MethodGet || len(c.Form.AllowedOrigins) > 0 {
+		header.Add("Vary", "Origin")
+	}
+	if slices.Contains(c.Form.AllowedOrigins, origin) {
 		header.Set("Access-Control-Allow-Origin", origin)
 	}
 	return nil
