@@ -180,13 +180,13 @@ func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
 	}
 	for {
 		r, err := svc.Responses.Create(ctx, v.campaign.Key(), s.input)
-		if s.resumed != "" && (errors.Is(err, formsvc.ErrMismatch) || err == nil && v.differs(ctx, s, &r)) {
+		if s.resumed != "" && errors.Is(err, formsvc.ErrMismatch) || err == nil && once != nil && once.Repeated && v.differs(ctx, s, &r) {
 			s.resumed = "" // other content is another response
-			*once = *s.key(v.campaign)
+			*once = *s.key(v.campaign, s.key(v.campaign).Key, string(r.ID))
 			continue
 		}
 		if !errors.Is(err, formsvc.ErrInFlight) {
-			if s.resumed == "" && once != nil {
+			if once != nil {
 				s.resumed = strings.TrimPrefix(once.Key, "form:")
 			}
 			return r, err

@@ -333,7 +333,9 @@ func TestLargeBodies(t *testing.T) {
 		defer func() { _ = rest.Close() }()
 	}
 	large := head + strings.Repeat("x", 20<<10)
-	another := func() *answer { return w.do(http.MethodPost, w.url, "multipart/form-data; boundary=x", strings.NewReader(large+"\r\n--x--")) }
+	another := func() *answer {
+		return w.do(http.MethodPost, w.url, "multipart/form-data; boundary=x", strings.NewReader(large+"\r\n--x--"))
+	}
 	another().is(303)
 	rest, first := begin(large)
 	for range 1000 { // until the first one has its place
