@@ -38,6 +38,7 @@ func kinds() []kind {
 		{errMethod, http.StatusMethodNotAllowed, "method_not_allowed", "wrong", "Forms take GET and POST."},
 		{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed", "wrong", "The body is well-formed, but breaks the rules named in errors."},
 		{formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed", "closed", "The campaign takes no new responses now."},
+		{formsvc.ErrLimit, http.StatusConflict, "limit_reached", "full", "The owner's account is at a limit. Nothing was stored."},
 		{formsvc.ErrNotFound, http.StatusNotFound, "not_found", "gone", "There is no form at this address."},
 		{errBusy, http.StatusServiceUnavailable, "unavailable", "busy", "The service is overloaded. Nothing was changed; retry."},
 		{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "outcome_unknown", "busy", "The connection to the store broke. Retry with the same Idempotency-Key."},
@@ -78,6 +79,8 @@ func (v *visit) fail(err error) {
 	over, _ := errors.AsType[*tooMuch](err)
 	if over != nil {
 		k.detail = v.h.texts["en"].format(over.text, over.most)
+	} else if limit, ok := errors.AsType[*formsvc.LimitError](err); ok && limit.Kind == "responses" {
+		k.code = "response_limit"
 	}
 	if v.script {
 		v.problem(k, err)
@@ -89,7 +92,7 @@ func (v *visit) fail(err error) {
 	} else if k.text == "closed" {
 		p.Title, p.About = v.when()
 	}
-	if v.sent != nil && len(v.sent.form) > 0 && (over != nil || k.status == http.StatusUnprocessableEntity || !v.sent.partial && k.status >= http.StatusInternalServerError) {
+	if v.sent != nil && len(v.sent.form) > 0 && (over != nil || k.status == http.StatusUnprocessableEntity || k.text == "full" || !v.sent.partial && k.status >= http.StatusInternalServerError) {
 		if v.again(k.status, func() *page { return v.corrected(k, err, over) }) == nil {
 			return
 		}
@@ -117,6 +120,8 @@ func (v *visit) corrected(k kind, err error, over *tooMuch) *page {
 	case errors.Is(err, errFile):
 		p.Problems = []link{{Text: v.t["fileAgain"]}}
 		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
+	case k.text == "full":
+		p.Problems = []link{{Text: v.t["full"]}}
 	case k.status >= http.StatusInternalServerError:
 		p.Problems = []link{{Text: v.t["sendAgain"]}}
 	}

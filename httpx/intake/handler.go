@@ -27,8 +27,8 @@ type Options struct {
 	// Judge says whether a valid form is spam, which is then held. It is called concurrently, before the form is stored,
 	// and must end with ctx. If it fails, its error is logged and the form is accepted. Defaults to none.
 	Judge func(ctx context.Context, s Submission) (spam bool, err error)
-	// PerVisitor is how many forms one address, or one /64 network of IPv6, may send to a campaign per minute, and a third
-	// of what it may send to all campaigns. Negative means no limit. Defaults to 10.
+	// PerVisitor is how many forms one address, or one /64 network of IPv6, may send to a campaign per minute. It may send three
+	// times as many to all campaigns. Negative means no limit. Defaults to 10.
 	PerVisitor int
 	// LargeBodies is how many bodies of more than 16 KiB are read and answered at once. Further ones get 503. The
 	// files of one, at most twice [formsvc.Options].MaxFile, wait in the directory of [os.TempDir] until all fields are
@@ -236,12 +236,14 @@ func (v *visit) find() error {
 	}
 	c, ok := v.h.recent.Get(v.token, v.h.svc.Now())
 	if !ok || v.r.Method != http.MethodPost { // the write confirms that the token is still the form's
-		slot, err := acquire(v.r.Context(), v.h.opts.Limits.Lookups, v.address)
+		ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
+		defer cancel()
+		slot, err := acquire(ctx, v.h.opts.Limits.Lookups, v.address)
 		if err != nil {
 			return err
 		}
 		defer slot.Release()
-		found, err := v.h.svc.Campaigns.ByForm(v.r.Context(), v.token)
+		found, err := v.h.svc.Campaigns.ByForm(ctx, v.token)
 		if err != nil {
 			v.h.recent.Drop(v.token)
 			return err

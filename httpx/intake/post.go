@@ -20,9 +20,10 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
-// How long the service may work on a form, and how often a form that is being stored already is looked at again.
+// How long the service may work on a form and on one of its files, and how often a form that is being stored already is looked at again.
 const (
 	workTimeout = 30 * time.Second
+	fileTimeout = 5 * time.Minute
 	twinPause   = 50 * time.Millisecond
 )
 
@@ -105,6 +106,7 @@ func (v *visit) post() error {
 		}
 		return err
 	}
+	_ = http.NewResponseController(v.w).SetReadDeadline(time.Time{}) // a deadline that passes during our own work would end it
 	return v.take(v.sent)
 }
 
@@ -235,7 +237,10 @@ func (v *visit) upload(s *sent, to formsvc.ResponseKey) error {
 		if s.page != "" {
 			svc = svc.Once(s.key(v.campaign, string(to.ID), f.module, f.name, f.contentType, string(f.sum[:])))
 		}
-		if _, err := svc.Files.Upload(v.r.Context(), to, s.spooled.input(f)); err != nil && !errors.Is(err, formsvc.ErrErased) {
+		ctx, cancel := context.WithTimeout(v.r.Context(), fileTimeout)
+		_, err := svc.Files.Upload(ctx, to, s.spooled.input(f))
+		cancel()
+		if err != nil && !errors.Is(err, formsvc.ErrErased) {
 			v.lost = f.module
 			return fmt.Errorf("%w: %w", errFile, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits of pages in bytes. What was typed and the summary of the errors come on top of the questions.
+// Limits of pages in bytes: of the questions, and of what was typed on top.
 const (
 	pageSize  = 2 << 20
 	typedSize = 2 << 20
