@@ -5,9 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -116,6 +118,16 @@ func TestLongBodiesTakeTurns(t *testing.T) {
 			t.Errorf("%d long bodies are written at once", first)
 		}
 	})
+}
+
+// A body that comes too slowly, or not at all, is no success to a browser or a script.
+func TestSlowBodies(t *testing.T) {
+	_, post := serving(t, 0, nil)
+	for _, sent := range []string{"", "a=1", "a=1&b="} {
+		w := httptest.NewRecorder()
+		post(w, io.MultiReader(strings.NewReader(sent), iotest.ErrReader(os.ErrDeadlineExceeded)))
+		(&answer{t, w.Code, w.Header(), w.Body.String()}).is(408).has("weren&#39;t saved")
+	}
 }
 
 // A fullStore takes no more responses.

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -136,7 +137,9 @@ func TestSameFormSameFiles(t *testing.T) {
 	}
 	w.upload([]part{a}, "_page", page, "email", "a@example.com", "note", "n", "firstName", "A").is(303)
 	w.upload([]part{a}, "_page", page, "email", "a@example.com", "note", "n", "lastName", "A").is(303)
-	if n := len(w.responses()); n != 7 {
+	send("a@example.com", part{"cv", "a", "1"}, part{"more", "b", "2"})
+	send("a@example.com", part{"more", "a", "1"}, part{"cv", "b", "2"})
+	if n := len(w.responses()); n != 9 {
 		t.Errorf("%d responses", n)
 	}
 	for i, r := range w.responses()[:5] {
@@ -257,6 +260,16 @@ func TestAnyName(t *testing.T) {
 	}
 }
 
+// A repeated reader has one byte without end.
+type repeated byte
+
+func (r repeated) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r)
+	}
+	return len(p), nil
+}
+
 // A form beyond a limit is told which one, and keeps what fits.
 func TestLimitsAreNamed(t *testing.T) {
 	in := files()
@@ -265,6 +278,22 @@ func TestLimitsAreNamed(t *testing.T) {
 	w.post("note", "kept", "many", strings.Repeat("x", 4_300_000)).is(413).has("at most 4.2\u00a0MB together", `value="kept"`, "Not everything was read")
 	w.upload(nil, "note", "kept", "many", strings.Repeat("x", 4_300_000)).is(413).has("at most 4.2\u00a0MB together", `value="kept"`)
 	w.upload([]part{{"cv", "a", "a"}}, "note", "kept", strings.Repeat("n", 9000), "x").is(413).has("at most 8.2\u00a0kB together", `value="kept"`)
+	var names []string
+	for i := range 540 {
+		names = append(names, fmt.Sprint(i, strings.Repeat("n", 7800)), "")
+	}
+	w.upload(nil, names...).is(413).has("at most 4.2\u00a0MB together")
+	r := httptest.NewRequest("POST", w.url, nil)
+	endless := &io.LimitedReader{R: io.MultiReader(strings.NewReader("--x\r\nX: "), repeated('x')), N: 4_000_000}
+	r.Body = io.NopCloser(endless)
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	recorder := httptest.NewRecorder()
+	h, err := intake.New(w.svc, nil)
+	w.must(err)
+	r.URL.Path = "/" + w.campaign.FormToken
+	if h.ServeHTTP(recorder, r); recorder.Code != 413 || endless.N < 3_900_000 {
+		t.Errorf("status %d, %d bytes unread", recorder.Code, endless.N)
+	}
 	w.upload(slices.Repeat([]part{{"more", "a", "a"}}, 51), "note", "kept").is(413).has("at most 50 files", `value="kept"`)
 	w.post(strings.Split(strings.Repeat("note,b,", 5001), ",")[:10002]...).is(413).has("at most 5000 fields", `value="b"`)
 	w.json(`{"responses":{"note":{"value":["`+strings.Repeat("x", 4_300_000)+`"]}}}`).is(413).has(`"code":"body_too_large"`, "at most 4.2")

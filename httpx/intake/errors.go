@@ -64,8 +64,11 @@ func (v *visit) fail(err error) {
 	k := kindOf(err)
 	header := v.w.Header()
 	switch {
-	case errors.Is(err, context.Canceled) && v.r.Context().Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
-		return // the visitor has left, or sent too slowly
+	case errors.Is(err, context.Canceled) && v.r.Context().Err() != nil:
+		return // the visitor has left
+	case errors.Is(err, os.ErrDeadlineExceeded) && v.sent != nil && v.sent.partial:
+		k = kind{errSlow, http.StatusRequestTimeout, "request_timeout", "busy", "The body came too slowly. Nothing was changed; retry."}
+		header.Set("Connection", "close")
 	case k.status == http.StatusServiceUnavailable:
 		header.Set("Retry-After", "5")
 	}

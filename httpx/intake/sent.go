@@ -43,6 +43,7 @@ var (
 	errMethod  = errors.New("a method that forms don't take")
 	errTooMuch = errors.New("too large")
 	errFile    = errors.New("a file of a form can't be stored")
+	errSlow    = errors.New("a body came too slowly")
 	errSpool   = errors.New("the files of a form can't be kept")
 )
 
