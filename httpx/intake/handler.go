@@ -66,6 +66,7 @@ type Handler struct {
 	address *limits.Limiter                  // of an address over all forms; nil: no limit
 	visitor *limits.Limiter                  // of an address at one form; nil: no limit
 	recent  limits.Recent[*formsvc.Campaign] // by the token of their form, so that a busy form isn't read for each post
+	huge    limits.Recent[*formsvc.Campaign] // those that are slow to read, also for their pages
 	pages   limits.Recent[[]byte]            // large pages, see render
 	large   *limits.Pool                     // of places for large bodies and pages, by address
 	spooled *limits.Pool                     // of bytes in temporary files, by address
@@ -98,7 +99,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	o.TempBytes = cmp.Or(o.TempBytes, max(1<<30, 2*fullFiles*svc.Files.Limit()))
 	h := &Handler{
 		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), heldSlots: semaphore.NewWeighted(heldSlots),
-		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, pages: limits.Recent[[]byte]{Most: pagesMost},
+		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, huge: limits.Recent[*formsvc.Campaign]{Most: pagesMost}, pages: limits.Recent[[]byte]{Most: pagesMost},
 		large: limits.NewPool(int64(o.LargeBodies)), spooled: limits.NewPool(o.TempBytes),
 	}
 	if o.PerVisitor > 0 {
@@ -234,8 +235,11 @@ func (v *visit) find() error {
 	if len(v.token) > maxToken {
 		return formsvc.ErrNotFound
 	}
-	c, ok := v.h.recent.Get(v.token, v.h.svc.Now())
-	if !ok || v.r.Method != http.MethodPost { // the write confirms that the token is still the form's
+	c, ok := v.h.huge.Get(v.token, v.h.svc.Now())
+	if !ok && v.r.Method == http.MethodPost { // the write confirms that the token is still the form's
+		c, ok = v.h.recent.Get(v.token, v.h.svc.Now())
+	}
+	if !ok {
 		ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
 		defer cancel()
 		slot, err := acquire(ctx, v.h.opts.Limits.Lookups, v.address)
@@ -248,9 +252,11 @@ func (v *visit) find() error {
 			v.h.recent.Drop(v.token)
 			return err
 		}
-		if c = &found; c.Size() <= campaignSize {
-			v.h.recent.Put(v.token, c, v.h.svc.Now().Add(campaignAge))
+		keep := &v.h.recent
+		if c = &found; c.Size() > campaignSize {
+			keep = &v.h.huge
 		}
+		keep.Put(v.token, c, v.h.svc.Now().Add(campaignAge))
 	}
 	v.campaign = c
 	v.t = v.h.texts[cmp.Or(c.Form.Language, v.t["code"])]

@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
-// Limits of the campaigns that are kept for posts: how long, how many, and how large.
+// Limits of the campaigns that are kept: how long, how many, and from which size they are few.
 const (
 	campaignAge   = time.Second
 	campaignsMost = 1_000
