@@ -92,7 +92,9 @@ func TestLostFilesAreAskedFor(t *testing.T) {
 	}
 	w.sendAgain(first(), map[string]string{"email": "bob@example.com", "_without": "more"}, cv).is(303)
 	w.sendAgain(first(), map[string]string{"email": "bob@example.com", "_without": "cv"}).is(422).has(`href="#q5"`) // is required
-	if n := len(w.responses()); n != 2 {
+	a = w.upload([]part{cv, {"proof", "p", "p"}}, "email", "nobody", "note", "proved").is(422).has(`name="_files" value="proof"`)
+	w.sendAgain(a, map[string]string{"email": "eve@example.com", "note": "n"}, cv).is(303) // the question is hidden now
+	if n := len(w.responses()); n != 3 {
 		t.Errorf("%d responses", n)
 	}
 }
@@ -320,7 +322,10 @@ func TestPagesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes", len(a.body))
 	}
 	text := strings.Repeat("text ", 200_000)
-	w.post("q", text, "email", "nobody").is(422).has(text)
+	a = w.post("q", text, "url", text, "url", text, "email", "nobody").is(422).has(text)
+	if n := strings.Count(a.body, text); n != 2 {
+		t.Errorf("%d texts of 1 MB are shown", n)
+	}
 
 	options := make([]string, 1000)
 	for i := range options {

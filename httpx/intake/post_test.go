@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -309,53 +310,41 @@ func TestPerVisitor(t *testing.T) {
 	w.post("a", "1").is(303)
 }
 
-// Bytes take a place, heads don't. An address never has the last place, and a body over the limit is refused.
+// Bytes take a place, heads don't. An address never has the last place.
 func TestLargeBodies(t *testing.T) {
-	w := newWorld(t, files(), &intake.Options{LargeBodies: 2, PerVisitor: -1})
-	const head = "--x\r\nContent-Disposition: form-data; name=\"cv\"; filename=\"a\"\r\n\r\n"
-	begin := func(text string) (rest *io.PipeWriter, reply chan int) {
-		body, send := io.Pipe()
-		reply = make(chan int, 1)
-		go func() {
-			r, _ := http.NewRequest(http.MethodPost, w.url, body) //nolint:noctx // outlives the test
-			r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
-			if a, err := http.DefaultTransport.RoundTrip(r); err == nil {
-				reply <- a.StatusCode
-				_ = a.Body.Close()
+	synctest.Test(t, func(t *testing.T) {
+		var address atomic.Value
+		address.Store("192.0.2.1")
+		_, post := serving(t, 0, &intake.Options{LargeBodies: 2, PerVisitor: -1, ClientAddress: func(*http.Request) string { return address.Load().(string) }})
+		large := "a=" + strings.Repeat("x", 20<<10)
+		begin := func(text string) (finish func(status int)) {
+			rest, send := io.Pipe()
+			w, done := httptest.NewRecorder(), make(chan struct{})
+			go func() { post(w, io.MultiReader(strings.NewReader(text), rest)); close(done) }()
+			synctest.Wait()
+			return func(status int) {
+				_ = send.Close()
+				if <-done; w.Code != status {
+					t.Errorf("status %d, want %d: %s", w.Code, status, w.Body)
+				}
+				if status == 503 && w.Header().Get("Retry-After") == "" {
+					t.Error(w.Header())
+				}
 			}
-		}()
-		_, err := io.WriteString(send, text)
-		w.must(err)
-		return send, reply
-	}
-	for range 20 { // would take all places, if heads took any
-		rest, _ := begin(head)
-		defer func() { _ = rest.Close() }()
-	}
-	large := head + strings.Repeat("x", 20<<10)
-	another := func() *answer {
-		return w.do(http.MethodPost, w.url, "multipart/form-data; boundary=x", strings.NewReader(large+"\r\n--x--"))
-	}
-	another().is(303)
-	rest, first := begin(large)
-	for range 1000 { // until the first one has its place
-		if a := another(); a.status == 503 {
-			if a.has("The form is busy"); a.header.Get("Retry-After") == "" {
-				t.Error(a.header)
-			}
-			break
 		}
-	}
-	another().is(503)
-	w.post("note", "small").is(422)
-	w.address.Store("192.0.2.2")
-	another().is(303)
-	_, err := io.WriteString(rest, "\r\n--x--\r\n")
-	w.must(err)
-	w.must(rest.Close())
-	if status := <-first; status != 303 {
-		t.Errorf("status %d", status)
-	}
+		for range 20 { // would take all places, if heads took any
+			defer begin("a=" + strings.Repeat("x", 10<<10))(303)
+		}
+		first := begin(large)
+		begin(large)(503)
+		begin("a=small")(303)
+		address.Store("192.0.2.2")
+		begin(large)(303)
+		begin(large)(303)
+		first(303)
+		address.Store("192.0.2.1")
+		begin(large)(303)
+	})
 }
 
 // Pages for what can't be filled in say so, and the token of a form opens nothing else.
