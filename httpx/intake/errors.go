@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 
@@ -132,6 +133,15 @@ func (v *visit) corrected(k kind, err error, over *tooMuch) *page {
 		p.Problems = append(p.Problems, link{Text: v.t["partial"]})
 	}
 	v.tell(p, faults)
+	left := typedSize / 4
+	for _, name := range s.names { // what the form doesn't ask any more is shown, but not sent again
+		if left > inputSize && len(s.modules) > 0 && s.modules[name] == nil && !isUser(name) && !s.ours(name) {
+			f := field{T: v.t, ID: "q" + strconv.Itoa(len(p.Fields)+1), Label: name, Kind: "longtext", Error: v.t["error_unknown_module"]}
+			f.fill(s.form[name], &left)
+			f.describe()
+			p.Fields = append(p.Fields, f)
+		}
+	}
 	return p
 }
 
