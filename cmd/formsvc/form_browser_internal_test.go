@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -72,6 +73,35 @@ func TestFormsInBrowsers(t *testing.T) {
 		t.Error(got)
 	}
 	v.finish()
+}
+
+// Without scripts the browser itself keeps half a date, and with them the page asks for a file before anything is sent.
+func TestChecksBeforeSending(t *testing.T) {
+	t.Parallel()
+	browser, s := launchBrowser(t), newShell(t).serve(t)
+	for _, scripts := range []bool{false, true} {
+		campaign, path := s.published(t, map[string]any{}, map[string]any{"name": "born", "type": "date"}, map[string]any{"name": "note"}, map[string]any{"name": "cv", "type": "file", "required": scripts})
+		v := &person{tab: browser.open(t, s.url, "/f/assets/form.svg", "light", 0), service: s}
+		called(v.tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
+		v.do(chromedp.Navigate(s.url + path))
+		v.sees("Survey")
+		if !scripts {
+			v.types("[name=born]", "1231")
+		}
+		v.types("[name=note]", "typed")
+		v.do(chromedp.Sleep(2100 * time.Millisecond))
+		v.clicks("button", "Send")
+		v.do(chromedp.Sleep(time.Second))
+		if at := v.eval(`[location.pathname, document.querySelector("[name=note]").value, document.activeElement.name]`); at != fmt.Sprintf(`["%s","typed","%s"]`, path, map[bool]string{false: "born", true: "cv"}[scripts]) {
+			t.Errorf("scripts %v: %s", scripts, at)
+		}
+		if got := s.answers(t, campaign); got != "[]" {
+			t.Error(got)
+		}
+		if scripts {
+			v.says("Choose a file")
+		}
+	}
 }
 
 // A visitor can go back to a page with errors after it was corrected, and finds what they typed.
