@@ -147,7 +147,7 @@ func (f *campaignForm) freeName(label string) string {
 }
 
 // followRenames changes the conditions on questions and choices that were renamed since the page was shown. As many choices as before,
-// with one that is new in the place of one that is gone, are a rename.
+// with a new one where another was, are a rename.
 func (f *campaignForm) followRenames(v *visit) {
 	for i := range f.Modules {
 		m := &f.Modules[i]

@@ -68,6 +68,7 @@ const drafts = () => Object.keys(localStorage).filter((key) => key.startsWith("d
 if (/[?&]note=campaign-(saved|created)/.test(location.search)) {
   const sent = sessionStorage.getItem("sent");
   if (sent) localStorage.removeItem(sent);
+  sessionStorage.removeItem("sent");
 }
 for (const out of document.querySelectorAll("form[action$='/sign-out']")) {
   out.addEventListener("submit", () => drafts().forEach((key) => localStorage.removeItem(key)));
