@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"time"
 )
 
@@ -125,6 +126,8 @@ type ResponseStore interface {
 	// Responses returns a page of a campaign's responses, or ErrNotFound for an unknown campaign. The
 	// total without a filter takes constant time; so does a page chosen by PageQuery.After.
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
+	// ResponseCounts returns how many responses of a campaign have each status, without zeros, in constant time.
+	ResponseCounts(ctx context.Context, key CampaignKey) (map[string]int64, error)
 	// DeleteResponse removes a response with its comments, signatures and files, whose identifiers it
 	// returns, and decrements the campaign's ResponseCount. A nil decide means no change. The reference
 	// becomes free, and the results of idempotent calls about the response become empty. Events about
@@ -285,6 +288,9 @@ type MaintenanceStore interface {
 // idempotency records are written only as part of a Change.
 type Change struct {
 	Events []Event
+	// PerFile returns one more event for each file of the response, which come after the first of Events, oldest file first.
+	// Only UpdateResponse calls it, within its atomic write, with a file without Blocks. It is nil for no such events.
+	PerFile func(*File) Event
 	// Audit says who did it. It is nil for operations that aren't audited.
 	Audit *AuditEntry
 	// Idempotency keeps the result of the call for an idempotent retry. It is nil unless the caller
@@ -293,6 +299,15 @@ type Change struct {
 	// Limit is how many campaigns, usable keys or bytes of files the account may have with the new one. It is 0 for
 	// no limit, and for all calls but CreateKey, CreateCampaign and CreateFile.
 	Limit int
+}
+
+// AddPerFile adds the events of PerFile for the files of the response.
+func (c *Change) AddPerFile(files []File) {
+	events := make([]Event, len(files))
+	for i := range files {
+		events[i] = c.PerFile(&files[i])
+	}
+	c.Events = slices.Insert(slices.Clone(c.Events), min(1, len(c.Events)), events...)
 }
 
 func (c *Change) add(e Event) { c.Events = append(c.Events, e) }
