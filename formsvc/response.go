@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -110,21 +109,6 @@ func (f *ResponseFilter) Match(r *Response) bool {
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&
 		(f.UpdatedAfter.IsZero() || r.UpdatedAt.After(f.UpdatedAfter))
-}
-
-// Contains reports whether the reference, the name, the e-mail address or an answer contains the text, in capitals or not.
-func (r *Response) Contains(text string) bool {
-	text = strings.ToLower(text)
-	has := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
-	found := has(r.Reference) || has(r.User.FirstName+" "+r.User.LastName) || has(r.User.Email)
-	if found {
-		return true
-	}
-	_ = r.Answers.Each(func(_ string, values []string) error { // stored answers can be read
-		found = found || slices.ContainsFunc(values, has)
-		return nil
-	})
-	return found
 }
 
 // ResponseQuery chooses responses of one campaign.

@@ -56,7 +56,9 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 	if err != nil {
 		return err
 	}
-	responses.Search = q.search
+	if q.search != "" {
+		responses.Search = formsvc.NewSearch(q.search, responses.Modules(), nil)
+	}
 	done, err := h.transfer(c, h.shared.ExportWeight)
 	if err != nil {
 		return err
