@@ -34,12 +34,12 @@ func (m *Module) ShownValues(values []string) string {
 	return m.Join(list, strings.Clone)
 }
 
-// Join joins the values of an answer with "; ". A value that could be mistaken for several is in quotes, so that no two lists look
-// the same; an only value isn't, unless the question may have several. edit changes each value after that.
+// Join joins the values of an answer with "; ". In questions that may have several, a value that could be mistaken for several is in
+// quotes, so that no two lists look the same. edit changes each value after that. Without a module, none is in quotes.
 func (m *Module) Join(values []string, edit func(string) string) string {
 	list := make([]string, len(values))
 	for i, value := range values {
-		if (len(values) > 1 || m != nil && m.Multiple) && (strings.Contains(value, ";") || strings.HasPrefix(value, `"`)) {
+		if m != nil && (len(values) > 1 || m.Multiple) && (strings.Contains(value, ";") || strings.HasPrefix(value, `"`)) {
 			value = `"` + strings.ReplaceAll(value, `"`, `""`) + `"`
 		}
 		list[i] = edit(value)
