@@ -44,14 +44,6 @@ func (campaignForm) QuestionTypes() []choice {
 	}
 }
 
-// typedTime returns a time in the format of the form, in UTC.
-func typedTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04")
-}
-
 // newCampaign shows an empty form.
 func (v *visit) newCampaign() error {
 	f := campaignForm{Added: true}
@@ -65,7 +57,7 @@ func (v *visit) editCampaign() error {
 	if len(c.Modules) > maxQuestions || c.Size() > maxEdited {
 		return &refusal{http.StatusConflict, "This campaign is too large for this page", fmt.Sprintf("It has more than %d questions, or long texts. Change it over the API.", maxQuestions)}
 	}
-	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: typedTime(c.OpensAt), Closes: typedTime(c.ClosesAt)}
+	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: v.typed(c.OpensAt), Closes: v.typed(c.ClosesAt)}
 	f.IfVersion = c.Version
 	return v.showCampaignForm(http.StatusOK, f)
 }
@@ -98,12 +90,12 @@ func (v *visit) readCampaignForm() campaignForm {
 	v.wrong = map[string]string{}
 	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
 		text := v.field(name)
-		if text == typedTime(*at) {
+		if text == v.typed(*at) {
 			continue // the form has no seconds
 		}
 		var ok bool
-		if *at, ok = day(text); text != "" && !ok {
-			v.wrong[name] = badDay
+		if *at, ok = v.day(text); text != "" && !ok {
+			v.wrong[name] = v.badDay()
 		}
 	}
 	return f

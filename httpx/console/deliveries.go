@@ -200,6 +200,7 @@ func (v *visit) deliveryBody() error {
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Disposition", `attachment; filename="`+string(d.ID)+`.json"`)
 	header.Set("Content-Length", strconv.Itoa(len(event.Payload)))
+	v.slot.Release()
 	_, _ = v.w.Write(event.Payload) // on an error the browser has disconnected
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -71,10 +70,11 @@ type Handler struct {
 	mailed    limits.Limiter // links, by account
 	mails     *rate.Limiter  // links in all
 	now       func() time.Time
-	streams   atomic.Int32 // open ones
+	streams   streams
 	closed    chan struct{}
 	closeOnce sync.Once
 	counts    counts
+	shared    *gate.Shared
 	version   string // of the assets
 	// searchTime and countTime are the constants, except in tests.
 	searchTime, countTime time.Duration
@@ -102,6 +102,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, version: assetVersion(),
 		mailed: limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
+		streams: streams{of: map[formsvc.ID]int{}, looks: map[string]*sharedLook{}},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
 	if err := h.locate(o.BaseURL, api); err != nil {
@@ -115,12 +116,13 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	// The API handler sends files and exports.
-	h.api, err = httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Limits: o.Limits, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+	sender, err := httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Limits: o.Limits, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
 		return r.Context().Value(principalKey{}).(*formsvc.Principal), nil // of [visit.ask]
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
+	h.api, h.shared = sender, sender.Limits()
 	h.mux = h.routes()
 	return h, nil
 }
@@ -256,10 +258,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // pages show private data
-	v := &visit{h: h, w: w, r: r, svc: h.svc, base: basePath(r)}
+	v := &visit{h: h, w: w, r: r, svc: h.svc, base: basePath(r), zone: zoneOf(r)}
 	if h.baseURL != nil {
 		v.base = h.baseURL.EscapedPath() // a proxy may have removed it from the request
 	}
+	defer func() { v.slot.Release() }()
 	err := h.origins.Check(r)
 	if err != nil {
 		err = &refusal{http.StatusForbidden, "This form was sent from another site", "Reload the page here and submit it again."}
