@@ -77,8 +77,10 @@ func (c *core) audit(account ID, action AuditAction, target ID, details map[stri
 type Audits struct{ s *core }
 
 // List returns a page of an account's audit trail.
-func (a Audits) List(ctx context.Context, q AuditQuery) (_ Page[AuditEntry], err error) {
+func (a Audits) List(ctx context.Context, q AuditQuery) (page Page[AuditEntry], err error) {
 	defer wrap(&err, "audit")
-	q.Page = q.Page.Clamped()
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
 	return a.s.store.Audit(ctx, q)
 }

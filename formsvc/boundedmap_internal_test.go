@@ -10,9 +10,9 @@ func TestBoundedMapCountsSizes(t *testing.T) {
 		m.put(i%4, make([]byte, size), size)
 		sum := 0
 		for _, v := range m.m {
-			sum += len(v)
+			sum += len(v.value)
 		}
-		if sum > m.used || m.used > 100 {
+		if sum != m.used || m.used > 100 {
 			t.Fatalf("after %d values: %d bytes, counted %d of 100", i+1, sum, m.used)
 		}
 		if v, ok := m.get(i % 4); !ok || len(v) != size {

@@ -202,9 +202,11 @@ func (c Campaigns) Get(ctx context.Context, key CampaignKey) (_ Campaign, err er
 }
 
 // List returns a page of the account's campaigns.
-func (c Campaigns) List(ctx context.Context, q CampaignQuery) (_ Page[Campaign], err error) {
+func (c Campaigns) List(ctx context.Context, q CampaignQuery) (page Page[Campaign], err error) {
 	defer wrap(&err, "campaigns")
-	q.Page = q.Page.Clamped()
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
 	return c.s.store.Campaigns(ctx, q)
 }
 

@@ -37,7 +37,7 @@ type Delivery struct {
 	DueAt     time.Time
 	CreatedAt time.Time
 	UpdatedAt time.Time // when the last attempt ended; zero before
-	Log       []Attempt // oldest first
+	Log       []Attempt // the last [KeptAttempts], oldest first
 }
 
 // forgetLost clears SendingSince if the lease has ended. A store doesn't know the time.
@@ -46,6 +46,9 @@ func (d *Delivery) forgetLost(now time.Time) {
 		d.SendingSince = time.Time{}
 	}
 }
+
+// KeptAttempts is how many attempts of a delivery are kept and shown: the last ones. A delivery can be sent again without limit.
+const KeptAttempts = 10
 
 // An Attempt is one request of a delivery and its result.
 type Attempt struct {
@@ -132,13 +135,15 @@ type Deliveries struct{ s *core }
 
 // List returns a page of a webhook's deliveries, with their attempts. It fails with [ErrNotFound]
 // if the account has no such webhook.
-func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery], err error) {
+func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (page Page[Delivery], err error) {
 	defer wrap(&err, "deliveries")
-	q.Page = q.Page.Clamped()
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
 	if _, err := d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
 		return Page[Delivery]{}, err
 	}
-	page, err := d.s.store.Deliveries(ctx, q)
+	page, err = d.s.store.Deliveries(ctx, q)
 	if err != nil {
 		return Page[Delivery]{}, err
 	}
@@ -373,9 +378,11 @@ const digestLease = 5 * time.Minute
 type Notices struct{ s *core }
 
 // List returns a page of an account's notices.
-func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err error) {
+func (n Notices) List(ctx context.Context, q NoticeQuery) (page Page[Notice], err error) {
 	defer wrap(&err, "notices")
-	q.Page = q.Page.Clamped()
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
 	return n.s.store.Notices(ctx, q)
 }
 

@@ -272,13 +272,17 @@ func (w *erasure) erase(ctx context.Context, q EraseQuery) error {
 	return ctx.Err()
 }
 
-// removeBlobs removes the blobs of deleted files, even after ctx has ended, and returns how many are left.
+// removeBlobs removes the blobs of deleted files, even after ctx has ended, but for at most [discardTimeout]. It returns how many are left.
 func (c *core) removeBlobs(ctx context.Context, files []ID) (left int) {
 	if c.bound || c.Blobs == nil { // the transaction may be rolled back
 		return len(files)
 	}
-	ctx = context.WithoutCancel(ctx)
-	for _, id := range files {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	for i, id := range files {
+		if ctx.Err() != nil {
+			return left + len(files) - i
+		}
 		if !c.removeBlob(ctx, id) {
 			left++
 		}

@@ -156,21 +156,24 @@ func (e *TransitionError) Is(target error) bool { return target == ErrTransition
 
 // A LimitError says that an account would have more of a kind than it may. It is an [ErrLimit].
 type LimitError struct {
-	Kind  string // "campaigns", "keys", "webhooks" or "bytes of files"
-	Limit int
+	Kind  string // "campaigns", "keys", "webhooks", "bytes of files", or a store's own, such as "responses"
+	Limit int    // 0 if it isn't known
 }
 
 // Error names the kind and the limit.
 func (e *LimitError) Error() string {
+	if e.Limit == 0 {
+		return "the account has as many " + e.Kind + " as it may"
+	}
 	return fmt.Sprintf("the account may have at most %d %s", e.Limit, e.Kind)
 }
 
 // Is reports whether target is [ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
-// limited adds the kind and the limit to a store's [ErrLimit].
+// limited adds the kind and the limit to a store's [ErrLimit], unless the store says them.
 func limited(err error, kind string, limit int) error {
-	if errors.Is(err, ErrLimit) {
+	if _, said := errors.AsType[*LimitError](err); !said && errors.Is(err, ErrLimit) {
 		return &LimitError{Kind: kind, Limit: limit}
 	}
 	return err

@@ -100,12 +100,15 @@ func (s Files) Get(ctx context.Context, key FileKey) (_ File, err error) {
 }
 
 // List returns a page of the files of a response, without [File.Blocks], or [ErrNotFound].
-func (s Files) List(ctx context.Context, key ResponseKey, page PageQuery) (_ Page[File], err error) {
+func (s Files) List(ctx context.Context, key ResponseKey, q PageQuery) (page Page[File], err error) {
 	defer wrap(&err, "files")
 	if s.s.Blobs == nil {
 		return Page[File]{}, errors.ErrUnsupported
 	}
-	return s.s.store.Files(ctx, key, page.Clamped())
+	if q, err = q.checked(); err != nil {
+		return page, err
+	}
+	return s.s.store.Files(ctx, key, q)
 }
 
 // blobError wraps an error of a blob store in the matching error of this package.
@@ -151,6 +154,9 @@ func (in *FileInput) check() error {
 
 // cleanFileName returns [File.Name] for an uploader's name.
 func cleanFileName(name string) string {
+	if decoded, err := new(mime.WordDecoder).DecodeHeader(name); err == nil { // some mail programs send names as RFC 2047 has them
+		name = decoded
+	}
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {

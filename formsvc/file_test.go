@@ -194,6 +194,54 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	wantError(t, errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, r.Key(), nil)), nil)
 }
 
+// Ready returns in time even if the blob store hangs, as a file system on a network may. That holds one goroutine.
+func TestReadyWhileBlobsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang, asked := make(chan struct{}), 0
+		w := newFileWorld(t)
+		w.shelf.disturb(func(method, _ string) error {
+			if method == "Stat" {
+				asked++
+				<-hang
+			}
+			return nil
+		})
+		began := time.Now()
+		for range 20 {
+			wantError(t, w.svc.Ready(t.Context()), context.DeadlineExceeded)
+		}
+		if took := time.Since(began); asked != 1 || took > 100*time.Second { // on the clock of the bubble
+			t.Errorf("the blob store was asked %d times, which took %v", asked, took)
+		}
+		close(hang)
+		synctest.Wait()
+		w.shelf.disturb(nil)
+		wantError(t, w.svc.Ready(t.Context()), nil)
+	})
+}
+
+// A deletion doesn't wait for a blob store that hangs on each file.
+func TestDeleteWhileBlobsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, tried := newFileWorld(t), 0
+		for range 30 {
+			must(w.upload(formsvc.FileInput{Content: strings.NewReader("x")}))
+		}
+		w.shelf.disturb(func(method, _ string) error {
+			if method == "Delete" {
+				tried++
+				time.Sleep(9 * time.Second) // of the fake clock
+			}
+			return nil
+		})
+		wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), nil), nil)
+		if tried != 2 {
+			t.Errorf("%d blobs were tried", tried)
+		}
+		w.shelf.disturb(nil)
+	})
+}
+
 func TestReady(t *testing.T) {
 	w := newFileWorld(t)
 	wantError(t, w.svc.Ready(w.ctx), nil)
@@ -203,32 +251,6 @@ func TestReady(t *testing.T) {
 	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); !ok || !slices.Equal(degraded.Components, []string{"files"}) {
 		t.Errorf("got %#v", err)
 	}
-}
-
-// A silentShelf doesn't reply until it is released, like a network file system whose server is gone.
-type silentShelf struct {
-	*shelf
-	released chan struct{}
-}
-
-func (s silentShelf) Stat(context.Context, string) (blobstore.Info, error) {
-	<-s.released
-	return blobstore.Info{}, nil
-}
-
-// Ready returns in time even if the blob store hangs.
-func TestReadyHasATimeLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newFileWorld(t)
-		released := make(chan struct{})
-		defer close(released)
-		svc := must(formsvc.New(w.store, &formsvc.Options{Blobs: silentShelf{w.shelf, released}}))
-		began := time.Now()
-		wantError(t, svc.Ready(t.Context()), context.DeadlineExceeded)
-		if took := time.Since(began); took > 5*time.Second { // on the clock of the bubble
-			t.Errorf("the answer took %v", took)
-		}
-	})
 }
 
 // Deleting a response deletes its files and keeps those of others.

@@ -32,6 +32,12 @@ func TestCleanFileName(t *testing.T) {
 		long + ".tar.gz":       strings.Repeat("ü", 126) + ".gz",
 		"x." + long:            "x." + strings.Repeat("ü", 126),
 		strings.Repeat("a", 9): "aaaaaaaaa",
+
+		"=?UTF-8?B?w4TDnC9Lb3BpZT8ucGRm?=":                "Kopie?.pdf", // with a slash in it, and one in its encoding
+		"=?utf-8?q?Pl=C3=A4n.pdf?=":                       "Plän.pdf",
+		"=?ISO-8859-1?Q?Pl=E4n?= =?ISO-8859-1?Q?_1.pdf?=": "Plän 1.pdf",
+		"a=?UTF-8?B?Lg?=.txt":                             "a=?UTF-8?B?Lg?=.txt",
+		"=?UTF-8?B?" + "Li4vLi4vZXRjL3Bhc3N3ZA==" + "?=":  "passwd",
 	} {
 		got := formsvc.CleanFileName(in)
 		if got != want {

@@ -37,7 +37,7 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64, hash boo
 	}
 	end := f.Size
 	if length >= 0 {
-		end = min(offset+length, f.Size)
+		end = offset + min(length, f.Size-offset)
 	}
 	first := offset / BlockSize * BlockSize
 	last := min((end+BlockSize-1)/BlockSize*BlockSize, f.Size)

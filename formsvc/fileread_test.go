@@ -30,6 +30,8 @@ func TestOpenReturnsRanges(t *testing.T) {
 		{size - 1, -1, size - 1, size},
 		{size, -1, size, size},
 		{size, 5, size, size},
+		{1, 1<<63 - 1, 1, size},
+		{size, 1<<63 - 1, size, size},
 	} {
 		got, err := w.read(&f, x.offset, x.length)
 		if err != nil || !bytes.Equal(got, content[x.begin:x.end]) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -300,7 +299,7 @@ func (c *core) noteUse(use KeyUse) {
 // If it fails, the next call writes the same uses. If the process is killed, unwritten uses are lost.
 func (k Keys) WriteUses(ctx context.Context) (err error) {
 	defer wrap(&err, "uses of keys")
-	list := slices.Collect(maps.Values(k.s.uses.clear()))
+	list := k.s.uses.clear()
 	if len(list) == 0 {
 		return nil
 	}

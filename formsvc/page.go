@@ -1,12 +1,15 @@
 package formsvc
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
 // A PageQuery chooses a part of a list. Lists are ordered by ID, which is the order of creation.
 type PageQuery struct {
 	Limit     int  // 1 to MaxLimit; 0 means DefaultLimit, values above MaxLimit are clamped
 	Offset    int  // rows to skip; the cost grows with it
-	After     ID   // continue after this record, at a constant cost; overrides Offset
+	After     ID   // continue after this record, at a constant cost; overrides Offset. Other text than an ID is ErrInvalid
 	Ascending bool // oldest first; newest first otherwise
 	// MaxBytes ends the page early, with the record that brings the sum of the sizes to it, so
 	// that a page of the largest records fits into memory. Campaigns, responses and comments
@@ -25,6 +28,14 @@ func (q PageQuery) Clamped() PageQuery {
 		q.Offset = 0
 	}
 	return q
+}
+
+// checked is Clamped for a query of a caller. It fails with [ErrInvalid] if After isn't an ID.
+func (q PageQuery) checked() (PageQuery, error) {
+	if q.After != "" && !q.After.Valid() {
+		return q, fmt.Errorf("PageQuery.After must be an ID: %w", ErrInvalid)
+	}
+	return q.Clamped(), nil
 }
 
 // A Page is a part of a list.

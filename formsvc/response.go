@@ -404,9 +404,11 @@ func (s Responses) Counts(ctx context.Context, key CampaignKey) (_ map[string]in
 }
 
 // List returns a page of a campaign's responses, or [ErrNotFound].
-func (s Responses) List(ctx context.Context, q ResponseQuery) (_ Page[Response], err error) {
+func (s Responses) List(ctx context.Context, q ResponseQuery) (page Page[Response], err error) {
 	defer wrap(&err, "responses")
-	q.Page = q.Page.Clamped()
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
 	return s.s.store.Responses(ctx, q)
 }
 

@@ -170,14 +170,31 @@ func (s *Service) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	blobs := make(chan error, 1)
-	go func() { blobs <- s.blobsReady(ctx) }()
+	ask := func() {
+		blobs <- s.blobsReady(ctx)
+		<-s.core.asking
+	}
+	asking := true
+	select {
+	case s.core.asking <- struct{}{}:
+		go ask()
+	default:
+		asking = false
+	}
 	if _, err := s.core.store.Identity(ctx); err != nil {
 		return fmt.Errorf("formsvc: store: %w", err)
+	}
+	if !asking {
+		select {
+		case s.core.asking <- struct{}{}:
+			go ask()
+		case <-ctx.Done():
+		}
 	}
 	var err error
 	select {
 	case err = <-blobs:
-	case <-ctx.Done(): // a file system on a network can ignore the context
+	case <-ctx.Done(): // a file system on a network can ignore the context, and then holds one goroutine
 		err = blobError(ctx.Err())
 	}
 	if err != nil {

@@ -108,6 +108,7 @@ type core struct {
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
 	uses         *boundedMap[ID, KeyUse]                    // not written yet
 	campaigns    *boundedMap[CampaignKey, *Campaign]        // cached, perhaps outdated: see campaignFor
+	asking       chan struct{}                              // held while the blob store is asked whether it is ready
 	inFlight     *sync.Map                                  // of inFlightKey
 	followers    *sync.Map                                  // of *follower
 	ids          *boundedMap[string, ID]                    // of accounts, by name
@@ -151,7 +152,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	c := &core{
 		Options: o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
-		uses: newBoundedMap[ID, KeyUse](keysRemembered), inFlight: new(sync.Map), followers: new(sync.Map),
+		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map), followers: new(sync.Map),
 	}
 	c.forget()
 	return assemble(c), nil

@@ -132,9 +132,12 @@ func (c *core) checkSignature(
 }
 
 // List returns a page of the signatures of a response, or [ErrNotFound].
-func (s Signatures) List(ctx context.Context, key ResponseKey, page PageQuery) (_ Page[Signature], err error) {
+func (s Signatures) List(ctx context.Context, key ResponseKey, q PageQuery) (page Page[Signature], err error) {
 	defer wrap(&err, "signatures")
-	return s.s.store.Signatures(ctx, key, page.Clamped())
+	if q, err = q.checked(); err != nil {
+		return page, err
+	}
+	return s.s.store.Signatures(ctx, key, q)
 }
 
 // AppendJSON appends the signature as the JSON object that clients get and webhooks carry.

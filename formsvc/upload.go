@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// discardTimeout limits the removal of a blob whose file was not created.
+// discardTimeout limits the removal of blobs whose files don't exist. The sweep removes the rest.
 const discardTimeout = 10 * time.Second
 
 // Upload adds a file to a response. First the bytes are made durable; then the file and the event "file.uploaded" are

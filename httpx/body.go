@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
@@ -20,7 +21,10 @@ func (h *Handler) readJSON(c *call) error {
 	if c.r.ContentLength > h.shared.Body {
 		return bodyTooLarge(h.shared.Body)
 	}
-	c.pause() // the time limit for work begins again afterwards
+	c.pause()               // the time limit for work begins again afterwards
+	if c.r.ProtoMajor > 1 { // a connection has many streams, each of which takes memory
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(h.bodyGrace + gate.PaceTime(max(c.r.ContentLength, 0))))
+	}
 	err := c.body.read(c.r.Body, c.r.ContentLength, h.shared.Body, func(n int64) error {
 		if more := n - freeBody - c.weight; more > 0 {
 			if !h.shared.Bytes.Take(string(c.who.AccountID), more) {

@@ -78,8 +78,10 @@ func (h *Handler) run(c *call) error {
 		return err
 	}
 	c.slot.Release() // of the look-up
-	if err := c.needs(c.route.Permission); err != nil {
-		return err
+	for _, permission := range []formsvc.Permission{c.route.Permission, c.route.Also} {
+		if err := c.needs(permission); err != nil {
+			return err
+		}
 	}
 	if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
 		return h.serveOnce(c)

@@ -98,8 +98,8 @@ var kinds = [...]kind{
 		"The result of this call was erased. To create something new, send another Idempotency-Key."},
 	{formsvc.ErrConflict, http.StatusConflict, "conflict",
 		"Another record has that value, and it must be unique."},
-	{formsvc.ErrLimit, http.StatusConflict, "webhook_limit",
-		"The account has as many of these records as it may."}, // campaigns have their own code
+	{formsvc.ErrLimit, http.StatusConflict, "limit_reached",
+		"The account has as many of these records as it may."}, // the kinds of limits have their own codes
 	{formsvc.ErrDigest, http.StatusBadRequest, "digest_mismatch",
 		"What arrived does not have the hash that Content-Digest names."},
 	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed",
@@ -133,8 +133,10 @@ func problemOf(ctx context.Context, err error) *problem {
 			}
 		}
 		if l, ok := errors.AsType[*formsvc.LimitError](err); ok {
-			p.code = cmp.Or(map[string]string{"campaigns": "campaign_limit", "bytes of files": "storage_limit"}[l.Kind], p.code)
-			p.detail = "The account may have at most " + strconv.Itoa(l.Limit) + " " + l.Kind + "."
+			p.code = cmp.Or(map[string]string{
+				"campaigns": "campaign_limit", "bytes of files": "storage_limit", "webhooks": "webhook_limit", "responses": "response_limit",
+			}[l.Kind], p.code)
+			p.detail = "T" + l.Error()[1:] + "."
 		}
 		if t, ok := errors.AsType[*formsvc.TransitionError](err); ok {
 			p.allowed = append([]string{}, t.Allowed...)

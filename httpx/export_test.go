@@ -25,6 +25,9 @@ func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 // SetGrace sets how long clients that send or take files may pause.
 func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 
+// SetBodyGrace sets how long clients may take for a body over HTTP/2.
+func (h *Handler) SetBodyGrace(d time.Duration) { h.bodyGrace = d }
+
 // Waiting returns how many requests wait for a slot.
 func (h *Handler) Waiting() int {
 	n := 0

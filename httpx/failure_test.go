@@ -34,7 +34,9 @@ func TestFailures(t *testing.T) {
 		{context.DeadlineExceeded, 503, "timeout", true},
 		{context.Canceled, 500, "internal", true}, // not canceled by this client
 		{formsvc.ErrConflict, 409, "conflict", false},
-		{formsvc.ErrLimit, 409, "webhook_limit", false},
+		{formsvc.ErrLimit, 409, "limit_reached", false},
+		{&formsvc.LimitError{Kind: "responses", Limit: 7}, 409, "response_limit", false},
+		{&formsvc.LimitError{Kind: "seats"}, 409, "limit_reached", false},
 		{&formsvc.LimitError{Kind: "campaigns", Limit: 3}, 409, "campaign_limit", false},
 		{&formsvc.LimitError{Kind: "bytes of files", Limit: 3}, 409, "storage_limit", false},
 		{formsvc.ErrInvalid, 422, "validation_failed", false},

@@ -29,6 +29,10 @@ const (
 // MaxBody is the limit of a JSON body in bytes.
 const MaxBody = 4 << 20
 
+// bodyGrace is how long a stream of HTTP/2 may take for a JSON body, besides a second for every 16 KiB. Over HTTP/1, the server's
+// ReadTimeout limits it.
+const bodyGrace = 10 * time.Second
+
 // MaxRate is the maximum of [Options.Rate].
 const MaxRate = 1_000_000
 
@@ -107,6 +111,7 @@ type Handler struct {
 	rates         *limits.Limiter  // of requests, by key; nil: any number
 	now           func() time.Time // of the limiters
 	grace         time.Duration    // how long clients that send or take files may pause
+	bodyGrace     time.Duration    // how long clients may pause while they send JSON over HTTP/2
 	routes        *http.ServeMux
 	root          *resource // for the empty path
 	links         []Link    // of the root
@@ -127,7 +132,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
-		grace: gate.Grace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
+		grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
 		failures: &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst},
 	}
 	var err error

@@ -61,12 +61,14 @@ func newReadiness(check func(context.Context) error, logger *slog.Logger) *readi
 	return &readiness{check: check, logger: logger, turn: make(chan struct{}, 1)}
 }
 
-// ask returns the result of a check that began less than a second ago, or of a new one.
+// ask returns the result of a check that began less than a second ago, or of a new one. It fails if an earlier check doesn't end.
 func (r *readiness) ask(ctx context.Context) error {
+	waiting, stop := context.WithTimeout(ctx, readyTimeout)
+	defer stop()
 	select {
 	case r.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-waiting.Done():
+		return waiting.Err()
 	}
 	defer func() { <-r.turn }()
 	now := time.Now()

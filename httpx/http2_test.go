@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Over HTTP/2 a refused upload is told why, although its body was not read, and its connection serves other requests.
@@ -42,5 +43,33 @@ func TestRefusedUploadKeepsHTTP2Connection(t *testing.T) {
 	}
 	if fresh != 1 {
 		t.Errorf("%d connections, want 1", fresh)
+	}
+}
+
+// A stream that doesn't send its body ends soon, and the connection serves other streams.
+func TestUnfinishedBodiesOverHTTP2(t *testing.T) {
+	w := newWorld(t, nil)
+	w.bare.SetBodyGrace(time.Millisecond)
+	server := httptest.NewUnstartedServer(w.api)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	for range 3 {
+		body, unfinished := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/campaigns", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+w.mine.key)
+		r.Header.Set("Content-Type", "application/json")
+		response, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = unfinished.Close()
+		_ = response.Body.Close()
+		if response.ProtoMajor != 2 || response.StatusCode != http.StatusRequestTimeout {
+			t.Errorf("%s %d", response.Proto, response.StatusCode)
+		}
 	}
 }

@@ -156,6 +156,9 @@ func TestOpenAPIDocument(t *testing.T) {
 		if r.Permission != "" {
 			security[0]["apiKey"], named = []string{string(r.Permission)}, "`"+string(r.Permission)+"`"
 		}
+		if r.Also != "" {
+			security[0]["apiKey"] = append(security[0]["apiKey"], string(r.Also))
+		}
 		if o.OperationID != r.Name || o.Security == nil || !reflect.DeepEqual(*o.Security, security) {
 			t.Errorf("%s: operationId %s, security %v, want %v", r.Name, o.OperationID, o.Security, security)
 		}

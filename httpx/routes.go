@@ -15,6 +15,7 @@ type Route struct {
 	Method     string             // for example "GET"
 	Pattern    string             // the path relative to where the Handler is mounted, for example "/v1/campaigns/{uuid}"
 	Permission formsvc.Permission // the permission that the key needs; "" means any valid key
+	Also       formsvc.Permission // a second one that it needs; "" means none
 	Public     bool               // whether it needs no key
 }
 
@@ -58,6 +59,7 @@ func routes() []route {
 	}
 	optional := func(r route) route { r.read = (*Handler).readOptionalJSON; return r }
 	own := func(r route) route { r.read = nil; return r }
+	showing := func(r route) route { r.Also = formsvc.ResponsesRead; return r } // a webhook shows responses to its receiver
 	unconditional := func(r route) route {
 		read := r.read
 		r.read = func(h *Handler, c *call) error {
@@ -107,9 +109,9 @@ func routes() []route {
 		op("createSignature", http.MethodPost, signatures, formsvc.ResponsesWrite, (*Handler).createSignature),
 		op("downloadFile", http.MethodGet, files+"/{file_uuid}", formsvc.FilesRead, (*Handler).downloadFile),
 		op("listWebhooks", http.MethodGet, webhooks, formsvc.WebhooksRead, (*Handler).listWebhooks),
-		op("createWebhook", http.MethodPost, webhooks, formsvc.WebhooksWrite, (*Handler).createWebhook),
+		showing(op("createWebhook", http.MethodPost, webhooks, formsvc.WebhooksWrite, (*Handler).createWebhook)),
 		op("getWebhook", http.MethodGet, webhook, formsvc.WebhooksRead, (*Handler).getWebhook),
-		op("replaceWebhook", http.MethodPut, webhook, formsvc.WebhooksWrite, (*Handler).replaceWebhook),
+		showing(op("replaceWebhook", http.MethodPut, webhook, formsvc.WebhooksWrite, (*Handler).replaceWebhook)),
 		unconditional(op("deleteWebhook", http.MethodDelete, webhook, formsvc.WebhooksWrite, (*Handler).deleteWebhook)),
 		optional(op("testWebhook", http.MethodPost, webhook+"/test", formsvc.WebhooksWrite, (*Handler).testWebhook)),
 		unconditional(optional(op("rotateWebhook", http.MethodPost, webhook+"/rotate", formsvc.WebhooksWrite, (*Handler).rotateWebhook))),

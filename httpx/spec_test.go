@@ -51,6 +51,9 @@ func TestRoutesAndPermissions(t *testing.T) {
 	for _, r := range httpx.Routes() {
 		if !r.Public {
 			got[r.Method+" "+r.Pattern] = r.Permission
+			if shows := strings.HasPrefix(r.Name, "createWeb") || strings.HasPrefix(r.Name, "replaceWeb"); shows != (r.Also == formsvc.ResponsesRead) {
+				t.Errorf("%s also needs %q", r.Name, r.Also)
+			}
 		}
 	}
 	if !maps.Equal(got, want) {
@@ -90,6 +93,10 @@ func (w *world) permitted(s sample, key string, held []formsvc.Permission, own b
 		a.is(403, "permission_denied")
 		if p := a.problem(); p.Permission != string(s.Permission) || !strings.Contains(p.Detail, string(s.Permission)) {
 			a.errorf("doesn't name %s: %s", s.Permission, a.body)
+		}
+	case s.Also != "" && !slices.Contains(held, s.Also):
+		if a.is(403, "permission_denied"); a.problem().Permission != string(s.Also) {
+			a.errorf("doesn't name %s: %s", s.Also, a.body)
 		}
 	case !own && !s.Public && strings.Contains(s.Pattern, "{"):
 		a.is(404, "not_found")

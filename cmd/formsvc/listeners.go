@@ -12,7 +12,7 @@ import (
 )
 
 // maxStreams limits the concurrent requests of one HTTP/2 connection.
-const maxStreams = 100
+const maxStreams = 20
 
 // listeners are the open sockets of a server.
 type listeners struct {

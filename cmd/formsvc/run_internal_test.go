@@ -381,13 +381,17 @@ func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !done() {
+	for range 6_000 { // what doesn't happen within a minute is missing
+		if done() {
+			return
+		}
 		select {
 		case <-tick.C:
 		case <-t.Context().Done():
 			t.Fatal(what)
 		}
 	}
+	t.Fatal("gave up waiting: ", what)
 }
 
 // contains checks that a text has all the parts.

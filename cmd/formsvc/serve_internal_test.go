@@ -418,7 +418,7 @@ func TestSettingsLinkCommand(t *testing.T) {
 		t.Errorf("signed in, the page is %s", text)
 	}
 	contains(t, "a second key", posted(t, browser, s.url+"/console/keys", s.url+"/console/keys",
-		url.Values{"name": {"second"}, "permissions": {"campaigns:read"}}), "maximum of 1 keys")
+		url.Values{"name": {"second"}, "permissions": {"campaigns:read"}}), "at most 1 keys")
 	s.campaign(t)
 	s.call(t, http.StatusConflict, http.MethodPost, "/v1/campaigns", map[string]string{"title": "second"})
 	if text := signedIn(t, new(http.Client), link); strings.Contains(text, "Overview") {

@@ -17,11 +17,10 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// Limits of a delivery's page. The whole body can be downloaded, and the API has every attempt.
+// Limits of a delivery's page. The whole body can be downloaded.
 const (
-	shownBody     = 32 << 10 // bytes of the request's body on the page
-	shownPretty   = 8 << 10  // bytes of a body that is shown with line breaks too
-	shownAttempts = 10
+	shownBody   = 32 << 10 // bytes of the request's body on the page
+	shownPretty = 8 << 10  // bytes of a body that is shown with line breaks too
 )
 
 // Bytes of HTML for a delivery, without its headers and the layout: in all, and reserved for each part whatever comes
@@ -138,9 +137,8 @@ func (v *visit) delivery() error {
 
 // readAttempts chooses the attempts to show: the newest first, and of their replies the last ones get the most space.
 func (p *deliveryPage) readAttempts(b *budget) {
-	first := max(len(p.Delivery.Log)-shownAttempts, 0)
-	p.Earlier = int64(first)
-	log := p.Delivery.Log[first:]
+	log := p.Delivery.Log // at most formsvc.KeptAttempts
+	p.Earlier = int64(p.Delivery.Attempts - len(log))
 	p.Attempts = make([]attempt, len(log))
 	for i, a := range slices.Backward(log) {
 		b.kept = bodyBytes + i*attemptBytes

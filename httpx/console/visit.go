@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -229,7 +228,7 @@ func (v *visit) fail(err error) {
 	}
 	refused, ok := errors.AsType[*refusal](err)
 	if limit, full := errors.AsType[*formsvc.LimitError](err); full {
-		refused, ok = &refusal{http.StatusConflict, "No more " + limit.Kind, fmt.Sprintf("This account has the maximum of %d %s. Delete or revoke one first.", limit.Limit, limit.Kind)}, true
+		refused, ok = &refusal{http.StatusConflict, "No more " + limit.Kind, "T" + limit.Error()[1:] + ". Delete or revoke one first."}, true
 	}
 	for _, k := range kinds {
 		if !ok && errors.Is(err, k.err) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -161,6 +162,7 @@ func (d *queued) record(a *delivery.Attempt) {
 		Number: a.Number, StartedAt: kept(a.StartedAt), Duration: a.Duration.Truncate(time.Microsecond),
 		Status: a.Status, Error: a.Error, Answer: bytes.Clone(a.Answer),
 	})
+	d.Log = slices.Clone(d.Log[max(len(d.Log)-formsvc.KeptAttempts, 0):])
 }
 
 // Wait implements [delivery.Queue].

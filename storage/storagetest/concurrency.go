@@ -20,6 +20,7 @@ func concurrencyTests() []test {
 		{"concurrent creates succeed or fail alone", testGroups},
 		{"all calls at once", testEverythingAtOnce},
 		{"workers that die, release and come late", testWorkers},
+		{"the last attempts are kept", testKeptAttempts},
 		{"nothing is left of erased responses", testEraseBeside},
 		{"no session is left", testEndBesideRedeem},
 		{"earlier work ends the wait", testWaitAfterCommit},

@@ -12,8 +12,8 @@ import (
 )
 
 // contents returns everything that lists of a store show of these accounts, by what it is.
-func contents(ctx context.Context, s Store, accounts []formsvc.ID) (map[string]any, error) {
-	c := collector{ctx: ctx, s: s, all: make(map[string]any)}
+func contents(ctx context.Context, s Store, accounts []formsvc.ID, after ...formsvc.ID) (map[string]any, error) {
+	c := collector{ctx: ctx, s: s, all: make(map[string]any), after: after}
 	for _, id := range accounts {
 		a, err := s.Account(ctx, id)
 		c.add("account", id, a, err)
@@ -48,6 +48,8 @@ type collector struct {
 	s   Store
 	all map[string]any
 	err error
+	// after are positions in lists, which must return nothing that isn't in the list.
+	after []formsvc.ID
 }
 
 func (c *collector) add(what string, id formsvc.ID, value any, err error) {
@@ -104,6 +106,17 @@ func addList[T any](c *collector, what string, of formsvc.ID, list func(formsvc.
 	items, total, err := collect(list)
 	c.add(what, of, items, err)
 	c.add("total of "+what, of, total-int64(len(items)), nil)
+	for _, after := range c.after {
+		for _, ascending := range []bool{false, true} {
+			page, err := list(formsvc.PageQuery{Limit: formsvc.MaxLimit, After: after, Ascending: ascending})
+			for _, item := range page.Items {
+				if !slices.ContainsFunc(items, func(own T) bool { return difference(what, own, item) == "" }) {
+					err = fmt.Errorf("%s after %q have %+v, which is not in the list", what, after, item)
+				}
+			}
+			c.add("page of "+what, of, nil, err)
+		}
+	}
 	return items
 }
 

@@ -214,6 +214,7 @@ func testIsolation(w *world) {
 			bad := map[string]formsvc.ID{
 				"no": w.nextID(), "an empty": "", "a malformed": "nope", "an upper case": formsvc.ID(strings.ToUpper(string(id))),
 				"a braced": "{" + id + "}", "an undashed": formsvc.ID(strings.ReplaceAll(string(id), "-", "")), "a NUL in": id[:35] + "\x00",
+				"a quoted": id + "') OR true --",
 			}
 			if p != accountPart || len(c.uses) > 1 { // otherwise it is that account's own call
 				bad["another account's"] = others[p]
@@ -239,4 +240,9 @@ func testIsolation(w *world) {
 		}
 	}
 	w.unchanged("calls that found nothing", &before)
+	for _, account := range []formsvc.ID{mine[accountPart], others[accountPart]} {
+		_, err := contents(w.ctx, w.store, []formsvc.ID{account},
+			"nope", "'", "00000000-0000-0000-0000-000000000000') OR true ORDER BY 1 DESC --", "00000000-0000-0000-0000-000000000000' OR 'a' = 'a")
+		w.check("pages after texts that are no IDs", err)
+	}
 }

@@ -76,6 +76,21 @@ func manyOutcomes(w *world) any {
 	return [][]bool{w.finish(outcomes...), w.finish(outcomes...)}
 }
 
+// testKeptAttempts makes more attempts than are kept.
+func testKeptAttempts(w *world) {
+	sc := w.addScene()
+	w.addResponses(&sc.campaign, 1)
+	const made = formsvc.KeptAttempts + 3
+	for i := range made {
+		w.attend(&sc.hook, nextDay().Add(time.Duration(i)*time.Second), delivery.Postponed)
+	}
+	for _, d := range w.deliveries(&sc.hook) {
+		if len(d.Log) != formsvc.KeptAttempts || d.Attempts != made || d.Log[0].Number != made-formsvc.KeptAttempts+1 || d.Log[formsvc.KeptAttempts-1].Number != made {
+			w.Errorf("%d attempts, kept %+v", d.Attempts, d.Log)
+		}
+	}
+}
+
 // testWorkers has many workers at one queue, with a clock that lets the leases of slow workers expire. Each delivery is
 // delivered once, and its attempts are those whose outcome was accepted.
 func testWorkers(w *world) {
@@ -115,7 +130,7 @@ func testWorkers(w *world) {
 		for _, d := range w.deliveries(&hooks[i]) {
 			done := attempts[string(d.ID)] // perhaps in another order than they were accepted
 			delivered := slices.DeleteFunc(slices.Clone(done), func(r delivery.Result) bool { return r != delivery.Delivered })
-			if d.State != formsvc.DeliveryDelivered || len(delivered) != 1 || d.Attempts != len(done) || len(d.Log) != len(done) {
+			if d.State != formsvc.DeliveryDelivered || len(delivered) != 1 || d.Attempts != len(done) || len(d.Log) != min(len(done), formsvc.KeptAttempts) {
 				w.Errorf("a delivery is %s with %d attempts; accepted: %v", d.State, d.Attempts, done)
 			}
 		}

@@ -61,7 +61,14 @@ func (p *Policy) CheckURL(ctx context.Context, rawURL string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
+	bare, loopback := loopbackName(host)
+	if loopback {
+		host = bare // the file of hosts has it without the dot
+	}
 	addrs, err := p.resolver.LookupNetIP(ctx, "ip", host)
+	if loopback && (err != nil || len(addrs) == 0) {
+		addrs, err = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+	}
 	if err != nil {
 		return nil // Control decides at the connection
 	}
@@ -71,6 +78,18 @@ func (p *Policy) CheckURL(ctx context.Context, rawURL string) error {
 		}
 	}
 	return nil
+}
+
+// loopbackName reports whether a name stands for the machine itself, whatever a name server says (RFC 6761 §6.3), and returns it without
+// its final dot.
+func loopbackName(host string) (bare string, ok bool) {
+	bare = strings.TrimSuffix(host, ".")
+	switch name := strings.ToLower(bare); name {
+	case "localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback":
+		return bare, true
+	default:
+		return bare, strings.HasSuffix(name, ".localhost")
+	}
 }
 
 // splitURL returns the host and port that net/http would connect to, or an error.

@@ -144,3 +144,24 @@ func TestDefaultResolver(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Names of the machine itself are refused, whether or not a name server knows them.
+func TestLoopbackNames(t *testing.T) {
+	t.Parallel()
+	for _, host := range plain(`localhost localhost. LOCALHOST LocalHost.:8080 a.localhost a.b.LocalHost. localhost.localdomain localhost.localdomain.
+		ip6-localhost. ip6-loopback`) {
+		for _, resolver := range []fixed{{}, {err: errors.New("no such host")}, {addrs: addrs("127.0.0.1")}, {addrs: addrs("::1")}} {
+			if err := newPolicy(t, resolver).CheckURL(t.Context(), "http://"+host+"/"); !isRule(err, byAddress) {
+				t.Errorf("%s: %v", host, err)
+			}
+		}
+		if err := newPolicy(t, fixed{}, "127.0.0.0/8").CheckURL(t.Context(), "http://"+host+"/"); err != nil {
+			t.Errorf("%s: %v, although it is allowed", host, err)
+		}
+	}
+	for _, host := range plain("localhost.example notlocalhost mylocalhost.") {
+		if err := newPolicy(t, fixed{}).CheckURL(t.Context(), "http://"+host+"/"); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}

@@ -37,12 +37,12 @@ func (p *Pace) Begin() {
 		return
 	}
 	p.last = p.began
-	left := p.Grace + paceTime(p.moved) - p.waited
-	p.Set(p.began.Add(min(left, p.Grace+paceTime(min(p.moved, p.Ahead)))))
+	left := p.Grace + PaceTime(p.moved) - p.waited
+	p.Set(p.began.Add(min(left, p.Grace+PaceTime(min(p.moved, p.Ahead)))))
 }
 
-// paceTime returns how long a client may take for n bytes.
-func paceTime(n int64) time.Duration { return time.Duration(n/paceBytes) * time.Second }
+// PaceTime returns how long a client may take for n bytes.
+func PaceTime(n int64) time.Duration { return time.Duration(n/paceBytes) * time.Second }
 
 // End is called after a read or write of n bytes.
 func (p *Pace) End(n int) {

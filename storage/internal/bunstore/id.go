@@ -16,10 +16,10 @@ import (
 // SQLite, NULL if it is empty. Scan reads it from both.
 type ID formsvc.ID
 
-// AppendQuery implements schema.QueryAppender.
+// AppendQuery implements schema.QueryAppender. Text that isn't a canonical identifier is NULL, which no record has.
 func (id ID) AppendQuery(gen schema.QueryGen, b []byte) ([]byte, error) {
 	switch {
-	case id == "":
+	case !formsvc.ID(id).Valid():
 		return append(b, "NULL"...), nil
 	case gen.Dialect().Name() == dialect.PG:
 		return append(append(append(b, '\''), id...), '\''), nil
@@ -82,10 +82,10 @@ func (ids *IDs) Scan(src any) error {
 	return nil
 }
 
-// arg returns an identifier as argument of a statement that bun doesn't build.
+// arg returns an identifier as argument of a statement that bun doesn't build, as [ID.AppendQuery] does.
 func (d *Dialect) arg(id formsvc.ID) any {
 	switch {
-	case id == "":
+	case !id.Valid():
 		return nil
 	case d.BinaryIDs:
 		return ID(id).Bytes()

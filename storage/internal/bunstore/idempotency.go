@@ -67,15 +67,20 @@ func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.Idempotenc
 // keepResult keeps a response that is about to change for the first time, if it is the
 // result of an idempotent call.
 func (s *Store) keepResult(ctx context.Context, c bun.IConn, r *formsvc.Response) error {
-	result, err := json.Marshal(storedResponse{
-		r.Reference, r.Status, r.Held, r.User, r.Answers.JSON(), r.Version, micros(r.CreatedAt), micros(r.UpdatedAt), micros(r.CompletedAt),
-	})
+	result, err := resultOf(r)
 	if err != nil {
 		return err
 	}
 	_, err = s.build.NewUpdate().Conn(c).TableExpr("formsvc_idempotency").Set("result = ?", result).
 		Where("response_id = ? AND campaign_id = ? AND result IS NULL", ID(r.ID), ID(r.CampaignID)).Exec(ctx)
 	return err
+}
+
+// resultOf returns what storedResult reads.
+func resultOf(r *formsvc.Response) ([]byte, error) {
+	return json.Marshal(storedResponse{
+		r.Reference, r.Status, r.Held, r.User, r.Answers.JSON(), r.Version, micros(r.CreatedAt), micros(r.UpdatedAt), micros(r.CompletedAt),
+	})
 }
 
 // emptyResults empties the results of idempotent calls about responses.

@@ -214,6 +214,11 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 		oks, err := s.backend.Finish(ctx, c, done)
 		for i, ok := range oks {
 			accepted[done[i].index] = ok
+			if d := &done[i]; err == nil && ok && d.Logged() && d.Attempt.Number > formsvc.KeptAttempts {
+				hook, id := ID(d.Endpoint), ID(d.ID)
+				_, err = s.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").Where("delivery_id = ?", id).
+					Where("number <= (SELECT attempts FROM formsvc_deliveries WHERE webhook_id = ? AND id = ?) - ?", hook, id, formsvc.KeptAttempts).Exec(ctx)
+			}
 		}
 		return err
 	})

@@ -104,8 +104,17 @@ for (const database of databases()) {
       }))
       const { items } = await automatic([
         { email: 'grace@example.com', name: 'Grace', languages: ['COBOL', 'English'], country: '' },
+        { email: 'a@example.com', name: 'A', born: '2026-11-20T23:00:00.000Z' }, // in Paris, the zone of the workflow, it is the 21st
+        { email: 'a@example.com', name: 'A', born: '2026-11-20T23:59:59' },
+        { email: 'a@example.com', name: 'A', born: '2026-11-21T00:30:00+02:00' },
+        { email: 'a@example.com', name: 'A', born: '2026-11-21' },
       ])
       assert.deepEqual(items[0].responses, { name: { value: ['Grace'] }, languages: { value: ['COBOL', 'English'] } })
+      assert.deepEqual(items.slice(1).map(({ responses }) => responses.born.value[0]), ['2026-11-21', '2026-11-20', '2026-11-20', '2026-11-21'])
+
+      const anonymous = await service.campaign('Anonymous', { requireEmail: false })
+      const nobody = await actions.prepare(onCampaign({ operation: 'create', campaign: byId(anonymous.uuid), email: '', answersFrom: 'json', answersJson: '{}' }))
+      assert.equal((await nobody([{}])).items[0].user.email, '')
     })
 
     test('responses are created from names and values, and from JSON, one for each item', async () => {

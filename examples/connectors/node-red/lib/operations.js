@@ -105,7 +105,7 @@ const operations = {
       path: `${campaign(values)}/responses`,
       json: {
         user: {
-          email: needed(values.email, 'E-mail'),
+          email: isMissing(values.email) ? '' : needed(values.email, 'E-mail'), // a campaign may make it optional
           firstName: text(values.firstName, 'First name'),
           lastName: text(values.lastName, 'Last name'),
         },

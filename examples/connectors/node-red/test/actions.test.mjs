@@ -154,6 +154,12 @@ describe('actions', { concurrency: true }, () => {
       assert.deepEqual(await list({ limit: 3 }), made)
     })
 
+    test('a response without an address', async () => {
+      const anonymous = await service.campaign('Anonymous', { requireEmail: false })
+      const made = await done('createResponse', { campaign: anonymous.uuid, answers: { a: 'x' } })
+      assert.equal(made.user.email, '')
+    })
+
     test('what the service refuses reaches Catch nodes in its words', async () => {
       const strict = await service.campaign('Strict', {
         modules: [{ name: 'age', label: 'Age', type: 'number', required: true }, { name: 'colour', label: 'Colour', type: 'choice', options: ['red'] }],

@@ -8,7 +8,8 @@ const { withId } = require('../lib/output')
 
 async function perform(z, bundle) {
   const { firstName, lastName } = bundle.inputData
-  const [campaign, email] = ['campaign', 'email'].map(key => needed(z, bundle, key))
+  const campaign = needed(z, bundle, 'campaign')
+  const email = bundle.inputData.email ? needed(z, bundle, 'email') : ''
   const body = {
     user: { email, firstName: firstName ?? '', lastName: lastName ?? '' },
     responses: answersOf(z, bundle.inputData),
@@ -27,7 +28,10 @@ module.exports = {
     perform,
     inputFields: [
       requiredCampaignField({ altersDynamicFields: true }),
-      { key: 'email', label: 'Submitter Email', type: 'string', required: true },
+      {
+        key: 'email', label: 'Submitter Email', type: 'string',
+        helpText: 'May be empty if the campaign says that it is optional.',
+      },
       { key: 'firstName', label: 'Submitter First Name', type: 'string' },
       { key: 'lastName', label: 'Submitter Last Name', type: 'string' },
       answerFields,

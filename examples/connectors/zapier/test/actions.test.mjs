@@ -73,13 +73,19 @@ for (const database of databases()) {
       }
       assert.match(await refused({ answers: { a: {} } }), /The answer to a is not text/)
       for (const nothing of [undefined, null, '', ' ', 'undefined', 'null', '[object Object]', {}]) {
-        assert.match(await refused({ email: nothing }), /The field email is empty/)
+        assert.match(await refused({ email: nothing }), nothing ? /The field email is empty/ : /email/)
         for (const [key, field] of [['add_comment', 'comment'], ['update_status', 'status'], ['add_comment', 'response']]) {
           const error = await failure(act(run, key, { ...here, comment: 'x', status: 'x', [field]: nothing }))
           assert.match(message(error), new RegExp(`The field ${field} is empty`), `${field} ${nothing}`)
         }
       }
       assert.match(await refused({ answers: { a: 'x' }, answersJson: '{"a":"y"}' }), /The module a is answered twice/)
+    })
+
+    await t.test('a response without an address', async () => {
+      const { uuid } = await service.campaign('Anonymous', { requireEmail: false })
+      const made = await act(run, 'create_response', { campaign: uuid, answers: { a: 'x' } })
+      assert.equal(made.user.email, '')
     })
 
     await t.test('a response to a campaign with modules', async () => {

@@ -23,7 +23,7 @@ export const operations: Record<string, Operation> = {
     return one(
       json(context, 'POST', `${campaignPath(context, index)}/responses`, {
         body: {
-          user: { email: text(context, 'email', index), firstName, lastName },
+          user: { email: optional(context, 'email', index), firstName, lastName },
           responses: readAnswers(context, index),
         },
         headers: { 'Idempotency-Key': idempotencyKey(context, index, key as string) },
@@ -91,6 +91,11 @@ function text(context: IExecuteFunctions, name: string, index: number): string {
   const value = context.getNodeParameter(name, index)
   if (isNothing(value)) throw missing(context, name, index)
   return String(value)
+}
+
+// A field that may be empty.
+function optional(context: IExecuteFunctions, name: string, index: number): string {
+  return context.getNodeParameter(name, index) === '' ? '' : text(context, name, index)
 }
 
 function isNothing(value: unknown): boolean {

@@ -89,8 +89,7 @@ const creation: INodeProperties[] = [
     type: 'string',
     placeholder: 'ada@example.com',
     default: '',
-    required: true,
-    description: 'Email address of the submitter',
+    description: 'Email address of the submitter. May be empty if the campaign says that it is optional.',
     ...shownFor('response', 'create'),
   },
   {

@@ -1,5 +1,5 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow'
-import { NodeOperationError, jsonParse } from 'n8n-workflow'
+import { NodeOperationError, jsonParse, tryToParseDateTime } from 'n8n-workflow'
 
 export type Answers = Record<string, { value: string[] }>
 
@@ -16,6 +16,7 @@ export function readAnswers(context: IExecuteFunctions, index: number): Answers 
       return fromModules(
         context.getNodeParameter('modules', index) as unknown as Mapper,
         context.getInputData()[index].json,
+        context.getTimezone(),
       )
     case 'pairs': {
       const { pair } = context.getNodeParameter('pairs', index) as { pair?: Pair[] }
@@ -28,14 +29,14 @@ export function readAnswers(context: IExecuteFunctions, index: number): Answers 
 
 // Questions that are left empty are not answered. With automatic mapping, members of the item that are no questions of the
 // campaign are left out; they may belong to another step.
-function fromModules({ mappingMode, value, schema = [] }: Mapper, item: IDataObject): Answers {
+function fromModules({ mappingMode, value, schema = [] }: Mapper, item: IDataObject, zone: string): Answers {
   const given = mappingMode === 'autoMapInputData' ? item : (value ?? {})
   const types = new Map(schema.filter(({ removed }) => !removed).map(({ id, type }) => [id, type]))
   const answers: Answers = {}
   for (const [name, answer] of Object.entries(given)) {
     if (types.size > 0 && !types.has(name)) continue
     if (answer === null || answer === undefined || answer === '') continue
-    answers[name] = { value: valuesOf(answer, types.get(name)) }
+    answers[name] = { value: valuesOf(answer, types.get(name), zone) }
   }
   return answers
 }
@@ -80,26 +81,27 @@ function fromJson(context: IExecuteFunctions, index: number): Answers {
 }
 
 // Returns the values of an answer as the strings that the service wants.
-function valuesOf(answer: unknown, type?: string): string[] {
+function valuesOf(answer: unknown, type?: string, zone?: string): string[] {
   if (answer === null || answer === undefined) return []
-  if (Array.isArray(answer)) return answer.filter((value) => value !== null && value !== undefined).map((value) => textOf(value, type))
+  if (Array.isArray(answer)) return answer.filter((value) => value !== null && value !== undefined).map((value) => textOf(value, type, zone))
   if (type === 'array' && typeof answer === 'string' && answer.trim().startsWith('[')) {
     // What was written into the field of a question with several answers.
     const values = jsonParse<unknown>(answer, { fallbackValue: undefined })
     if (Array.isArray(values)) return valuesOf(values)
   }
-  return [textOf(answer, type)]
+  return [textOf(answer, type, zone)]
 }
 
-function textOf(value: unknown, type?: string): string {
-  if (type === 'dateTime') return dayOf(value)
+function textOf(value: unknown, type?: string, zone?: string): string {
+  if (type === 'dateTime') return dayOf(value, zone)
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value)
 }
 
-// The service wants days; n8n's date picker and expressions give times, which are cut as they are written.
-function dayOf(value: unknown): string {
-  const text = value instanceof Date ? value.toISOString() : String(value)
-  return /^\d{4}-\d\d-\d\dT/.test(text) ? text.slice(0, 10) : text
+// The service wants days; n8n's date picker and expressions give times. A time is the day that it is in the zone of the workflow.
+function dayOf(value: unknown, zone?: string): string {
+  const time = value instanceof Date || /^\d{4}-\d\d-\d\d[T ]\d\d/.test(String(value))
+  if (!time) return String(value)
+  return tryToParseDateTime(value instanceof Date ? value.toISOString() : String(value), zone).setZone(zone ?? 'utc').toISODate() ?? String(value)
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
