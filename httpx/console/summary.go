@@ -234,7 +234,7 @@ func (t *tally) dates(add func(string, int)) (about string) {
 	}
 	dates = shorter(dates, length)
 	names = slices.Sorted(maps.Keys(dates))
-	if left := names[:max(len(names)-mostYears-1, 0)]; len(left) > 0 {
+	if left := names[:max(len(names)-mostYears, 0)]; len(left) > 0 {
 		n := 0
 		for _, name := range left {
 			n += dates[name]
