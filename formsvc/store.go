@@ -199,7 +199,8 @@ type WebhookStore interface {
 	// sent even if the webhook is disabled. A delivery that waits for an attempt stays what it was. It fails with
 	// ErrConflict if an attempt is under way, and with ErrNotFound also if the event was pruned.
 	Redeliver(ctx context.Context, key DeliveryKey, at time.Time, decide func(*Delivery) (Change, error)) (Delivery, error)
-	// RedeliverFailed does the same for failed deliveries of a webhook, and returns their number.
+	// RedeliverFailed does the same for failed deliveries of a webhook, and returns their number. It skips those of events with
+	// answers of a response that was deleted: all but response.deleted and tests.
 	RedeliverFailed(ctx context.Context, q RedeliverQuery, decide func(n int) (Change, error)) (int, error)
 	// CreateTest stores a test event and one delivery of it to that webhook. The delivery is a replay
 	// that is due at the event's time. The event's AccountID is that of the key.

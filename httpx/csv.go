@@ -30,8 +30,8 @@ type table struct {
 	fixed   []int          // the places of the fixed columns; -1: not in the table
 	columns map[string]int // of modules, by name
 	modules map[string]*formsvc.Module
-	chosen  bool           // whether answers may have no column
-	cells   []string       // of the current response, with formulas escaped
+	chosen  bool     // whether answers may have no column
+	cells   []string // of the current response, with formulas escaped
 }
 
 // newTable returns a table with the fixed columns, then one for each module.

@@ -235,7 +235,8 @@ func (v *visit) eachSelected(field string, change func(formsvc.ID) error) (url.V
 		switch {
 		case err == nil:
 			changed++
-		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrTransition), errors.Is(err, formsvc.ErrInvalid), errors.Is(err, formsvc.ErrConflict):
+		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrTransition), errors.Is(err, formsvc.ErrInvalid), errors.Is(err, formsvc.ErrConflict),
+			errors.Is(err, formsvc.ErrResponseDeleted):
 			refused++
 		default:
 			return nil, err

@@ -42,6 +42,9 @@ type Options struct {
 	// Limits are those of the API in the same process (Limits of [httpx.Handler]), which the pages share. Defaults to limits of
 	// their own.
 	Limits *gate.Shared
+	// ClientAddress returns the address of the client, for limiting guesses of links and sessions, such as that of
+	// [httpx.TrustedProxies] behind proxies. Defaults to the address of the connection.
+	ClientAddress func(*http.Request) string
 	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -67,7 +70,10 @@ type Handler struct {
 	pages     pages
 	api       http.Handler // for downloads, with the visitor as principal
 	mux       *http.ServeMux
+	failures  limits.Limiter // links and sessions that don't exist, by network
+	asked     limits.Limiter // requests for links, by network
 	mailed    limits.Limiter // links, by account
+	mailers   chan struct{}  // holds a token for each mail that is being sent
 	mails     *rate.Limiter  // links in all
 	now       func() time.Time
 	streams   streams
@@ -101,10 +107,15 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, version: assetVersion(),
-		mailed: limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
+		failures: limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst}, asked: limits.Limiter{Rate: rate.Every(askEvery), Burst: askBurst},
+		mailers: make(chan struct{}, mailersAtMost),
+		mailed:  limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 		streams: streams{of: map[formsvc.ID]int{}, looks: map[string]*sharedLook{}},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.ClientAddress == nil {
+		h.opts.ClientAddress = limits.RemoteHost
+	}
 	if err := h.locate(o.BaseURL, api); err != nil {
 		return nil, err
 	}

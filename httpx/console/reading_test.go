@@ -32,7 +32,9 @@ func (w *world) held(c *formsvc.Campaign, name string, why formsvc.HoldReason, a
 	return r
 }
 
-func value(name string, values ...string) formsvc.Answer { return formsvc.Answer{Name: name, Value: values} }
+func value(name string, values ...string) formsvc.Answer {
+	return formsvc.Answer{Name: name, Value: values}
+}
 
 // Spam has a tab of its own, and counts nowhere else. It says why it is held, and can be released.
 func TestSpamIsApart(t *testing.T) {
@@ -45,7 +47,7 @@ func TestSpamIsApart(t *testing.T) {
 	w.get("/campaigns").says("1 total", "open 1 20").lacks(">5<")
 	w.get("/").says("Real").lacks("Trapped", spam[0].Reference)
 	w.get(path).says("1 response ,", "Spam (4)", "Real").lacks("Trapped", "Own")
-	w.get(path+"?search=trapped").says("No matching").lacks(spam[0].Reference)
+	w.get(path + "?search=trapped").says("No matching").lacks(spam[0].Reference)
 	w.get(path + "?email=spam%40example.com").says("No matching")
 	w.get(path+"/summary").says("All 1 responses", "Spam isn't counted: 4 responses", "From 5 to 5").lacks("900")
 	for _, file := range []string{"responses.csv", "responses.ndjson", "people.csv"} {
@@ -56,13 +58,13 @@ func TestSpamIsApart(t *testing.T) {
 	}
 	tab := w.get(path+"?status=spam").says("Spam (4)", "1 response ,", "A field that people don't see", "sooner after it was shown", "The spam filter", "our own word", "aren't spam").lacks("Real")
 	one := path + "/responses/" + string(spam[0].ID)
-	page := w.get(one + "?status=spam").says("A field that people don't see", "Not spam", "a response that is held raises no events").lacks("retention")
+	page := w.get(one+"?status=spam").says("A field that people don't see", "Not spam", "a response that is held raises no events").lacks("retention")
 	w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(303).leadsTo(one).says("Status changed", "response.created", "pending").lacks("Not spam")
 	w.submit(tab, path+"/selected", url.Values{"response": {string(spam[1].ID)}, "do": {"ham"}}).is(303)
 	w.get(path).says("3 responses", "Spam (2)", "Trapped", "Quick", "Real")
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(real.ID)}, "status": {"spam"}, "do": {"status"}}).is(303)
-	w.get(path + "/responses/" + string(real.ID)).says("Somebody marked it as spam", "Not spam")
-	w.get(path + "/summary").says("All 2 responses", "Spam isn't counted: 3 responses", "From 900 to 900")
+	w.get(path+"/responses/"+string(real.ID)).says("Somebody marked it as spam", "Not spam")
+	w.get(path+"/summary").says("All 2 responses", "Spam isn't counted: 3 responses", "From 900 to 900")
 }
 
 // The view of a list is in the address of a response, of its neighbours, and of every way back.
@@ -164,7 +166,7 @@ func TestTimeZone(t *testing.T) {
 	w.get(path + "?search=29+nov+2026").says("Ada")
 	w.get(path + "?search=YES").says("Ada")
 	w.get(path + "?search=28+nov").says("No matching")
-	w.get(path + "/summary").says("2026-11-29: 1", "1 files", "Your CV 1 answered")
+	w.get(path+"/summary").says("2026-11-29: 1", "1 files", "Your CV 1 answered")
 	w.get("/").says("29 Nov 2026, 01:30").lacks("UTC<")
 	csv := w.get(path + "/export/people.csv?search=29+nov").is(200)
 	want := "\ufeffReference,Status,All well?,First name,Last name,E-mail,Submitted (Pacific/Auckland),Completed (Pacific/Auckland),Your CV,Other files\r\n" +
@@ -300,7 +302,7 @@ func TestSummaryGroups(t *testing.T) {
 	w.must(err)
 	w.get(path + "/summary").says("text 1 2 1 %") // what changed after it was counted
 	w.must(w.svc.Responses.Delete(t.Context(), r.Key(), nil))
-	w.get(path + "/summary").says("All 300 responses", "text 1 1 <1 %")
+	w.get(path+"/summary").says("All 300 responses", "text 1 1 <1 %")
 	_, err = w.svc.Accounts.ErasePerson(t.Context(), w.account.ID, "ada@example.com")
 	w.must(err)
 	w.get(path+"/summary").says("All 0 responses", "text 1 0 0 %").lacks("Others")

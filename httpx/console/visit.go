@@ -206,6 +206,7 @@ var kinds = []struct {
 }{
 	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
 	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "A value isn't allowed", "Nothing was changed. Go back, and choose another one."},
+	{formsvc.ErrResponseDeleted, http.StatusConflict, "This delivery can't be sent again", "Its response was deleted."},
 	{formsvc.ErrMismatch, http.StatusConflict, "Already done", "This form took effect before, with something else in it. Reload the page to submit another."},
 	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
 	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "This campaign has responses", "Delete them first. Or close the campaign, so that it gets no more."},
