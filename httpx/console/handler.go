@@ -181,6 +181,7 @@ func (h *Handler) routes() *http.ServeMux {
 	open := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).readForm, serve) }
 	page := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).enter, serve) }
 	open("GET /assets/{name}", (*visit).asset)
+	open("POST /zone", (*visit).setZone)
 	if h.opts.Authenticate == nil {
 		open("GET /sign-in", (*visit).signInPage)
 		open("GET /sign-in/{token}", (*visit).signInPage)

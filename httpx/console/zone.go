@@ -13,12 +13,29 @@ const zoneCookie = "formsvc_zone"
 
 // zoneOf returns the time zone of the browser, or UTC if it didn't tell.
 func zoneOf(r *http.Request) *time.Location {
-	if cookie, err := r.Cookie(zoneCookie); err == nil && cookie.Value != time.Local.String() {
-		if zone, err := time.LoadLocation(cookie.Value); err == nil {
+	if cookie, err := r.Cookie(zoneCookie); err == nil {
+		if zone, ok := knownZone(cookie.Value); ok {
 			return zone
 		}
 	}
 	return time.UTC
+}
+
+// knownZone returns the time zone with that name, which isn't the server's own.
+func knownZone(name string) (*time.Location, bool) {
+	zone, err := time.LoadLocation(name)
+	return zone, err == nil && name != time.Local.String()
+}
+
+// setZone keeps the time zone that the script tells.
+func (v *visit) setZone() error {
+	zone, ok := knownZone(v.field("zone"))
+	if !ok {
+		return formsvc.ErrInvalid
+	}
+	v.setCookie(zoneCookie, zone.String(), v.base+"/", 400*24*time.Hour)
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // dayOf returns the beginning of a day in a time zone.

@@ -2,12 +2,13 @@
 
 // Pages work without this script: it tells the server the time zone, shows new records, and copies to the clipboard.
 
-// The server writes times in the browser's zone once it knows it.
+// The server writes times in the browser's zone once it knows it. Without cookies it never does.
 const { zone, base } = document.documentElement.dataset;
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (here && zone !== here && base && !document.cookie.includes(`formsvc_zone=${here}`)) {
-  document.cookie = `formsvc_zone=${here};path=${base};max-age=34560000;samesite=lax`;
-  if (document.cookie.includes(`formsvc_zone=${here}`)) location.reload();
+if (here && zone !== here && base && performance.getEntriesByType("navigation")[0]?.type !== "reload") {
+  fetch(base + "zone", { method: "POST", body: new URLSearchParams({ zone: here }) }).then((reply) => {
+    if (reply.ok) location.reload();
+  }).catch(() => {});
 }
 
 // reloaded returns an element of a page as it is now, or null.
