@@ -31,6 +31,7 @@ type export struct {
 	extension string
 	name      string // of the file
 	pace      gate.Pace
+	last      bool // whether the next write is the last
 }
 
 // exportNDJSON sends the responses, one a line.
@@ -87,6 +88,7 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 		if err := format(c.r.Context(), responses, to); err != nil {
 			return err
 		}
+		e.last = true
 		if err := to.Flush(); err != nil {
 			return err
 		}
@@ -142,7 +144,7 @@ func (e *export) Write(p []byte) (n int, err error) {
 // hold none while they wait for their clients.
 func (e *export) turn(wait func() error) (err error) {
 	e.slot.Release()
-	if err = wait(); err == nil {
+	if err = wait(); err == nil && !e.last {
 		if e.slot, err = e.h.shared.Exports.Acquire(e.r.Context(), string(e.who.AccountID)); err != nil {
 			err = e.h.overloaded(e.call, err)
 		}

@@ -7,12 +7,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/console"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
 // form creates a campaign with questions, and returns its path.
@@ -363,6 +366,88 @@ func TestLiveResumes(t *testing.T) {
 	w.response(&c, "between two streams")
 	if got = first("?since="+seen, last); !strings.HasPrefix(got, "retry: 1000\n\ndata: changed\nid: ") {
 		t.Errorf("between two streams: %q", got)
+	}
+}
+
+// An account has few streams at once: its other pages ask now and then, and other accounts have their own.
+func TestStreamsPerAccount(t *testing.T) {
+	w := newSignedIn(t)
+	begin := func() string {
+		c := w.campaign("Live")
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		t.Cleanup(cancel)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+"/campaigns/"+string(c.ID)+"/live", nil)
+		w.must(err)
+		response, err := w.client.Do(r)
+		w.must(err)
+		t.Cleanup(func() { _ = response.Body.Close() })
+		line, _ := bufio.NewReader(response.Body).ReadString('\n')
+		return line
+	}
+	for range 30 {
+		if got := begin(); got != "retry: 1000\n" {
+			t.Fatalf("a stream begins with %q", got)
+		}
+	}
+	if got := begin(); got != "retry: 5000\n" {
+		t.Errorf("one too many begins with %q", got)
+	}
+	other, err := w.svc.Accounts.Create(t.Context(), "other")
+	w.must(err)
+	w.account, w.client = other, newClient(t)
+	w.signIn()
+	if got := begin(); got != "retry: 1000\n" {
+		t.Errorf("that of another account begins with %q", got)
+	}
+	w.pages.Close()
+}
+
+// Pages and exports share the slots of the API. One that gets none is refused, and nothing is logged as an error of the server.
+func TestPagesShareSlots(t *testing.T) {
+	w := newSignedIn(t)
+	c, empty := w.campaign("Busy"), w.campaign("Empty")
+	w.response(&c, "Ada")
+	shared := gate.NewShared(gate.Bounds{Requests: 4, Waiting: 1, Transfers: 1, Wait: time.Minute, Body: 1 << 20, Memory: 1 << 24})
+	w.serve(&console.Options{Limits: shared})
+	w.signIn()
+	path := "/campaigns/" + string(c.ID)
+	for _, row := range []struct {
+		gate *gate.Gate
+		path string
+	}{{shared.Lists, path}, {shared.Exports, path + "/export/responses.csv"}, {shared.Exports, path + "/export/people.csv"}} {
+		w.get(row.path).is(200)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		var held []gate.Slot
+		for i := 0; ; i++ {
+			slot, err := row.gate.Acquire(ended, fmt.Sprint("tenant ", i))
+			if err != nil {
+				break
+			}
+			held = append(held, slot)
+		}
+		waiting, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			_, _ = row.gate.Acquire(waiting, "waiting")
+			close(done)
+		}()
+		for row.gate.Waiting() == 0 {
+			runtime.Gosched()
+		}
+		w.get(row.path).is(503)
+		if row.gate == shared.Exports { // what is complete needs no slot any more
+			w.get("/campaigns/" + string(empty.ID) + "/export/responses.csv").is(200)
+		}
+		stop()
+		<-done
+		for i := range held {
+			held[i].Release()
+		}
+		w.get(row.path).is(200)
+	}
+	if strings.Contains(w.log.String(), "ERROR") {
+		t.Errorf("log: %s", w.log)
 	}
 }
 
