@@ -108,7 +108,7 @@ func TestViewIsInEveryAddress(t *testing.T) {
 			}
 		}
 		if suffix != "" && !slices.Contains(a.links(), path+suffix) {
-			t.Errorf("%q: no way back in %q", row.view, a.links())
+			t.Errorf("%q: no link to the list in %q", row.view, a.links())
 		}
 		for action, fields := range map[string]url.Values{"/status": {"status": {"done"}}, "/comments": {"body": {"x"}}} {
 			to := w.submit(a, page(4)+action, fields).is(303).header.Get("Location")

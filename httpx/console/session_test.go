@@ -285,7 +285,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Guesses of links and sessions are limited by address, as those of keys are. What is valid always passes.
+// Guesses of links and sessions are limited by address, as those of keys are. A valid link or session always passes.
 func TestGuessesAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	address := "192.0.2.1"
