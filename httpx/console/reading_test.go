@@ -169,7 +169,7 @@ func TestTimeZone(t *testing.T) {
 	w.get(path + "?search=29+nov+2026").says("Ada")
 	w.get(path + "?search=YES").says("Ada")
 	w.get(path + "?search=28+nov").says("No matching")
-	w.get(path+"/summary").says("2026-11-29: 1", "1 files", "Your CV 1 answered")
+	w.get(path+"/summary").says("2026-11-29: 1", "Your CV 1 answered. Files: 1.")
 	w.get("/").says("29 Nov 2026, 01:30").lacks("UTC<")
 	csv := w.get(path + "/export/people.csv?search=29+nov").is(200)
 	want := "\ufeffReference,Status,All well?,First name,Last name,E-mail,Submitted (Pacific/Auckland),Completed (Pacific/Auckland),Your CV,Other files\r\n" +

@@ -188,7 +188,7 @@ func (s *summary) group(b *budget, t *tally) {
 	}
 	switch m := t.module; m.Type {
 	case formsvc.FileModule:
-		s.About = thousands(int64(t.files)) + " files."
+		s.About = "Files: " + thousands(int64(t.files)) + "."
 	case formsvc.NumberModule:
 		s.About = t.numbers.about()
 		t.numbers.each(add)
