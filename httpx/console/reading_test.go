@@ -42,17 +42,17 @@ func value(name string, values ...string) formsvc.Answer {
 // Spam has a tab of its own, and counts nowhere else. It says why it is held, and can be released.
 func TestSpamIsApart(t *testing.T) {
 	w := newSignedIn(t)
-	c, path := w.form(formsvc.Module{Name: "n", Label: "Size", Type: "number"})
+	c, path := w.form(formsvc.Module{Name: "n", Label: "Size", Type: "number"}, formsvc.Module{Name: "t", Label: "Say"})
 	real := w.response(&c, "Real", value("n", "5"))
 	spam := []formsvc.Response{
-		w.held(&c, "Trapped", formsvc.HeldTrap, value("n", "900")), w.held(&c, "Quick", formsvc.HeldQuick), w.held(&c, "Judged", formsvc.HeldJudged), w.held(&c, "Own", "our own word"),
+		w.held(&c, "Trapped", formsvc.HeldTrap, value("n", "900"), value("t", "Cheap pills")), w.held(&c, "Quick", formsvc.HeldQuick), w.held(&c, "Judged", formsvc.HeldJudged), w.held(&c, "Own", "our own word"),
 	}
 	w.get("/campaigns").says("1 total", "open 1 20").lacks(">5<")
 	w.get("/").says("Real").lacks("Trapped", spam[0].Reference)
 	w.get(path).says("1 response ,", "Spam (4)", "Real").lacks("Trapped", "Own")
 	w.get(path + "?search=trapped").says("No matching").lacks(spam[0].Reference)
 	w.get(path + "?email=spam%40example.com").says("No matching")
-	w.get(path+"/summary").says("All 1 responses", "Spam isn't counted: 4 responses", "From 5 to 5").lacks("900")
+	w.get(path+"/summary").says("All 1 responses", "Spam isn't counted: 4 responses", "From 5 to 5").lacks("900", "pills")
 	for _, file := range []string{"responses.csv", "responses.ndjson", "people.csv"} {
 		w.get(path+"/export/"+file).is(200).lacks("Trapped", "900")
 		if a := w.get(path + "/export/" + file + "?status=spam"); !strings.Contains(a.body, "Trapped") || strings.Contains(a.body, "Real") {
@@ -66,6 +66,7 @@ func TestSpamIsApart(t *testing.T) {
 	w.submit(tab, path+"/selected", url.Values{"response": {string(spam[1].ID)}, "do": {"ham"}}).is(303)
 	w.get(path).says("3 responses", "Spam (2)", "Trapped", "Quick", "Real")
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(real.ID)}, "status": {"spam"}, "do": {"status"}}).is(303)
+	w.get("/").lacks(real.Reference)
 	w.get(path+"/responses/"+string(real.ID)).says("Somebody marked it as spam", "Not spam")
 	w.get(path+"/summary").says("All 2 responses", "Spam isn't counted: 3 responses", "From 900 to 900")
 }
@@ -349,19 +350,35 @@ func TestLiveResumes(t *testing.T) {
 		t.Fatalf("after the page: %q", got)
 	}
 	last := got[strings.LastIndex(got, " ")+1:]
-	if got = first("?once=1&since="+last, ""); !strings.HasPrefix(got, "retry: 5000\nid: "+last) {
-		t.Errorf("nothing new: %q", got)
-	}
 	w.response(&other, "elsewhere")
-	r := httptest.NewRequest(http.MethodGet, path+"/live", nil)
-	r.Header.Set("Last-Event-ID", last)
-	for _, cookie := range w.client.Jar.Cookies(must(url.Parse(w.server.URL))) {
-		r.AddCookie(cookie)
+	w.serve(nil) // whose looks are new
+	w.signIn()
+	whole := func(query string, wrap func(http.ResponseWriter) http.ResponseWriter) string {
+		r := httptest.NewRequest(http.MethodGet, path+"/live"+query, nil)
+		for _, cookie := range w.client.Jar.Cookies(must(url.Parse(w.server.URL))) {
+			r.AddCookie(cookie)
+		}
+		recorder := httptest.NewRecorder()
+		w.pages.ServeHTTP(wrap(recorder), r)
+		return recorder.Body.String()
 	}
-	recorder := httptest.NewRecorder()
-	w.pages.ServeHTTP(struct{ http.ResponseWriter }{recorder}, r) // a host's middleware without Flush
-	if body := recorder.Body.String(); !strings.HasPrefix(body, "retry: 30000\nevent: off\ndata: off\nid: ") || strings.Contains(body, "changed") || recorder.Code != 200 {
-		t.Errorf("without Flush: %d %q", recorder.Code, body)
+	flushes := func(rw http.ResponseWriter) http.ResponseWriter { return rw }
+	plain := func(rw http.ResponseWriter) http.ResponseWriter { return struct{ http.ResponseWriter }{rw} } // a host's middleware without Flush
+	now := since()
+	for _, row := range []struct {
+		query string
+		wrap  func(http.ResponseWriter) http.ResponseWriter
+		want  string
+	}{
+		{"?once=1&since=" + now, flushes, "retry: 5000\nid: " + now + "\n\n"},
+		{"?once=1&since=" + last, flushes, "retry: 5000\nid: " + now + "\n\n"}, // only the other campaign has changed
+		{"?once=1&since=" + seen, flushes, "retry: 5000\nid: " + now + "\n\ndata: changed\nid: " + now + "\n\n"},
+		{"?since=" + now, plain, "retry: 30000\nevent: off\ndata: off\nid: " + now + "\n\n"},
+		{"?since=" + seen, plain, "retry: 30000\nevent: off\ndata: off\nid: " + now + "\n\ndata: changed\nid: " + now + "\n\n"},
+	} {
+		if got := whole(row.query, row.wrap); got != row.want {
+			t.Errorf("%s: %q, want %q", row.query, got, row.want)
+		}
 	}
 	w.response(&c, "between two streams")
 	if got = first("?since="+seen, last); !strings.HasPrefix(got, "retry: 1000\n\ndata: changed\nid: ") {
