@@ -160,6 +160,7 @@ func TestTimeZone(t *testing.T) {
 	w.signIn()
 	w.get(path+"?createdAfter=2026-11-29").says("Times are in UTC", "No matching responses", "Submitted since (UTC)")
 	w.get(path).says("2026-11-28 12:30:00 UTC")
+	w.get(path + "/summary").says("2026-11-28: 1")
 	for _, zone := range []string{"Mars/Base", "Local", "../../etc/passwd", "UTC"} {
 		w.cookie("formsvc_zone", zone)
 		w.get(path).says("Times are in UTC")
@@ -224,7 +225,7 @@ func TestColumnsThatFit(t *testing.T) {
 	var modules []formsvc.Module
 	var answers []formsvc.Answer
 	var all []string
-	for i := range 14 {
+	for i := range 60 {
 		name := fmt.Sprint(i, strings.Repeat("ü", 150))
 		modules, answers, all = append(modules, formsvc.Module{Name: name, Label: fmt.Sprint("Question ", i, ".")}), append(answers, value(name, "answer")), append(all, fmt.Sprint(i))
 	}
@@ -237,7 +238,7 @@ func TestColumnsThatFit(t *testing.T) {
 	cut.leadsTo(path).says("A table has up to 12 answers", "Question 11. Name")
 	w.submit(w.get(path), path+"/columns", url.Values{"column": all[:12]}).is(303).leadsTo(path).says("Question 11. Name").lacks("up to 12")
 	in := c.CampaignInput
-	in.Modules = in.Modules[:1]
+	in.Modules = modules
 	_, err := w.svc.Campaigns.Replace(t.Context(), c.Key(), in)
 	w.must(err)
 	page := w.get(path).says("gone (removed)")
@@ -310,6 +311,28 @@ func TestSummaryGroups(t *testing.T) {
 	_, err = w.svc.Accounts.ErasePerson(t.Context(), w.account.ID, "ada@example.com")
 	w.must(err)
 	w.get(path+"/summary").says("All 0 responses", "text 1 0 0 %").lacks("Others")
+}
+
+// What was counted of a campaign isn't dropped while another account looks at many summaries.
+func TestCountsPerAccount(t *testing.T) {
+	w := newSignedIn(t)
+	w.pages.SetTimes(0, 0)
+	c, path := w.form()
+	for range 1001 {
+		w.response(&c, "Ada")
+	}
+	w.get(path + "/summary").says("Counted 1 000 of 1 001")
+	mine := w.client
+	other, err := w.svc.Accounts.Create(t.Context(), "other")
+	w.must(err)
+	w.account, w.client = other, newClient(t)
+	w.signIn()
+	for range 70 {
+		_, theirs := w.form()
+		w.get(theirs + "/summary").says("All 0 responses")
+	}
+	w.client = mine
+	w.get(path + "/summary").says("All 1 001 responses")
 }
 
 // A stream goes on where the last one, or the page, ended. Without Flush, and beyond the limit of an account, a page asks now and then.
