@@ -155,6 +155,7 @@ func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier [
 		e.require(pointer + "/equals")
 	} else if len(c.Equals) > maxEquals {
 		e.add(pointer+"/equals", "too_many", "must have at most %d values", maxEquals)
+		return
 	}
 	for n, value := range c.Equals {
 		at := fmt.Sprintf("%s/equals/%d", pointer, n)

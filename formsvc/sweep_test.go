@@ -3,6 +3,7 @@ package formsvc_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -185,4 +186,27 @@ func TestRunSweeps(t *testing.T) {
 			t.Errorf("%d sweeps found something in two days; blobs %q", n, keys)
 		}
 	})
+}
+
+// An upload may commit after the sweep has listed its blob: then the file stays whole.
+func TestSweepLosesToUpload(t *testing.T) {
+	w := newFileWorld(t)
+	late, lost := w.orphan(0), w.orphan(1)
+	w.clock.add(2 * formsvc.SweepAge)
+	w.store.disturb(func(method string, _ int) error {
+		if method != "BarFiles" {
+			return nil
+		}
+		f := formsvc.File{
+			ID: late, AccountID: w.account, CampaignID: w.response.CampaignID, ResponseID: w.response.ID, Name: "late", ContentType: "text/plain",
+			Size: 6, SHA256: sha256.Sum256([]byte("orphan")), Blocks: []byte{0, 0, 0, 0}, CreatedAt: w.clock.Now(),
+		}
+		return w.store.Store.CreateFile(w.ctx, f, func(*formsvc.Response) (formsvc.Change, error) { return formsvc.Change{}, nil })
+	})
+	if got := w.sweep(nil); got.Removed != 1 {
+		t.Errorf("%+v", got)
+	}
+	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(late)}) {
+		t.Errorf("the blobs are %q; %s was to go", keys, lost)
+	}
 }

@@ -247,3 +247,7 @@ func (s *watchedStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (
 		return page, err
 	})
 }
+
+func (s *watchedStore) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+	return watched(s, "BarFiles", func() ([]formsvc.ID, error) { return s.Store.BarFiles(ctx, ids) })
+}

@@ -160,6 +160,8 @@ func TestRequestsThatCountForTheQuota(t *testing.T) {
 	}
 	costs("HEAD", w.do("HEAD", campaign, ""), 1)
 	costs("an unchanged record", w.do("GET", campaign, "", header("If-None-Match", "*")).is(304, ""), 0)
+	file := "/v1/files/" + w.do("POST", response+"/files", "x").is(201, "").text("uuid")
+	costs("an unchanged file", w.do("GET", file, "", header("If-None-Match", w.do("HEAD", file, "").header.Get("Etag"))).is(304, ""), 2) // with the upload and HEAD
 	costs("an invalid body", w.do("PUT", campaign, `{"nonsense":1}`), 1)
 	costs("an upload that fails", w.do("POST", response+"/files", strings.Repeat("x", maxFile+1)).is(413, ""), 1)
 	w.do("PUT", campaign, plainCampaign, as(w.key(w.mine, formsvc.CampaignsRead))).is(403, "").wantHeader("X-RateLimit-Remaining", "9999")

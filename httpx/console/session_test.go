@@ -150,7 +150,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	w.client = newClient(t)
 	w.signIn()
 	w.submit(page, "/keys", fields).is(403)
-	for _, name := range []string{strings.Repeat("x", 300_000), "a\x00", "a\xff"} {
+	for _, name := range []string{strings.Repeat("x", 800_000), "a\x00", "a\xff"} {
 		w.submit(w.get("/keys"), "/keys", url.Values{"name": {name}}).is(400)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -20,8 +21,9 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
-// maxForm is the limit of a form in bytes. It fits the longest comment and the longest headers of a webhook, escaped.
-const maxForm = 256 << 10
+// maxForm is the limit of a form in bytes. It fits the longest comment, the longest headers of a webhook, and each campaign that the
+// editor shows (maxEdited), whose choices are sent twice and whose bytes become three each.
+const maxForm = 768 << 10
 
 // A visit is one request and its reply.
 type visit struct {
@@ -95,7 +97,7 @@ func (v *visit) readForm() error {
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return &refusal{http.StatusBadRequest, "The form can't be read", "It's too large or incomplete. Try again."}
+		return &refusal{http.StatusBadRequest, "The form can't be read", fmt.Sprintf("It's incomplete, or has more than %d kB. Shorten its texts, and submit it again.", maxForm/1000)}
 	}
 	if !hmac.Equal([]byte(v.r.PostForm.Get("token")), []byte(v.token())) {
 		return &refusal{http.StatusForbidden, "The form has expired", "You may have signed in again since you opened it. Go back, reload the page and submit it again."}

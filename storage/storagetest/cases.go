@@ -25,7 +25,35 @@ func goldenTests() []test {
 		{"events end at a byte limit", script(eventBytes)},
 		{"quotas of many windows", script(manyQuotas)},
 		{"each store has its own identity", testIdentity},
+		{"deleted files free their bytes", testFileBytes},
 	}
+}
+
+// testFileBytes fills an account up to its limit of bytes, and makes room by each kind of deletion.
+func testFileBytes(w *world) {
+	sc := w.addScene()
+	first, _ := w.addResponse(&sc.campaign)
+	second, _ := w.addResponse(&sc.campaign)
+	const limit = 20 // four files
+	add := func(r *formsvc.Response) error {
+		return w.store.CreateFile(w.ctx, w.newFile(r), func(*formsvc.Response) (formsvc.Change, error) { return formsvc.Change{Limit: limit}, nil })
+	}
+	fill := func(r *formsvc.Response, n int) {
+		w.Helper()
+		for range n {
+			w.check("CreateFile below the limit", add(r))
+		}
+		w.wantError("CreateFile beyond the limit", add(r), formsvc.ErrLimit)
+	}
+	w.check("CreateFile", add(&first))
+	fill(&second, 3)
+	_, err := w.store.DeleteResponse(w.ctx, first.Key(), func(*formsvc.Response) (formsvc.Change, error) { return none, nil })
+	w.check("DeleteResponse", err)
+	fill(&second, 1)
+	_, err = w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, Responses: []formsvc.ResponseKey{second.Key()}})
+	w.check("Erase", err)
+	third, _ := w.addResponse(&sc.campaign)
+	fill(&third, 4)
 }
 
 // testEventTwice raises an existing event again. If the store refuses existing events, nothing of the write may be left.

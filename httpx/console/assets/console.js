@@ -108,26 +108,125 @@ function watch() {
 }
 if (list) watch();
 
-// The editor shows the form that is being made.
-const preview = document.querySelector("iframe");
-if (preview) {
-  const button = document.querySelector("[value=preview]");
-  let timer, asked = 0;
-  const show = async () => {
-    const number = ++asked;
-    const reply = await fetch(button.form.action, { method: "POST", body: new URLSearchParams(new FormData(button.form, button)) });
-    const text = await reply.text();
-    if (number !== asked) return;
-    const at = preview.contentWindow.scrollY;
-    preview.addEventListener("load", () => preview.contentWindow.scrollTo(0, at), { once: true });
-    preview.srcdoc = text; // adds nothing to the history
+// The editor: buttons for questions change the page in place, so that Back leaves the editor and not a question; what isn't saved is kept
+// in this browser for a day, and comes back after leaving, Back, or signing in again.
+const editor = document.querySelector("form[data-edits]");
+const drafts = () => Object.keys(localStorage).filter((key) => key.startsWith("draft:"));
+if (/[?&]note=campaign-(saved|created)/.test(location.search)) {
+  const sent = sessionStorage.getItem("sent");
+  if (sent) localStorage.removeItem(sent);
+}
+for (const out of document.querySelectorAll("form[action$='/sign-out']")) {
+  out.addEventListener("submit", () => drafts().forEach((key) => localStorage.removeItem(key)));
+}
+if (editor) edit(editor);
+
+function edit(form) {
+  const key = "draft:" + location.pathname, area = form.closest(".editor");
+  let dirty = form.matches("[data-dirty]"), leaving = false, timer, shows;
+  const typed = () => [...new FormData(form)].filter(([name]) => name !== "token" && name !== "once");
+  const keep = () => localStorage.setItem(key, JSON.stringify({ at: Date.now(), typed: typed() }));
+  const post = (data, does) => {
+    data.set("token", form.elements.namedItem("token").value);
+    data.set("do", does);
+    return fetch(form.getAttribute("action"), { method: "POST", body: new URLSearchParams(data) });
   };
-  button.form.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(show, 500);
+
+  // place shows a reply of the server in place of the form.
+  async function place(reply, focus) {
+    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    const fresh = page.querySelector("form[data-edits]");
+    if (!fresh) return false;
+    form.replaceWith(fresh);
+    form = fresh;
+    dirty = true;
+    listen();
+    (form.querySelector("[autofocus]") ?? form.elements.namedItem(focus) ?? form).focus?.();
+    keep();
+    preview();
+    return true;
+  }
+
+  function listen() {
+    form.addEventListener("input", () => {
+      dirty = true;
+      keep();
+      preview();
+    });
+    form.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target.matches("input")) event.preventDefault();
+    });
+    form.addEventListener("submit", async (event) => {
+      const does = event.submitter?.value ?? "stay";
+      if (does === "preview") return;
+      if (does === "save") {
+        keep();
+        sessionStorage.setItem("sent", key);
+        leaving = true;
+        return;
+      }
+      event.preventDefault();
+      const reply = await post(new FormData(form), does);
+      if (!await place(reply, "label." + does.split(".")[1])) {
+        keep();
+        leaving = true;
+        location.reload(); // asks to sign in if the session has ended, and brings back what was typed
+      }
+    });
+  }
+
+  addEventListener("beforeunload", (event) => {
+    if (dirty && !leaving) event.preventDefault();
   });
-  preview.hidden = false;
-  show();
+
+  function preview() {
+    clearTimeout(timer);
+    if (shows) timer = setTimeout(shows, 500);
+  }
+
+  const frame = area.querySelector("iframe");
+  if (frame) {
+    let asked = 0;
+    shows = async () => {
+      const number = ++asked;
+      const reply = await post(new FormData(form), "preview");
+      const text = await reply.text();
+      if (number !== asked) return;
+      const at = frame.contentWindow.scrollY;
+      frame.addEventListener("load", () => frame.contentWindow.scrollTo(0, at), { once: true });
+      frame.srcdoc = text; // adds nothing to the history
+    };
+    frame.hidden = false;
+  }
+  listen();
+  let draft = null;
+  try {
+    draft = JSON.parse(localStorage.getItem(key));
+  } catch {
+    localStorage.removeItem(key);
+  }
+  if (dirty || !draft || Date.now() - draft.at > 86_400_000 || JSON.stringify(draft.typed) === JSON.stringify(typed())) {
+    if (dirty) keep();
+    shows?.();
+    return;
+  }
+  const note = document.createElement("p");
+  note.className = "note";
+  note.setAttribute("role", "status");
+  note.textContent = "Your edits that weren't saved are back. ";
+  const drop = document.createElement("button");
+  drop.type = "button";
+  drop.className = "plain";
+  drop.textContent = "Discard them";
+  drop.addEventListener("click", () => {
+    localStorage.removeItem(key);
+    leaving = true;
+    location.reload();
+  });
+  note.append(drop);
+  const data = new FormData();
+  for (const [name, value] of draft.typed) data.append(name, value);
+  post(data, "stay").then((reply) => place(reply)).then((back) => { if (back) area.before(note); });
 }
 
 // Browsers offer the clipboard only over TLS and on localhost.
