@@ -59,7 +59,7 @@ func TestSpamIsApart(t *testing.T) {
 			t.Errorf("%s of spam: %s", file, a.body)
 		}
 	}
-	tab := w.get(path+"?status=spam").says("Spam (4)", "1 response ,", "A field that people don't see", "sooner after it was shown", "The spam filter", "our own word", "aren't spam").lacks("Real")
+	tab := w.get(path+"?status=spam").says("Spam (4)", "1 response ,", "A field that people don't see", "sooner after it was shown", "The spam filter", "our own word", "Not spam").lacks("Real")
 	one := path + "/responses/" + string(spam[0].ID)
 	page := w.get(one+"?status=spam").says("A field that people don't see", "Not spam", "a response that is held raises no events").lacks("retention")
 	w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(303).leadsTo(one).says("Status changed", "response.created", "pending").lacks("Not spam")
