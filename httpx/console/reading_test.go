@@ -313,7 +313,7 @@ func TestSummaryGroups(t *testing.T) {
 	w.get(path+"/summary").says("All 0 responses", "text 1 0 0 %").lacks("Others")
 }
 
-// What was counted of a campaign isn't dropped while another account looks at many summaries.
+// The count of a campaign stays while another account looks at many summaries.
 func TestCountsPerAccount(t *testing.T) {
 	w := newSignedIn(t)
 	w.pages.SetTimes(0, 0)
