@@ -48,14 +48,6 @@ func (campaignForm) QuestionTypes() []choice {
 	}
 }
 
-// typedTime returns a time in the format of the form, in UTC.
-func typedTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04")
-}
-
 // newCampaign shows an empty form.
 func (v *visit) newCampaign() error {
 	f := campaignForm{Added: true, stored: []string{""}}
@@ -72,7 +64,7 @@ func (v *visit) editCampaign() error {
 	if unlisted(c) {
 		return &refusal{http.StatusConflict, "This page can't show all choices of this campaign", "One is empty, or has a line break. Change it over the API."}
 	}
-	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: typedTime(c.OpensAt), Closes: typedTime(c.ClosesAt)}
+	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: v.typed(c.OpensAt), Closes: v.typed(c.ClosesAt)}
 	f.IfVersion = c.Version
 	for _, m := range c.Modules {
 		f.stored = append(f.stored, m.Name)
@@ -112,12 +104,12 @@ func (v *visit) readCampaignForm() campaignForm {
 	f.followRenames(v)
 	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
 		text := v.field(name)
-		if text == typedTime(*at) {
+		if text == v.typed(*at) {
 			continue // the form has no seconds
 		}
 		var ok bool
-		if *at, ok = day(text); text != "" && !ok {
-			v.wrong[name] = badDay
+		if *at, ok = v.day(text); text != "" && !ok {
+			v.wrong[name] = v.badDay()
 		}
 	}
 	return f

@@ -1,13 +1,15 @@
 "use strict";
 
-// Pages work without this script: it shows local times, new records, and copies to the clipboard.
-const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-function localTimes(part) {
-  for (const time of part.querySelectorAll("time[datetime]")) {
-    time.textContent = zone.format(new Date(time.dateTime));
-  }
+// Pages work without this script: it tells the server the time zone, shows new records, and copies to the clipboard.
+
+// The server writes times in the browser's zone once it knows it. Without cookies it never does.
+const { zone, base } = document.documentElement.dataset;
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (here && zone !== here && base && performance.getEntriesByType("navigation")[0]?.type !== "reload") {
+  fetch(base + "zone", { method: "POST", body: new URLSearchParams({ zone: here }) }).then((reply) => {
+    if (reply.ok) location.reload();
+  }).catch(() => {});
 }
-localTimes(document);
 
 // reloaded returns an element of a page as it is now, or null.
 async function reloaded(selector, address = location.href) {
@@ -23,7 +25,6 @@ async function count() {
     const next = await reloaded("#summary");
     if (!next) return;
     shown.replaceWith(next);
-    localTimes(next);
     shown = next;
   }
 }
@@ -45,21 +46,67 @@ async function search() {
 }
 search();
 
-// A list shows what is new, unless somebody is at work in it.
+// A list shows what is new, unless somebody is at work in it. Only rows and counts are replaced, so that the rest stays as it is.
 const list = document.querySelector("[data-live]");
-if (list) {
-  new EventSource(list.dataset.live).addEventListener("message", async () => {
-    if (list.contains(document.activeElement) || list.querySelector(":checked:not(option), details[open]")) {
-      document.getElementById("news").hidden = false;
-      return;
-    }
-    const fresh = await reloaded("[data-live]");
-    if (fresh) {
-      list.replaceChildren(...fresh.childNodes);
-      localTimes(list);
-    }
-  });
+const news = document.getElementById("news");
+async function refresh() {
+  const busy = document.activeElement;
+  if (list.contains(busy) && !busy.matches(".scroll") || list.querySelector(":checked:not(option), details[open]")) {
+    news.hidden = false;
+    return;
+  }
+  const reply = await fetch(location.href);
+  if (!reply.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  for (const old of document.querySelectorAll("[data-count]")) {
+    const fresh = page.querySelector(`[data-count="${old.dataset.count}"]`);
+    if (fresh) old.replaceWith(fresh);
+  }
+  const fresh = page.querySelector("[data-live]");
+  const [head, heads] = [list, fresh].map((part) => part?.querySelector("thead")?.innerHTML);
+  if (head && head === heads) {
+    list.querySelector("tbody").replaceWith(fresh.querySelector("tbody"));
+  } else if (fresh) {
+    list.replaceChildren(...fresh.childNodes);
+  }
 }
+
+// A browser has few connections to a host, so one tab at a time has a stream: the last that was looked at. The others ask now and then,
+// and hidden ones when they are shown again.
+function watch() {
+  let since = list.dataset.since, source, timer, wait = 1000, once = false;
+  const open = () => {
+    source?.close();
+    clearTimeout(timer);
+    if (document.hidden) return;
+    source = new EventSource(`${list.dataset.live}?since=${since}${once ? "&once=1" : ""}`);
+    source.onopen = () => { wait = 1000; };
+    source.onmessage = (event) => {
+      since = event.lastEventId;
+      refresh().catch(() => { news.hidden = false; });
+    };
+    source.addEventListener("off", () => { document.getElementById("off").hidden = false; });
+    source.onerror = () => { // an error page ends a source for good
+      if (source.readyState !== EventSource.CLOSED) return;
+      clearTimeout(timer);
+      timer = setTimeout(open, wait *= 2);
+      wait = Math.min(wait, 60000);
+    };
+  };
+  const begin = () => {
+    once = false;
+    navigator.locks?.request("formsvc-live", { steal: true }, () => new Promise(() => {})).catch(() => {
+      once = true;
+      open();
+    });
+    open();
+  };
+  document.addEventListener("visibilitychange", () => document.hidden ? open() : begin());
+  addEventListener("focus", () => { if (once) begin(); });
+  addEventListener("pagehide", () => source?.close());
+  begin();
+}
+if (list) watch();
 
 // The editor: buttons for questions change the page in place, so that Back leaves the editor and not a question; what isn't saved is kept
 // in this browser for a day, and comes back after leaving, Back, or signing in again.
