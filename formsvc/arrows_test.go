@@ -28,9 +28,10 @@ var arrows = map[string][]string{
 	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
 	"httpx/internal/limits":   {"golang.org/x/time"},
 	"httpx/internal/gate":     {"httpx/internal/limits", "golang.org/x/time"},
-	"httpx":                   {"httpx/internal/gate", "httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
+	"httpx/internal/people":   {},
+	"httpx":                   {"httpx/internal/people", "httpx/internal/gate", "httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 	"httpx/intake":            {"github.com/dustin/go-humanize", "httpx/internal/gate", "httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "golang.org/x/sync/semaphore"},
-	"httpx/console":           {"httpx", "github.com/dustin/go-humanize", "httpx/internal/gate", "httpx/internal/limits", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
+	"httpx/console":           {"httpx", "httpx/internal/people", "github.com/dustin/go-humanize", "httpx/internal/gate", "httpx/internal/limits", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"examples": {}, // tests of the guide; the programs may import anything
 

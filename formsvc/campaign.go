@@ -98,10 +98,8 @@ func (q *CampaignQuery) Finds() func(title string) bool {
 	if q.Search == "" {
 		return nil
 	}
-	// Upper case first: some letters have two lower-case forms but one capital, such as sigma.
-	fold := func(s string) string { return strings.ToLower(strings.ToUpper(s)) }
-	wanted := fold(q.Search)
-	return func(title string) bool { return strings.Contains(fold(title), wanted) }
+	wanted := plainText(q.Search)
+	return func(title string) bool { return strings.Contains(plainText(title), wanted) }
 }
 
 // accepts reports whether a new response may be submitted at that time.

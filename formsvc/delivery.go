@@ -2,10 +2,13 @@ package formsvc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // DeliveryState is the state of a delivery.
@@ -167,11 +170,15 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err e
 
 // Redeliver sends a delivery again, now: the same identifier and bytes, signed with the webhook's current secret, even
 // if the webhook is disabled. A finished delivery gets one attempt; one that waits for a retry gets it now. It fails
-// with [ErrNotFound], also if the event was pruned, and with [ErrConflict] while an attempt is under way.
+// with [ErrNotFound], also if the event was pruned, with [ErrConflict] while an attempt is under way,
+// and with [ErrResponseDeleted] unless the event has no answers.
 func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
 	defer wrap(&err, "redeliver")
 	return once(ctx, d.s, key.AccountID, func() (Delivery, error) {
 		now := d.s.now()
+		if err := d.checkResponse(ctx, key); err != nil {
+			return Delivery{}, err
+		}
 		delivery, err := d.s.store.Redeliver(ctx, key, now, func(delivery *Delivery) (Change, error) {
 			delivery.forgetLost(now)
 			details := map[string]string{"delivery": string(delivery.ID)}
@@ -186,6 +193,23 @@ func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery,
 		delivery.forgetLost(now)
 		return delivery, nil
 	})
+}
+
+// checkResponse fails with [ErrResponseDeleted] if the delivery has the answers of a response that was deleted.
+func (d Deliveries) checkResponse(ctx context.Context, key DeliveryKey) error {
+	delivery, err := d.s.store.Delivery(ctx, key)
+	if err != nil || delivery.Test || delivery.Event == webhook.ResponseDeleted {
+		return err
+	}
+	e, err := d.s.store.Event(ctx, key.AccountID, delivery.EventID)
+	if err != nil {
+		return err
+	}
+	_, err = d.s.store.Response(ctx, ResponseKey{AccountID: key.AccountID, CampaignID: e.CampaignID, ID: e.ResponseID})
+	if errors.Is(err, ErrNotFound) {
+		return ErrResponseDeleted
+	}
+	return err
 }
 
 // How RedeliverFailed proceeds.

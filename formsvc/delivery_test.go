@@ -7,6 +7,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -86,6 +87,39 @@ func TestRedeliverFailed(t *testing.T) {
 	}
 	if n := w.deliveries(&hook, formsvc.DeliveryFailed); n != failed+1 { // and the one that is too early
 		t.Errorf("%d have failed", n)
+	}
+}
+
+// Deliveries with answers of a deleted response can't be sent again, one by one or all that failed. Identifiers and tests can.
+func TestRedeliverAfterDeletion(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = append(created(), "response.deleted") })
+	gone := w.submitted(&c)
+	w.submitted(&c)
+	must(w.svc.Webhooks.Test(w.ctx, hookKey(&hook)))
+	if err := w.svc.Responses.Delete(w.ctx, gone.Key(), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.finish(delivery.Failed)
+	page := must(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, Page: formsvc.PageQuery{Ascending: true}}))
+	if len(page.Items) != 4 {
+		t.Fatalf("%d deliveries", len(page.Items))
+	}
+	n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), time.Time{})
+	if err != nil || n != 3 {
+		t.Errorf("%d are sent again, %v", n, err)
+	}
+	w.clock.add(time.Minute)
+	w.finish(delivery.Failed)
+	for i := range page.Items {
+		var want error
+		e := must(w.svc.Events.Get(w.ctx, w.account, page.Items[i].EventID))
+		if e.ResponseID == gone.ID && e.Type == webhook.ResponseCreated {
+			want = formsvc.ErrResponseDeleted
+		}
+		_, err := w.svc.Deliveries.Redeliver(w.ctx, deliveryKey(&page.Items[i]))
+		wantError(t, err, want)
 	}
 }
 

@@ -54,7 +54,7 @@ func FoldEmail(s string) string {
 	return fold(s)
 }
 
-// fold returns a text in lower case and in normal form C. It merges only letters that are the same but for case.
+// fold returns a text in lower case and in normal form C. It merges only letters that are the same except for case.
 func fold(s string) string {
 	return norm.NFC.String(strings.Map(func(r rune) rune {
 		least := r
@@ -272,7 +272,7 @@ func (w *erasure) erase(ctx context.Context, q EraseQuery) error {
 	return ctx.Err()
 }
 
-// removeBlobs removes the blobs of deleted files, even after ctx has ended, but for at most [discardTimeout]. It returns how many are left.
+// removeBlobs removes the blobs of deleted files, even after ctx has ended, within [discardTimeout]. It returns how many are left.
 func (c *core) removeBlobs(ctx context.Context, files []ID) (left int) {
 	if c.bound || c.Blobs == nil { // the transaction may be rolled back
 		return len(files)

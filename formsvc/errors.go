@@ -42,6 +42,8 @@ var (
 	ErrMismatch = errors.New("the key was used for something else")
 	// ErrErased means that the result of an earlier call with the idempotency key was erased.
 	ErrErased = errors.New("the result was erased")
+	// ErrResponseDeleted means that a delivery has answers of a response that was deleted, and can't be sent again.
+	ErrResponseDeleted = errors.New("its response was deleted")
 	// ErrTooLarge means that a file exceeds the size limit; the error is a *[FileSizeError].
 	ErrTooLarge = errors.New("too large")
 	// ErrDigest means that the content of a file doesn't have the expected hash.

@@ -21,8 +21,8 @@ const (
 type Export struct {
 	// Before is called before each page is read, for example to wait for a turn. Its error ends the export. Defaults to nothing.
 	Before func(context.Context) error
-	// Search leaves out the responses that don't contain it, as [Response.Contains] finds. Defaults to all.
-	Search string
+	// Search leaves out the responses that it doesn't find. Defaults to all.
+	Search *Search
 
 	s       *core
 	query   ResponseQuery
@@ -53,6 +53,9 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err 
 	}
 	return e, nil
 }
+
+// Modules returns the modules of the campaign. The caller must not change them.
+func (e *Export) Modules() []Module { return e.modules }
 
 // All yields the responses one by one. Each is valid until the next one. An error ends the sequence.
 func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] { return e.read(ctx, e.query) }
@@ -85,7 +88,7 @@ func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response,
 				yield(nil, fmt.Errorf("formsvc: export responses: %w", err))
 				return
 			case r.ID <= e.newest:
-				if (e.Search == "" || r.Contains(e.Search)) && !yield(r, nil) {
+				if (e.Search == nil || e.Search.Finds(r)) && !yield(r, nil) {
 					return
 				}
 			case q.Page.Ascending:

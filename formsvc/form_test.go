@@ -157,7 +157,9 @@ func TestHeldResponse(t *testing.T) {
 	}
 	w.response = hold()
 	r := w.response
-	w.uploaded([]byte("x"))
+	for _, name := range []string{"one.txt", "two.txt"} {
+		must(w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Name: name, Content: strings.NewReader(name)}))
+	}
 	must(w.svc.Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}))
 	r = w.updated(&r, formsvc.ResponsePatch{FirstName: new("Augusta")})
 	if kept := must(w.svc.Responses.Get(w.ctx, r.Key())); kept != r || r.Status != "spam" || r.Held != formsvc.HeldQuick || r.Version != 2 {
@@ -173,9 +175,14 @@ func TestHeldResponse(t *testing.T) {
 	}
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("accepted"), LastName: new("King")})
 	events := w.parsed()
-	if len(events) != 2 || events[0].Type != webhook.ResponseCreated || events[1].Type != webhook.ResponseCompleted || r.Held != formsvc.NotHeld ||
-		events[0].Data.Response.User.LastName != "King" || events[0].Data.Response.Status != "accepted" || events[1].Data.PreviousStatus != "spam" {
+	if len(events) != 4 || events[0].Type != webhook.ResponseCreated || events[3].Type != webhook.ResponseCompleted || r.Held != formsvc.NotHeld ||
+		events[0].Data.Response.User.LastName != "King" || events[0].Data.Response.Status != "accepted" || events[3].Data.PreviousStatus != "spam" {
 		t.Errorf("%+v raised %+v", r, events)
+	}
+	for i, name := range []string{"one.txt", "two.txt"} {
+		if e := events[i+1]; e.Type != webhook.FileUploaded || e.Data.File == nil || e.Data.File.Name != name || e.Data.Response.Status != "accepted" {
+			t.Errorf("event %d is %+v, want that of %s", i+1, e, name)
+		}
 	}
 	r = w.updated(&r, formsvc.ResponsePatch{FirstName: new("Ada")})
 	if types := eventTypes(w.store.take()); !slices.Equal(types, []formsvc.EventType{webhook.ResponseUpdated}) {

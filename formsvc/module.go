@@ -155,6 +155,7 @@ func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier [
 		e.require(pointer + "/equals")
 	} else if len(c.Equals) > maxEquals {
 		e.add(pointer+"/equals", "too_many", "must have at most %d values", maxEquals)
+		return
 	}
 	for n, value := range c.Equals {
 		at := fmt.Sprintf("%s/equals/%d", pointer, n)
@@ -252,6 +253,12 @@ func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
 	}
 }
 
+// ValidNumber reports whether a text is a number as the answers of number questions are.
+func ValidNumber(text string) bool { return len(text) <= maxNumber && jsonNumber.MatchString(text) }
+
+// maxNumber is the longest number in bytes.
+const maxNumber = 400
+
 // jsonNumber is the grammar of RFC 8259 §6. The exponent is limited, so that expanding the number is always cheap.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
 
@@ -270,7 +277,7 @@ func (m *Module) checkValue(value string) (code, detail string) {
 			return "invalid_url", "must be an absolute http or https URL"
 		}
 	case NumberModule:
-		if len(value) > 400 || !jsonNumber.MatchString(value) {
+		if !ValidNumber(value) {
 			return "invalid_number", "must be a decimal number such as 12, -0.5 or 1e3"
 		}
 		return m.checkRange(value)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -52,8 +51,8 @@ type ResponseInput struct {
 	User    User
 	Answers []Answer
 	// Held keeps the response back: its status is "spam", whatever the workflow, and neither it nor its files and
-	// signatures raise events. When its status changes, that raises "response.created", and "response.completed" if the
-	// new status is final. Defaults to a response that raises events at once.
+	// signatures raise events. When its status changes, that raises "response.created", "file.uploaded" for each file, and
+	// "response.completed" if the new status is final. Defaults to a response that raises events at once.
 	Held HoldReason
 	// FormToken makes Create fail with [ErrNotFound] unless the campaign's form is enabled and has this token at that
 	// time, and refuses addresses whose domain has no dot. Defaults to any campaign and address.
@@ -87,6 +86,7 @@ func (r *Response) Key() ResponseKey {
 // ResponseFilter chooses responses of a campaign. Zero fields match every response.
 type ResponseFilter struct {
 	Status        []string  // any of these
+	NotStatus     string    // not this one
 	Email         string    // exactly this address
 	AnyCase       bool      // compare addresses as [FoldEmail] returns them
 	Reference     string    // exactly this reference
@@ -97,33 +97,18 @@ type ResponseFilter struct {
 
 // IsZero reports whether the filter matches every response.
 func (f *ResponseFilter) IsZero() bool {
-	return len(f.Status) == 0 && f.Email == "" && f.Reference == "" &&
+	return len(f.Status) == 0 && f.NotStatus == "" && f.Email == "" && f.Reference == "" &&
 		f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.UpdatedAfter.IsZero()
 }
 
 // Match reports whether the filter matches the response. Stores that filter by query must agree with it.
 func (f *ResponseFilter) Match(r *Response) bool {
-	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) &&
+	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) && (f.NotStatus == "" || f.NotStatus != r.Status) &&
 		(f.Email == "" || f.Email == r.User.Email || f.AnyCase && FoldEmail(f.Email) == FoldEmail(r.User.Email)) &&
 		(f.Reference == "" || f.Reference == r.Reference) &&
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&
 		(f.UpdatedAfter.IsZero() || r.UpdatedAt.After(f.UpdatedAfter))
-}
-
-// Contains reports whether the reference, the name, the e-mail address or an answer contains the text, in capitals or not.
-func (r *Response) Contains(text string) bool {
-	text = strings.ToLower(text)
-	has := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
-	found := has(r.Reference) || has(r.User.FirstName+" "+r.User.LastName) || has(r.User.Email)
-	if found {
-		return true
-	}
-	_ = r.Answers.Each(func(_ string, values []string) error { // stored answers can be read
-		found = found || slices.ContainsFunc(values, has)
-		return nil
-	})
-	return found
 }
 
 // ResponseQuery chooses responses of one campaign.
@@ -352,11 +337,19 @@ func (c *core) applyPatch(
 	case moved:
 		r.Held = NotHeld
 		raise(webhook.ResponseCreated, eventExtra{})
+		change.PerFile = c.uploads(ctx, campaign, *r, now)
 	}
 	if finished {
 		raise(webhook.ResponseCompleted, eventExtra{previousStatus: previous})
 	}
 	return change, nil
+}
+
+// uploads returns the function that makes the event of a file that was uploaded while its response was held.
+func (c *core) uploads(ctx context.Context, campaign *Campaign, r Response, now time.Time) func(*File) Event {
+	return func(f *File) Event {
+		return c.newEvent(ctx, webhook.FileUploaded, campaign, &r, now, eventExtra{member: "file", json: f.AppendJSON(nil)})
+	}
 }
 
 func (e *ValidationError) checkStatus(w *Workflow, status string) {
@@ -402,6 +395,12 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey, opts *DeleteOpti
 	s.s.raised(key.AccountID)
 	s.s.removeBlobs(ctx, files)
 	return nil
+}
+
+// Counts returns how many responses of a campaign have each status, or [ErrNotFound]. Its cost doesn't depend on their number.
+func (s Responses) Counts(ctx context.Context, key CampaignKey) (_ map[string]int64, err error) {
+	defer wrap(&err, "count responses")
+	return s.s.store.ResponseCounts(ctx, key)
 }
 
 // List returns a page of a campaign's responses, or [ErrNotFound].

@@ -177,6 +177,9 @@ func (c *core) forget() {
 // limit returns the limit that an option sets, or 0 for none.
 func limit[T int | time.Duration](option, byDefault T) T { return max(cmp.Or(option, byDefault), 0) }
 
+// Now returns the time by [Options].Now.
+func (s *Service) Now() time.Time { return s.core.now() }
+
 // With returns the same Service over another store, usually one that is bound to a transaction of
 // the caller: what the result writes commits with that transaction. After the commit, call
 // [Service.Notify] on s, so that followers and the delivery engine don't wait for their next poll.

@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"time"
 )
 
@@ -125,6 +126,8 @@ type ResponseStore interface {
 	// Responses returns a page of a campaign's responses, or ErrNotFound for an unknown campaign. The
 	// total without a filter takes constant time; so does a page chosen by PageQuery.After.
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
+	// ResponseCounts returns how many responses of a campaign have each status, without zeros, in constant time.
+	ResponseCounts(ctx context.Context, key CampaignKey) (map[string]int64, error)
 	// DeleteResponse removes a response with its comments, signatures and files, whose identifiers it
 	// returns, and decrements the campaign's ResponseCount. A nil decide means no change. The reference
 	// becomes free, and the results of idempotent calls about the response become empty. Events about
@@ -196,7 +199,8 @@ type WebhookStore interface {
 	// sent even if the webhook is disabled. A delivery that waits for an attempt stays what it was. It fails with
 	// ErrConflict if an attempt is under way, and with ErrNotFound also if the event was pruned.
 	Redeliver(ctx context.Context, key DeliveryKey, at time.Time, decide func(*Delivery) (Change, error)) (Delivery, error)
-	// RedeliverFailed does the same for failed deliveries of a webhook, and returns their number.
+	// RedeliverFailed does the same for failed deliveries of a webhook, and returns their number. It skips those of events with
+	// answers of a response that was deleted: all but response.deleted and tests.
 	RedeliverFailed(ctx context.Context, q RedeliverQuery, decide func(n int) (Change, error)) (int, error)
 	// CreateTest stores a test event and one delivery of it to that webhook. The delivery is a replay
 	// that is due at the event's time. The event's AccountID is that of the key.
@@ -285,6 +289,9 @@ type MaintenanceStore interface {
 // idempotency records are written only as part of a Change.
 type Change struct {
 	Events []Event
+	// PerFile returns one more event for each file of the response, which come after the first of Events, oldest file first.
+	// Only UpdateResponse calls it, within its atomic write, with a file without Blocks. It is nil for no such events.
+	PerFile func(*File) Event
 	// Audit says who did it. It is nil for operations that aren't audited.
 	Audit *AuditEntry
 	// Idempotency keeps the result of the call for an idempotent retry. It is nil unless the caller
@@ -293,6 +300,15 @@ type Change struct {
 	// Limit is how many campaigns, usable keys or bytes of files the account may have with the new one. It is 0 for
 	// no limit, and for all calls but CreateKey, CreateCampaign and CreateFile.
 	Limit int
+}
+
+// AddPerFile adds the events of PerFile for the files of the response.
+func (c *Change) AddPerFile(files []File) {
+	events := make([]Event, len(files))
+	for i := range files {
+		events[i] = c.PerFile(&files[i])
+	}
+	c.Events = slices.Insert(slices.Clone(c.Events), min(1, len(c.Events)), events...)
 }
 
 func (c *Change) add(e Event) { c.Events = append(c.Events, e) }

@@ -29,8 +29,9 @@ type table struct {
 	header  []string
 	fixed   []int          // the places of the fixed columns; -1: not in the table
 	columns map[string]int // of modules, by name
-	chosen  bool           // whether answers may have no column
-	cells   []string       // of the current response, with formulas escaped
+	modules map[string]*formsvc.Module
+	chosen  bool     // whether answers may have no column
+	cells   []string // of the current response, with formulas escaped
 }
 
 // newTable returns a table with the fixed columns, then one for each module.
@@ -86,7 +87,7 @@ func (t *table) set(r *formsvc.Response) error {
 				detail: "A response got an answer with a new name during the export. Retry.",
 			}
 		}
-		t.cells[i] = answerCell(values)
+		t.cells[i] = answerCell(t.modules[name], values)
 		return nil
 	})
 }
@@ -110,13 +111,14 @@ func timeCell(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// answerCell joins the values of an answer in one cell. Several values look the same as one that contains a semicolon.
-func answerCell(values []string) string {
-	list := make([]string, len(values))
-	for i, value := range values {
-		list[i] = defused(value)
-	}
-	return strings.Join(list, "; ")
+// answerCell joins the values of an answer in one cell. Numbers of number questions stay as they are, since none of them is a formula.
+func answerCell(m *formsvc.Module, values []string) string {
+	return m.Join(values, func(value string) string {
+		if m != nil && m.Type == formsvc.NumberModule && formsvc.ValidNumber(value) {
+			return value
+		}
+		return defused(value)
+	})
 }
 
 // cellBreaks separate cells for programs that don't read commas, or that split a text when it is pasted.

@@ -37,3 +37,22 @@ func TestFormulasAreEscaped(t *testing.T) {
 		}
 	}
 }
+
+// The kind of a question decides how its answer is written.
+func TestCellsByQuestion(t *testing.T) {
+	number, several := &formsvc.Module{Type: formsvc.NumberModule}, &formsvc.Module{Type: formsvc.ChoiceModule, Multiple: true}
+	for _, row := range []struct {
+		m      *formsvc.Module
+		values []string
+		want   string
+	}{
+		{number, []string{"-5"}, "-5"}, {number, []string{"-5", "-1e3"}, "-5; -1e3"}, {number, []string{"-5+1"}, "'-5+1"}, {number, []string{"+49"}, "'+49"},
+		{&formsvc.Module{Type: formsvc.TextModule}, []string{"-5"}, "'-5"}, {nil, []string{"-5"}, "'-5"},
+		{several, []string{"Me; myself", "I"}, `"Me; myself"; I`}, {several, []string{"Me", "myself; I"}, `Me; "myself; I"`}, {several, []string{"a; =1"}, `"a;' =1"`},
+		{several, []string{`"=1`}, `'"""=1"`},
+	} {
+		if got := answerCell(row.m, row.values); got != row.want {
+			t.Errorf("%q: %s, want %s", row.values, got, row.want)
+		}
+	}
+}

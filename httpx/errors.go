@@ -96,6 +96,8 @@ var kinds = [...]kind{
 		"This Idempotency-Key was used for another request. Send a new one with every new request."},
 	{formsvc.ErrErased, http.StatusGone, "erased",
 		"The result of this call was erased. To create something new, send another Idempotency-Key."},
+	{formsvc.ErrResponseDeleted, http.StatusGone, "response_deleted",
+		"The response of this delivery was deleted, so it can't be sent again."},
 	{formsvc.ErrConflict, http.StatusConflict, "conflict",
 		"Another record has that value, and it must be unique."},
 	{formsvc.ErrLimit, http.StatusConflict, "limit_reached",

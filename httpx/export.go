@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
+	"github.com/formsvc/toolkit/httpx/internal/people"
 )
 
 // flushAt is about how many bytes of an export are sent at once.
@@ -27,7 +29,9 @@ type export struct {
 	*call
 	mediaType []string
 	extension string
+	name      string // of the file
 	pace      gate.Pace
+	last      bool // whether the next write is the last
 }
 
 // exportNDJSON sends the responses, one a line.
@@ -45,18 +49,28 @@ func (h *Handler) exportCSV(c *call) error {
 	if err != nil {
 		return err
 	}
+	if p := people.Of(c.r.Context()); p != nil && p.Labels {
+		return h.export(c, &q, typeCSV, ".csv", h.csvForPeople(p, q.columns))
+	}
 	return h.export(c, &q, typeCSV, ".csv", csvOf(q.columns))
 }
 
 // export sends the requested responses. HEAD reads none of them, since it would cost as much as GET.
 func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension string, format exportFormat) error {
+	var zone *time.Location
+	name := "responses-" + string(c.ids[0])
+	if p := people.Of(c.r.Context()); p != nil {
+		q.filter.NotStatus, zone, name = p.NotStatus, p.Zone, cmp.Or(p.Name, name)
+	}
 	responses, err := h.svc.Responses.Export(c.r.Context(), formsvc.ResponseQuery{
 		AccountID: c.who.AccountID, CampaignID: c.ids[0], Filter: q.filter, Page: q.page,
 	})
 	if err != nil {
 		return err
 	}
-	responses.Search = q.search
+	if q.search != "" {
+		responses.Search = formsvc.NewSearch(q.search, responses.Modules(), zone)
+	}
 	done, err := h.transfer(c, h.shared.ExportWeight)
 	if err != nil {
 		return err
@@ -64,7 +78,7 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 	defer done()
 	control := http.NewResponseController(c.w)
 	e := &export{
-		call: c, mediaType: mediaType, extension: extension,
+		call: c, mediaType: mediaType, extension: extension, name: name,
 		pace: gate.Pace{Grace: h.grace, Ahead: gate.Ahead, Set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
 	responses.Before = func(context.Context) error { return e.turn(func() error { return nil }) }
@@ -74,6 +88,7 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 		if err := format(c.r.Context(), responses, to); err != nil {
 			return err
 		}
+		e.last = true
 		if err := to.Flush(); err != nil {
 			return err
 		}
@@ -102,7 +117,7 @@ func (c *call) exportQuery(more string) (listQuery, error) {
 // begin sends the headers, unless that was done. Until then an error can still get a problem document.
 func (e *export) begin() {
 	if !e.sent {
-		e.w.Header()["Content-Disposition"] = []string{`attachment; filename="responses-` + string(e.ids[0]) + e.extension + `"`}
+		e.w.Header()["Content-Disposition"] = []string{`attachment; filename="` + e.name + e.extension + `"`}
 		e.start(http.StatusOK, e.mediaType, noStore, -1)
 	}
 }
@@ -129,8 +144,10 @@ func (e *export) Write(p []byte) (n int, err error) {
 // hold none while they wait for their clients.
 func (e *export) turn(wait func() error) (err error) {
 	e.slot.Release()
-	if err = wait(); err == nil {
-		e.slot, err = e.h.shared.Exports.Acquire(e.r.Context(), string(e.who.AccountID))
+	if err = wait(); err == nil && !e.last {
+		if e.slot, err = e.h.shared.Exports.Acquire(e.r.Context(), string(e.who.AccountID)); err != nil {
+			err = e.h.overloaded(e.call, err)
+		}
 	}
 	return err
 }

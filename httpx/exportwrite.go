@@ -49,22 +49,30 @@ func writeNDJSON(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error
 // csvOf returns the format of a table with the chosen columns, or with all of them if there are none.
 func csvOf(chosen []string) exportFormat {
 	return func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
-		if len(chosen) > 0 {
-			return chosenTable(chosen).write(ctx, e, to)
-		}
-		names, ok, err := e.Columns(ctx, maxColumns)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return &problem{
-				status: http.StatusUnprocessableEntity, code: "too_many_columns",
-				detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
-					" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
+		t := chosenTable(chosen)
+		if len(chosen) == 0 {
+			names, err := columnsOf(ctx, e)
+			if err != nil {
+				return err
 			}
+			t = newTable(names)
 		}
-		return newTable(names).write(ctx, e, to)
+		t.modules = modulesByName(e.Modules())
+		return t.write(ctx, e, to)
 	}
+}
+
+// columnsOf returns the names of all answers, or a problem if they are too many for a table.
+func columnsOf(ctx context.Context, e *formsvc.Export) ([]string, error) {
+	names, ok, err := e.Columns(ctx, maxColumns)
+	if err == nil && !ok {
+		err = &problem{
+			status: http.StatusUnprocessableEntity, code: "too_many_columns",
+			detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
+				" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
+		}
+	}
+	return names, err
 }
 
 // write writes the names of the columns and all responses.

@@ -57,6 +57,7 @@ type Store struct {
 	buffers sync.Pool   // of *[]byte, bufferSize long
 
 	renaming sync.Mutex // held from checking that a name is free until it is taken
+	flush    func(*os.File, error) error // syncDir, except in tests
 	synced   sync.Map   // has the directories whose names are durable; formsvc has 256
 }
 
@@ -70,7 +71,7 @@ var (
 // of its mount point. The caller must close the Store.
 func Open(dir string) (_ *Store, err error) {
 	defer wrap(&err, "open", dir)
-	s := new(Store)
+	s := &Store{flush: syncDir}
 	s.buffers.New = func() any { return new(make([]byte, bufferSize)) }
 	if s.dir, err = filepath.Abs(dir); err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (s *Store) publish(temp, key string) error {
 	if err := s.link(temp, key); err != nil {
 		return err
 	}
-	err := syncDir(s.root.Open(dir))
+	err := s.flush(s.root.Open(dir))
 	if err != nil {
 		_ = s.root.Remove(key)
 	}
@@ -145,7 +145,7 @@ func (s *Store) makeDir(dir string) error {
 	if _, synced := s.synced.Load(dir); synced && !made {
 		return nil
 	}
-	if err := syncDir(s.root.Open(above)); err != nil {
+	if err := s.flush(s.root.Open(above)); err != nil {
 		return err
 	}
 	s.synced.Store(dir, nil)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	_ "time/tzdata" // for the time zones of browsers, on machines without them
 
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
@@ -64,7 +65,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	if err != nil {
 		return nil, err
 	}
-	opts := &console.Options{Logger: n.logger, Limits: api.Limits(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
+	opts := &console.Options{Logger: n.logger, Limits: api.Limits(), ClientAddress: c.clientAddress(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
 		forms.Preview(w, r, campaign, base.Path+formsPath+"/")
 	}}
 	if c.PublicURL != "" {

@@ -50,7 +50,8 @@ type node struct {
 	logger    *slog.Logger
 	ping      func(context.Context) error // whether the database is usable
 	required  []string                    // the components without which the node isn't ready
-	full      func() error                // whether a disk is full; nil: unknown
+	full      func() error                // whether a disk is full, or takes no temporary files; nil: unknown
+	forms     *intake.Handler
 
 	notifySocket string // "" without a process manager
 
@@ -113,11 +114,12 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
 	forms, err := intake.New(n.svc, &intake.Options{
-		PerVisitor: cmp.Or(c.FormsPerVisitor, -1), ClientAddress: c.clientAddress(), Logger: logger,
+		PerVisitor: cmp.Or(c.FormsPerVisitor, -1), ClientAddress: c.clientAddress(), Logger: logger, Limits: handler.Limits(),
 	})
 	if err != nil {
 		return nil, err
 	}
+	n.forms = forms
 	n.handler = beside(handler, formsPath, forms)
 	sending := &delivery.Options{
 		Timeout: c.WebhookTimeout, Retries: c.WebhookRetries, Lease: c.WebhookLease, Concurrency: c.WebhookConcurrency,

@@ -108,7 +108,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 		return err
 	}
 	n.notifySocket = g.Env.get("NOTIFY_SOCKET")
-	n.full = func() error { return g.diskFull(minFree) }
+	n.full = func() error { return errors.Join(g.diskFull(minFree), n.forms.Ready()) }
 	ready := g.claimFiles(ctx, n.svc)
 	if errors.Is(ready, formsvc.ErrOtherBlobs) || errors.Is(ready, errors.ErrUnsupported) {
 		return ready

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -32,7 +30,13 @@ type campaignForm struct {
 	Opens, Closes string     // the times as typed
 	Added         bool       // whether the last question was just added
 	Problem       string     // an error of the whole form
+	Losses        []string   // what saving would lose
+	Confirm       string     // what the form must send to save with these losses
+	Dirty         bool       // whether something isn't saved
 	Previews      bool
+
+	stored   []string       // the name of each question in the stored campaign, "" for a new one
+	answered map[string]int // names that have answers; they aren't given to new questions
 }
 
 // QuestionTypes returns the types in the order of the form, for the template.
@@ -44,17 +48,9 @@ func (campaignForm) QuestionTypes() []choice {
 	}
 }
 
-// typedTime returns a time in the format of the form, in UTC.
-func typedTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04")
-}
-
 // newCampaign shows an empty form.
 func (v *visit) newCampaign() error {
-	f := campaignForm{Added: true}
+	f := campaignForm{Added: true, stored: []string{""}}
 	f.Modules = []formsvc.Module{{Type: formsvc.TextModule}}
 	return v.showCampaignForm(http.StatusOK, f)
 }
@@ -65,13 +61,20 @@ func (v *visit) editCampaign() error {
 	if len(c.Modules) > maxQuestions || c.Size() > maxEdited {
 		return &refusal{http.StatusConflict, "This campaign is too large for this page", fmt.Sprintf("It has more than %d questions, or long texts. Change it over the API.", maxQuestions)}
 	}
-	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: typedTime(c.OpensAt), Closes: typedTime(c.ClosesAt)}
+	if unlisted(c) {
+		return &refusal{http.StatusConflict, "This page can't show all choices of this campaign", "One is empty, or has a line break. Change it over the API."}
+	}
+	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: v.typed(c.OpensAt), Closes: v.typed(c.ClosesAt)}
 	f.IfVersion = c.Version
+	for _, m := range c.Modules {
+		f.stored = append(f.stored, m.Name)
+	}
 	return v.showCampaignForm(http.StatusOK, f)
 }
 
 func (v *visit) showCampaignForm(status int, f campaignForm) error {
 	f.Previews = v.h.opts.Preview != nil
+	f.markConditions(v)
 	title := "Edit campaign"
 	if f.ID == "" {
 		title = "New campaign"
@@ -83,72 +86,33 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 // stays as it is. A time that can't be read is an error of its field.
 func (v *visit) readCampaignForm() campaignForm {
 	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, Opens: v.field("opensAt"), Closes: v.field("closesAt")}
-	f.Title, f.Description, f.EmailOptional = v.field("title"), v.field("description"), v.field("requireEmail") == ""
+	f.Title, f.Description, f.EmailOptional = asStored(v.field("title"), f.Title), asStored(v.field("description"), f.Description), v.field("requireEmail") == ""
 	f.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
-	f.Modules = nil
+	f.Modules, f.Dirty, v.wrong = nil, true, map[string]string{}
 	n, _ := strconv.Atoi(v.field("n"))
 	for i := range min(n, maxQuestions) {
-		f.Modules = append(f.Modules, v.readQuestion(i))
+		f.Modules = append(f.Modules, v.readQuestion(&f, i))
 	}
 	for i := range f.Modules {
 		if m := &f.Modules[i]; m.Name == "" && m.Label != "" {
+			if f.answered == nil {
+				f.answered, _, _ = v.readAnswered() // without it, a name may be one of an old question
+			}
 			m.Name = f.freeName(m.Label)
 		}
 	}
-	v.wrong = map[string]string{}
+	f.followRenames(v)
 	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
 		text := v.field(name)
-		if text == typedTime(*at) {
+		if text == v.typed(*at) {
 			continue // the form has no seconds
 		}
 		var ok bool
-		if *at, ok = day(text); text != "" && !ok {
-			v.wrong[name] = badDay
+		if *at, ok = v.day(text); text != "" && !ok {
+			v.wrong[name] = v.badDay()
 		}
 	}
 	return f
-}
-
-// readQuestion reads a question. Fields that its type doesn't have are left out.
-func (v *visit) readQuestion(i int) formsvc.Module {
-	field := func(name string) string { return v.field(name + "." + strconv.Itoa(i)) }
-	m := formsvc.Module{Name: field("name"), Label: field("label"), Type: formsvc.ModuleType(field("type")), Help: field("help"), Required: field("required") != ""}
-	is := func(types ...formsvc.ModuleType) bool { return slices.Contains(types, m.Type) }
-	if is("text", "longtext", "email", "url") && field("maxLength") != "" {
-		var err error
-		if m.MaxLength, err = strconv.Atoi(field("maxLength")); err != nil {
-			m.MaxLength = -1 // is refused
-		}
-	}
-	if is("text", "longtext", "email", "url", "number") {
-		m.Placeholder = field("placeholder")
-	}
-	if is("choice") {
-		m.Options = lines(field("options"))
-	}
-	if is("choice", "file", "text", "email", "url") {
-		m.Multiple = field("multiple") != ""
-	}
-	if earlier := field("showModule"); earlier != "" {
-		m.ShowIf = &formsvc.Condition{Module: earlier, Equals: lines(field("showValues"))}
-	}
-	return m
-}
-
-// freeName makes a name of a label that no other question has: its first words, in lower case.
-func (f *campaignForm) freeName(label string) string {
-	const most = 40 // letters, unless one word has more
-	words := strings.FieldsFunc(strings.ToLower(label), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	name := cmp.Or(strings.Join(words, "_"), "question")
-	for utf8.RuneCountInString(name) > most && strings.Contains(name, "_") {
-		name = name[:strings.LastIndexByte(name, '_')]
-	}
-	for n, free := 2, name; ; n++ {
-		if !slices.ContainsFunc(f.Modules, func(m formsvc.Module) bool { return m.Name == free }) {
-			return free
-		}
-		free = name + "_" + strconv.Itoa(n)
-	}
 }
 
 // lines returns the lines of a text that aren't empty.
@@ -172,6 +136,9 @@ func (v *visit) saveCampaign() error {
 		return v.showCampaignForm(http.StatusOK, f)
 	case len(v.wrong) > 0:
 		return v.showCampaignForm(http.StatusUnprocessableEntity, f)
+	}
+	if asks, err := v.confirms(&f); asks || err != nil {
+		return cmp.Or(err, v.showCampaignForm(http.StatusConflict, f))
 	}
 	var saved formsvc.Campaign
 	var err error
@@ -218,24 +185,4 @@ func (v *visit) preview(f *campaignForm) error {
 	}
 	v.who = nil // no menu
 	return v.show(http.StatusOK, "refused", "No preview yet", refusedPage{Detail: strings.Join(wrong, " ")})
-}
-
-// arrange adds, moves or removes a question: do is "add", or "up", "down" or "remove" with the question's number.
-func (f *campaignForm) arrange(do, newType string) {
-	what, number, _ := strings.Cut(do, ".")
-	i, err := strconv.Atoi(number)
-	inRange := err == nil && i >= 0 && i < len(f.Modules)
-	switch {
-	case what == "add" && len(f.Modules) < maxQuestions:
-		f.Modules = append(f.Modules, formsvc.Module{Type: formsvc.ModuleType(cmp.Or(newType, "text"))})
-		f.Added = true
-	case what == "add":
-		f.Problem = fmt.Sprintf("A campaign can have %d questions here, and more over the API.", maxQuestions)
-	case what == "remove" && inRange:
-		f.Modules = slices.Delete(f.Modules, i, i+1)
-	case what == "up" && inRange && i > 0:
-		f.Modules[i-1], f.Modules[i] = f.Modules[i], f.Modules[i-1]
-	case what == "down" && inRange && i < len(f.Modules)-1:
-		f.Modules[i+1], f.Modules[i] = f.Modules[i], f.Modules[i+1]
-	}
 }

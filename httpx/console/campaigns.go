@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -20,6 +21,13 @@ func (v *visit) campaigns() error {
 	list, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: v.page()})
 	if err != nil {
 		return err
+	}
+	for i := range list.Items {
+		counts, err := v.svc.Responses.Counts(v.ctx(), list.Items[i].Key())
+		if err != nil && !errors.Is(err, formsvc.ErrNotFound) { // deleted meanwhile
+			return err
+		}
+		list.Items[i].ResponseCount -= counts[formsvc.StatusSpam]
 	}
 	return v.show(http.StatusOK, "campaigns", "Campaigns", campaignsPage{
 		Campaigns: list.Items, Total: list.Total, APIURL: v.apiURL(), Pager: pagerOf(v, list, func(c *formsvc.Campaign) formsvc.ID { return c.ID }),

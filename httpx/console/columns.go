@@ -2,7 +2,10 @@ package console
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,15 +20,14 @@ const (
 	usualColumns = 4  // answers shown unless the visitor chooses
 	maxColumns   = 12 // answers
 	shownCell    = 60 // characters of an answer
-	maxCookie    = 3_000
 )
 
 // A column is an answer that the table of responses can show.
 type column struct {
 	Name, Label string
-	Type        formsvc.ModuleType
-	Index       int // of the module
-	Place       int // maxColumns: not shown
+	Index       string // of the question, or the name of a removed one after a tilde
+	Place       int    // maxColumns: not shown
+	module      *formsvc.Module
 }
 
 // Shown reports whether the table has the column.
@@ -35,40 +37,105 @@ func (c column) Shown() bool { return c.Place < maxColumns }
 type row struct {
 	formsvc.Response
 	Cells []string // the answers, by column
+	Why   string   // why it is spam
 }
 
-// columnsCookie keeps the columns of a campaign in the browser. Its path is the campaign's.
+// columnsCookie keeps the columns that were chosen last for a campaign, for addresses without columns. Its path is the campaign's.
 const columnsCookie = "formsvc_columns"
 
-// columns returns the columns to show, in order, and all others after them.
-func (v *visit) columns() (shown, all []column) {
+// columnID returns a short text for a question in addresses: its name, or a hash of a long one.
+func columnID(name string) string {
+	if len(url.QueryEscape(name)) <= longID {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "~" + hex.EncodeToString(sum[:8])
+}
+
+// longID is the limit of a name in an address, in bytes.
+const longID = 40
+
+// columns returns the columns to show, in order, and all others after them: those of the address, or those chosen last, or the first.
+// Removed questions come last. They are found in the responses on the page, in the newest and the oldest, and by a summary.
+func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error) {
 	c := &v.campaign
-	var chosen []string
-	if cookie, err := v.r.Cookie(columnsCookie); err == nil {
+	chosen, given := v.viewed()["c"]
+	cookie, err := v.r.Cookie(columnsCookie)
+	switch {
+	case given:
+	case err == nil:
 		query, _ := url.ParseQuery(cookie.Value) // what it can't read isn't shown
 		chosen = query["c"]
-	} else {
+	default:
 		for i := range c.Modules {
 			if t := c.Modules[i].Type; t != formsvc.FileModule && t != formsvc.LongTextModule && len(chosen) < usualColumns {
-				chosen = append(chosen, c.Modules[i].Name)
+				chosen = append(chosen, columnID(c.Modules[i].Name))
 			}
 		}
 	}
+	add := func(x column) {
+		if x.Place = slices.Index(chosen, columnID(x.Name)); x.Place < 0 || x.Place > maxColumns {
+			x.Place = maxColumns
+		}
+		all = append(all, x)
+	}
 	for i := range c.Modules {
 		if m := &c.Modules[i]; m.Type != formsvc.FileModule {
-			place := slices.Index(chosen, m.Name)
-			if place < 0 {
-				place = maxColumns
-			}
-			all = append(all, column{m.Name, short(shownCell, cmp.Or(m.Label, m.Name)), m.Type, i, min(place, maxColumns)})
+			add(column{Name: m.Name, Label: short(shownCell, cmp.Or(m.Label, m.Name)), Index: strconv.Itoa(i), module: m})
 		}
+	}
+	old, err := v.oldNames(list)
+	for _, name := range old {
+		add(column{Name: name, Label: short(shownCell, name) + v.removed(), Index: "~" + name})
 	}
 	slices.SortStableFunc(all, func(a, b column) int { return a.Place - b.Place })
 	n := slices.IndexFunc(all, func(c column) bool { return !c.Shown() })
 	if n < 0 {
 		n = len(all)
 	}
-	return all[:n], all
+	return all[:n], all, err
+}
+
+// removed marks the column of a removed question. A campaign without questions has none.
+func (v *visit) removed() string {
+	if len(v.campaign.Modules) == 0 {
+		return ""
+	}
+	return " (removed)"
+}
+
+// oldLooked is how many of the newest and of the oldest responses are looked at for answers to removed questions.
+const oldLooked = 50
+
+// oldNames returns the names of answers that no question has, sorted.
+func (v *visit) oldNames(list []formsvc.Response) ([]string, error) {
+	old, asked := v.h.counts.old(v.campaign.Key()), map[string]bool{}
+	for i := range v.campaign.Modules {
+		asked[v.campaign.Modules[i].Name] = true
+	}
+	look := func(list []formsvc.Response) {
+		for i := range list {
+			_ = list[i].Answers.Each(func(name string, values []string) error { // stored answers can be read
+				if len(values) > 0 && !asked[name] && len(old) < mostOld {
+					old[name] = true
+				}
+				return nil
+			})
+		}
+	}
+	look(list)
+	for _, ascending := range []bool{false, true} {
+		page, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
+			AccountID: v.account(), CampaignID: v.campaign.ID, Filter: formsvc.ResponseFilter{NotStatus: formsvc.StatusSpam}, NoTotal: true,
+			Page: formsvc.PageQuery{Limit: oldLooked, MaxBytes: maxPage, Ascending: ascending},
+		})
+		if err != nil {
+			return nil, err
+		}
+		look(page.Items)
+	}
+	maps.DeleteFunc(old, func(name string, _ bool) bool { return asked[name] })
+	return slices.Sorted(maps.Keys(old)), nil
 }
 
 // chooseColumns keeps the selected columns in the order of the form, with one of them moved if that was its button.
@@ -78,30 +145,27 @@ func (v *visit) chooseColumns() error {
 	if i, step := slices.Index(chosen, moved), map[string]int{"up": -1, "down": 1}[move]; i >= 0 && i+step >= 0 && i+step < len(chosen) {
 		chosen[i], chosen[i+step] = chosen[i+step], chosen[i]
 	}
-	var value strings.Builder
-	for _, text := range chosen[:min(len(chosen), maxColumns)] {
-		i, err := strconv.Atoi(text)
-		if err != nil || i < 0 || i >= len(v.campaign.Modules) {
-			continue
+	var ids []string
+	for _, text := range chosen {
+		name, old := strings.CutPrefix(text, "~")
+		if i, err := strconv.Atoi(text); !old && err == nil && i >= 0 && i < len(v.campaign.Modules) {
+			name, old = v.campaign.Modules[i].Name, true
 		}
-		if name := url.QueryEscape(v.campaign.Modules[i].Name); value.Len()+len(name) < maxCookie {
-			value.WriteString("&c=" + name)
+		if old {
+			ids = append(ids, columnID(name))
 		}
 	}
-	path := "/campaigns/" + string(v.campaign.ID)
-	v.setCookie(columnsCookie, strings.TrimPrefix(value.String(), "&"), v.base+path, 400*24*time.Hour)
-	query := v.viewed()
+	query, path := v.viewed(), "/campaigns/"+string(v.campaign.ID)
+	if len(ids) > maxColumns {
+		ids = ids[:maxColumns]
+		query.Set("note", "columns-cut")
+	}
+	if query["c"] = ids; len(ids) == 0 {
+		query["c"] = []string{""} // none, not the usual ones
+	}
+	v.setCookie(columnsCookie, url.Values{"c": query["c"]}.Encode(), v.base+path, 400*24*time.Hour)
 	query.Set("columns", "open")
 	return v.redirect(path, query)
-}
-
-// viewed returns the query of the page that a form came from.
-func (v *visit) viewed() url.Values {
-	query, err := url.ParseQuery(v.r.PostForm.Get("view"))
-	if err != nil {
-		return url.Values{}
-	}
-	return query
 }
 
 // tableColumns returns the columns of the table as the API's export names them.
@@ -121,14 +185,10 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 	}
 	table := make([]row, len(list))
 	for i := range list {
-		table[i] = row{Response: list[i], Cells: make([]string, len(shown))}
+		table[i] = row{Response: list[i], Cells: make([]string, len(shown)), Why: heldText(&list[i])}
 		err := list[i].Answers.Each(func(name string, values []string) error {
 			if n, ok := at[name]; ok {
-				var shownValues []string
-				for _, value := range values {
-					shownValues = append(shownValues, readable(shown[n].Type, value))
-				}
-				table[i].Cells[n] = short(shownCell, strings.Join(shownValues, ", "))
+				table[i].Cells[n] = short(shownCell, shown[n].module.ShownValues(values))
 			}
 			return nil
 		})
@@ -139,17 +199,20 @@ func rows(list []formsvc.Response, shown []column) ([]row, error) {
 	return table, nil
 }
 
-// readable returns a value as people read it.
-func readable(t formsvc.ModuleType, value string) string {
-	if words := map[string]string{"true": "Yes", "false": "No"}; t == formsvc.BooleanModule && words[value] != "" {
-		return words[value]
-	}
-	return value
-}
-
 // changeSelected changes the status of the selected responses, or deletes them.
 func (v *visit) changeSelected() error {
 	status, remove := v.field("status"), v.field("do") == "delete"
+	if text := v.field("newStatus"); text != "" {
+		status = text
+	}
+	switch v.field("do") {
+	case "ham":
+		status = formsvc.StatusPending
+	case "status":
+		if asked, err := v.askStatus(status, "/campaigns/"+string(v.campaign.ID)); asked || err != nil {
+			return err
+		}
+	}
 	query, err := v.eachSelected("response", func(id formsvc.ID) (err error) {
 		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
 		if remove {
@@ -172,7 +235,8 @@ func (v *visit) eachSelected(field string, change func(formsvc.ID) error) (url.V
 		switch {
 		case err == nil:
 			changed++
-		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrTransition), errors.Is(err, formsvc.ErrInvalid), errors.Is(err, formsvc.ErrConflict):
+		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrTransition), errors.Is(err, formsvc.ErrInvalid), errors.Is(err, formsvc.ErrConflict),
+			errors.Is(err, formsvc.ErrResponseDeleted):
 			refused++
 		default:
 			return nil, err

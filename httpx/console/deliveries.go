@@ -43,6 +43,7 @@ type deliveryPage struct {
 	Cut      bool             // whether Body is only a part
 	Size     int64            // of the whole body in bytes
 	Pruned   bool             // whether the event has been pruned
+	Gone     bool             // whether the response was deleted, so that it can't be sent again
 }
 
 type attempt struct {
@@ -120,6 +121,12 @@ func (v *visit) delivery() error {
 	case err != nil:
 		return err
 	default:
+		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: event.CampaignID, ID: event.ResponseID}
+		if _, err := v.svc.Responses.Get(v.ctx(), key); errors.Is(err, formsvc.ErrNotFound) {
+			p.Gone = !d.Test && d.Event != webhook.ResponseDeleted
+		} else if err != nil {
+			return err
+		}
 		b.kept = 0
 		p.Size = int64(len(event.Payload))
 		p.Body, _ = b.text(strings.ToValidUTF8(string(event.Payload[:min(len(event.Payload), shownBody)]), ""))
@@ -198,6 +205,7 @@ func (v *visit) deliveryBody() error {
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Disposition", `attachment; filename="`+string(d.ID)+`.json"`)
 	header.Set("Content-Length", strconv.Itoa(len(event.Payload)))
+	v.slot.Release()
 	_, _ = v.w.Write(event.Payload) // on an error the browser has disconnected
 	return nil
 }

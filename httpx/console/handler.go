@@ -13,7 +13,6 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -47,6 +46,9 @@ type Options struct {
 	// Limits are those of the API in the same process (Limits of [httpx.Handler]), which the pages share. Defaults to limits of
 	// their own.
 	Limits *gate.Shared
+	// ClientAddress returns the address of the client, for limiting guesses of links and sessions, such as that of
+	// [httpx.TrustedProxies] behind proxies. Defaults to the address of the connection.
+	ClientAddress func(*http.Request) string
 	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -75,13 +77,17 @@ type Handler struct {
 	texts     map[string]map[string]string // of snippets, by language
 	api       http.Handler                 // for downloads, with the visitor as principal
 	mux       *http.ServeMux
+	failures  limits.Limiter // links and sessions that don't exist, by network
+	asked     limits.Limiter // requests for links, by network
 	mailed    limits.Limiter // links, by account
+	mailers   chan struct{}  // holds a token for each mail that is being sent
 	mails     *rate.Limiter  // links in all
 	now       func() time.Time
-	streams   atomic.Int32 // open ones
+	streams   streams
 	closed    chan struct{}
 	closeOnce sync.Once
 	counts    counts
+	shared    *gate.Shared
 	version   string // of the assets
 	// These are the constants, except in tests.
 	searchTime, countTime, deleteTime time.Duration
@@ -108,9 +114,15 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
-		mailed: limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
+		failures: limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst}, asked: limits.Limiter{Rate: rate.Every(askEvery), Burst: askBurst},
+		mailers: make(chan struct{}, mailersAtMost),
+		mailed:  limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
+		streams: streams{of: map[formsvc.ID]int{}, looks: map[string]*sharedLook{}},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.ClientAddress == nil {
+		h.opts.ClientAddress = limits.RemoteHost
+	}
 	if err := h.locate(o.BaseURL, api); err != nil {
 		return nil, err
 	}
@@ -125,12 +137,13 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	// The API handler sends files and exports.
-	h.api, err = httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Limits: o.Limits, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+	sender, err := httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Limits: o.Limits, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
 		return r.Context().Value(principalKey{}).(*formsvc.Principal), nil // of [visit.ask]
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
+	h.api, h.shared = sender, sender.Limits()
 	h.mux = h.routes()
 	return h, nil
 }
@@ -186,6 +199,7 @@ func (h *Handler) routes() *http.ServeMux {
 	open := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).readForm, serve) }
 	page := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).enter, serve) }
 	open("GET /assets/{name}", (*visit).asset)
+	open("POST /zone", (*visit).setZone)
 	if h.opts.Authenticate == nil {
 		open("GET /sign-in", (*visit).signInPage)
 		open("GET /sign-in/{token}", (*visit).signInPage)
@@ -286,10 +300,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // pages show private data
-	v := &visit{h: h, w: w, r: r, svc: h.svc, base: basePath(r)}
+	v := &visit{h: h, w: w, r: r, svc: h.svc, base: basePath(r), zone: zoneOf(r)}
 	if h.baseURL != nil {
 		v.base = h.baseURL.EscapedPath() // a proxy may have removed it from the request
 	}
+	defer func() { v.slot.Release() }()
 	err := h.origins.Check(r)
 	if err != nil {
 		err = &refusal{http.StatusForbidden, "This form was sent from another site", "Reload the page here and submit it again."}

@@ -1,8 +1,12 @@
 package console
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -12,21 +16,122 @@ import (
 const (
 	liveEvery   = time.Second      // between looks
 	liveFor     = 20 * time.Second // after that the browser connects again
-	maxLive     = 200              // streams at once
-	liveEntries = 25               // deliveries that are compared
+	accountLive = 30               // streams of an account at once; further pages ask every livePoll
+	maxLive     = 2000             // streams in all
+	livePoll    = 5 * time.Second
+	liveOff     = 30 * time.Second // between requests if replies can't be sent in parts
+	liveEntries = 25               // deliveries, or events, that are compared
 )
 
 // Close ends the streams of open pages, which would otherwise keep a server from shutting down for 20 seconds. Pages still work.
 func (h *Handler) Close() { h.closeOnce.Do(func() { close(h.closed) }) }
 
-// liveCampaign tells the page of a campaign about events of its responses.
+// A stream tells one page about changes.
+type stream struct {
+	*visit
+
+	// look returns what there is now, and whether it concerns the page that has seen since.
+	look func(since string) (now string, changed bool, err error)
+}
+
+// streams counts the open streams, and shares looks at the store among those that look at the same.
+type streams struct {
+	mu    sync.Mutex
+	all   int
+	of    map[formsvc.ID]int
+	looks map[string]*sharedLook
+}
+
+// A sharedLook is what was seen last, which is new enough for liveEvery.
+type sharedLook struct {
+	mu     sync.Mutex
+	at     time.Time
+	events []formsvc.Event // newest first, without payloads
+	states string          // of deliveries
+}
+
+// begin counts a stream of an account unless there are too many.
+func (s *streams) begin(account formsvc.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= maxLive || s.of[account] >= accountLive {
+		return false
+	}
+	s.all++
+	s.of[account]++
+	return true
+}
+
+func (s *streams) end(account formsvc.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.of[account]--; s.of[account] == 0 {
+		delete(s.of, account)
+	}
+	if s.all == 0 {
+		clear(s.looks)
+	}
+}
+
+// share returns the look with that name, locked, after read has looked again if it is old.
+func (s *streams) share(name string, read func(*sharedLook) error) (*sharedLook, error) {
+	s.mu.Lock()
+	look := s.looks[name]
+	if look == nil {
+		look = new(sharedLook)
+		s.looks[name] = look
+	}
+	s.mu.Unlock()
+	look.mu.Lock()
+	if time.Since(look.at) < liveEvery*9/10 {
+		return look, nil
+	}
+	err := read(look)
+	if err == nil {
+		look.at = time.Now()
+	}
+	return look, err
+}
+
+// seenEvents returns the newest event of the account.
+func (v *visit) seenEvents() (string, error) {
+	events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: 1})
+	if err != nil || len(events) == 0 {
+		return "", err
+	}
+	return string(events[0].ID), nil
+}
+
+// liveCampaign tells the page of a campaign about events of its responses. All pages of an account share one look at its newest events,
+// whose cost doesn't depend on how many events there are.
 func (v *visit) liveCampaign() error {
-	return v.live(func() (string, error) {
-		events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), CampaignID: v.campaign.ID, Limit: 1})
-		if err != nil || len(events) == 0 {
-			return "", err
+	return v.live(func(since string) (now string, changed bool, err error) {
+		look, err := v.h.streams.share(string(v.account()), func(l *sharedLook) error {
+			newest, err := v.seenEvents()
+			if err != nil || len(l.events) > 0 && string(l.events[0].ID) == newest {
+				return err
+			}
+			l.events, err = v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: liveEntries})
+			for i := range l.events {
+				l.events[i].Payload = nil
+			}
+			return err
+		})
+		defer look.mu.Unlock()
+		if now = since; err != nil || len(look.events) == 0 {
+			return now, false, err
 		}
-		return string(events[0].ID), nil
+		for _, e := range look.events {
+			if string(e.ID) == since {
+				return string(look.events[0].ID), changed, nil
+			}
+			changed = changed || e.CampaignID == v.campaign.ID
+		}
+		if string(look.events[0].ID) < since { // the page is newer than the look
+			return since, false, nil
+		}
+		return string(look.events[0].ID), changed || len(look.events) == liveEntries, nil // there may be others in between
 	})
 }
 
@@ -36,53 +141,98 @@ func (v *visit) liveWebhook() error {
 	if _, err := v.svc.Webhooks.Get(v.ctx(), key); err != nil {
 		return err
 	}
-	return v.live(func() (string, error) {
-		list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
-			AccountID: key.AccountID, WebhookID: key.ID, Page: formsvc.PageQuery{Limit: liveEntries}, NoTotal: true,
+	return v.live(func(since string) (now string, changed bool, err error) {
+		look, err := v.h.streams.share(string(key.AccountID+key.ID), func(l *sharedLook) (err error) {
+			l.states, err = v.seenDeliveries(key)
+			return err
 		})
-		states := ""
-		for i := range list.Items {
-			states += fmt.Sprint(list.Items[i].ID, list.Items[i].State, list.Items[i].Attempts)
-		}
-		return states, err
+		defer look.mu.Unlock()
+		return look.states, look.states != since, err
 	})
 }
 
-// live sends a server-sent event whenever look returns something else.
-func (v *visit) live(look func() (string, error)) error {
-	if v.h.streams.Add(1) > maxLive {
-		v.h.streams.Add(-1)
-		return formsvc.ErrUnavailable
+// seenDeliveries returns a hash of the states of the newest deliveries of a webhook.
+func (v *visit) seenDeliveries(key formsvc.WebhookKey) (string, error) {
+	list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
+		AccountID: key.AccountID, WebhookID: key.ID, Page: formsvc.PageQuery{Limit: liveEntries}, NoTotal: true,
+	})
+	sum := sha256.New()
+	for i := range list.Items {
+		_, _ = fmt.Fprintln(sum, list.Items[i].ID, list.Items[i].State, list.Items[i].Attempts)
 	}
-	defer v.h.streams.Add(-1)
-	last, err := look()
-	if err != nil {
-		return err
+	return hex.EncodeToString(sum.Sum(nil)[:8]), err
+}
+
+// live sends a server-sent event for each change since the one that the page knows: its identifier, or what the page was made from.
+func (v *visit) live(look func(since string) (string, bool, error)) error {
+	v.slot.Release()
+	s := &stream{v, look}
+	since, known := v.r.Header.Get("Last-Event-ID"), v.r.URL.Query().Has("since")
+	if since == "" {
+		since = v.query("since")
 	}
-	header, out := v.w.Header(), http.NewResponseController(v.w)
+	if since == "" && !known {
+		var err error
+		if since, _, err = look(""); err != nil {
+			return err
+		}
+	}
+	header := v.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no")
+	switch err := http.NewResponseController(v.w).Flush(); {
+	case errors.Is(err, http.ErrNotSupported):
+		return s.once(since, fmt.Sprintf("retry: %d\nevent: off\ndata: off\n", liveOff.Milliseconds()))
+	case err != nil:
+		return nil //nolint:nilerr // the browser has disconnected
+	case v.query("once") != "" || !v.h.streams.begin(v.account()):
+		return s.once(since, fmt.Sprintf("retry: %d\n", livePoll.Milliseconds()))
+	}
+	defer v.h.streams.end(v.account())
+	s.run(since)
+	return nil
+}
+
+// once sends what changed, and ends. The browser connects again after the time that begin names.
+func (s *stream) once(since, begin string) error {
+	now, changed, err := s.look(since)
+	if err != nil {
+		now = since
+	}
+	message := begin + "id: " + now + "\n\n"
+	if changed {
+		message += "data: changed\nid: " + now + "\n\n"
+	}
+	_, _ = s.w.Write([]byte(message)) // on an error the browser has disconnected
+	return nil
+}
+
+// run sends changes until the stream ends.
+func (s *stream) run(since string) {
+	out := http.NewResponseController(s.w)
 	message := "retry: 1000\n\n"
 	tick, end := time.NewTicker(liveEvery), time.After(liveFor)
 	defer tick.Stop()
 	for {
-		if message != "" {
-			if _, err := v.w.Write([]byte(message)); err != nil || out.Flush() != nil {
-				return nil // the browser has disconnected
+		if now, changed, err := s.look(since); err == nil {
+			if since = now; changed {
+				message += "data: changed\nid: " + now + "\n\n"
 			}
 		}
-		select {
-		case <-v.ctx().Done():
-			return nil
-		case <-v.h.closed:
-			return nil
-		case <-end:
-			return nil
-		case <-tick.C:
+		if message != "" {
+			if _, err := s.w.Write([]byte(message)); err != nil || out.Flush() != nil {
+				return // the browser has disconnected
+			}
 		}
 		message = ""
-		if next, err := look(); err == nil && next != last {
-			last, message = next, "data: changed\n\n"
+		select {
+		case <-s.ctx().Done():
+			return
+		case <-s.h.closed:
+			return
+		case <-end:
+			return
+		case <-tick.C:
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 		}
 	}
 	u.Chart = countChart("Requests per hour", fmt.Sprint(chartHours, " hours"), hours, func(i int) string {
-		return first.Add(time.Duration(i) * time.Hour).UTC().Format("15:04 UTC")
+		return v.clock(first.Add(time.Duration(i) * time.Hour))
 	})
 	return u, nil
 }
@@ -199,6 +199,9 @@ func (v *visit) recent() ([]recent, error) {
 		r, err := v.svc.Responses.Get(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: e.CampaignID, ID: e.ResponseID})
 		if errors.Is(err, formsvc.ErrNotFound) {
 			continue // erased meanwhile
+		}
+		if r.Status == formsvc.StatusSpam {
+			continue
 		}
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ var sections = map[string]string{ //nolint:gochecknoglobals // immutable
 	"overview": "/", "keys": "/keys", "key-made": "/keys",
 	"webhooks": "/webhooks", "webhook": "/webhooks", "webhook-form": "/webhooks", "secret": "/webhooks", "delivery": "/webhooks",
 	"failures": "/failures", "campaigns": "/campaigns", "campaign": "/campaigns", "response": "/campaigns",
-	"campaign-form": "/campaigns", "share": "/campaigns", "delete": "/campaigns", "summary": "/campaigns",
+	"confirm": "/campaigns", "campaign-form": "/campaigns", "share": "/campaigns", "delete": "/campaigns", "summary": "/campaigns",
 	"sign-in": "", "refused": "",
 }
 
@@ -37,6 +38,8 @@ type page struct {
 	Note                       string // the result of the last form
 	Wrong                      map[string]string
 	Version                    string // of the assets
+	Zone                       string // of all times
+	TellZone                   bool   // whether a script may tell another and load the page again
 	Campaign                   *formsvc.Campaign
 	Data                       any
 }
@@ -47,7 +50,7 @@ func (h *Handler) parsePages() (pages, error) {
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.now()) },
 		"curlAPI": func(c *formsvc.Campaign, api string) string { return curlAPI(h.svc, c, api) },
-		"outcome": outcome, "answer": readable, "bytes": func(n int64) string { return humanize.Bytes(uint64(n)) }, //nolint:gosec // sizes aren't negative
+		"outcome": outcome, "bytes": func(n int64) string { return humanize.Bytes(uint64(n)) }, //nolint:gosec // sizes aren't negative
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
@@ -97,6 +100,7 @@ var notes = map[string]string{ //nolint:gochecknoglobals // immutable
 	"test":        "Test event sent. Reload this page to see the reply.",
 	"redelivered": "Resending. Reload this page to see the reply.",
 	"status":      "Status changed.",
+	"columns-cut": "A table has up to 12 answers. The others that you chose aren't shown.",
 	"commented":   "Comment added.",
 	"gone":        "Response deleted.",
 
@@ -133,10 +137,7 @@ func (v *visit) counted(name string) string {
 	return thousands(int64(n))
 }
 
-// isoTime formats a time for scripts.
-func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// utcTime formats a time for people. A script replaces it by local time.
+// utcTime formats a time for people, which [visit.localTimes] replaces by local time.
 func utcTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // short cuts a text that is too long.
@@ -182,24 +183,53 @@ const maxPage = 1 << 20
 
 // A pager has the links to the other pages of a list.
 type pager struct {
-	Older string // the address, "" on the last page
-	First string // the address of the first page
-	Newer bool   // whether this is not the first page
+	Older  string // the address, "" on the last page
+	First  string // the address of the first page
+	Newer  bool   // whether this is not the first page
+	Oldest bool   // whether the list begins with the oldest record
 }
 
 // page returns the part of a list that the address asks for.
 func (v *visit) page() formsvc.PageQuery {
-	id, _ := formsvc.ParseID(v.query("after")) // an invalid one means the first page
-	return formsvc.PageQuery{Limit: pageSize, After: id, MaxBytes: maxPage}
+	id, _ := formsvc.ParseID(v.viewed().Get("after")) // an invalid one means the first page
+	return formsvc.PageQuery{Limit: pageSize, After: id, MaxBytes: maxPage, Ascending: v.ascending()}
 }
 
-// view returns the query of the page, without the result of a form.
-func (v *visit) view() string { return v.without()[1:] }
+// ascending reports whether the oldest record is first.
+func (v *visit) ascending() bool { return v.viewed().Get("order") == "asc" }
 
-// without returns the address of the page without the result of a form, and without these parameters.
-func (v *visit) without(names ...string) string {
+// viewed returns the query of the list that the visitor sees, or that the page or form came from.
+func (v *visit) viewed() url.Values {
 	query := v.r.URL.Query()
-	for _, name := range append(names, "note", "n", "refused", "columns", "searched") {
+	if v.r.Method == http.MethodPost {
+		query, _ = url.ParseQuery(v.r.PostForm.Get("view")) // what can't be read is left out
+	}
+	for _, name := range []string{"note", "n", "refused", "columns", "searched"} {
+		query.Del(name)
+	}
+	return query
+}
+
+// view returns that query as text, and suffix with its question mark if it isn't empty.
+func (v *visit) view() string { return v.viewed().Encode() }
+
+func (v *visit) suffix() string { return strings.TrimSuffix("?"+v.view(), "?") }
+
+// without returns the address of the list without these parameters.
+func (v *visit) without(names ...string) string {
+	query := v.viewed()
+	for _, name := range names {
+		query.Del(name)
+	}
+	return "?" + query.Encode()
+}
+
+// with returns the address of the first page of the list with a parameter changed.
+func (v *visit) with(name, value string) string {
+	query := v.viewed()
+	query.Del("after")
+	query.Set(name, value)
+	if value == "" {
 		query.Del(name)
 	}
 	return "?" + query.Encode()
@@ -207,7 +237,7 @@ func (v *visit) without(names ...string) string {
 
 // pagerOf returns the links of a list, with the other parameters of the address kept.
 func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) pager {
-	p := pager{First: v.without("after"), Newer: v.query("after") != ""}
+	p := pager{First: v.without("after"), Newer: v.query("after") != "", Oldest: v.ascending()}
 	if list.More {
 		p.Older = p.First + "&after=" + string(id(&list.Items[len(list.Items)-1]))
 	}

@@ -1,10 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -49,8 +51,28 @@ type responsePage struct {
 	Later      bool       // whether later events may be missing from the history
 	Statuses   []string   // that may follow
 	AnyStatus  bool       // whether any other status may follow too
-	Newer      formsvc.ID // the neighbours in the list, "" for none
+	Newer      formsvc.ID // the neighbours in the list that the visitor came from, "" for none
 	Before     formsvc.ID
+	View       string // the query of that list
+	Suffix     string // the same for a link, with its question mark
+	Held       string // why the response is held, "" if it isn't spam
+	Ham        bool   // whether it can be told that it isn't spam
+}
+
+// heldTexts says why a response is held.
+var heldTexts = map[formsvc.HoldReason]string{ //nolint:gochecknoglobals // immutable
+	formsvc.NotHeld:    "Somebody marked it as spam.",
+	formsvc.HeldTrap:   "A field that people don't see was filled in, as programs do.",
+	formsvc.HeldQuick:  "The form was sent sooner after it was shown than people usually need.",
+	formsvc.HeldJudged: "The spam filter of this server called it spam.",
+}
+
+// heldText says why a response is spam, or returns "" if it isn't.
+func heldText(r *formsvc.Response) string {
+	if r.Status != formsvc.StatusSpam {
+		return ""
+	}
+	return cmp.Or(heldTexts[r.Held], "It is held: "+string(r.Held)+".")
 }
 
 // older counts the records that aren't shown.
@@ -60,7 +82,7 @@ type shownAnswer struct {
 	Label  string
 	Name   string
 	Type   formsvc.ModuleType
-	Values []string
+	Values []string // as people read them
 }
 
 // A happening is an event of a response.
@@ -93,22 +115,35 @@ func (v *visit) showResponse(status int) error {
 	if err = v.readHistory(&p); err != nil {
 		return err
 	}
-	if p.Newer, err = v.neighbour(key, true); err != nil {
+	if p.Newer, err = v.neighbour(key.ID, true); err != nil {
 		return err
 	}
-	if p.Before, err = v.neighbour(key, false); err != nil {
+	if p.Before, err = v.neighbour(key.ID, false); err != nil {
 		return err
 	}
-	p.Statuses, p.AnyStatus = v.svc.Responses.Statuses(p.Response.Status)
+	if p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status); err != nil {
+		return err
+	}
+	p.View, p.Suffix, p.Held = v.view(), v.suffix(), heldText(&p.Response)
+	if p.Held != "" {
+		n := len(p.Statuses)
+		p.Statuses = slices.DeleteFunc(p.Statuses, func(s string) bool { return s == formsvc.StatusPending })
+		p.Ham = len(p.Statuses) < n
+	}
 	return v.show(status, "response", "Response "+p.Response.Reference, p)
 }
 
-// neighbour returns the response after this one in a list of all, or "" if it is the last.
-func (v *visit) neighbour(key formsvc.ResponseKey, ascending bool) (formsvc.ID, error) {
-	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
-		AccountID: key.AccountID, CampaignID: key.CampaignID, NoTotal: true,
-		Page: formsvc.PageQuery{Limit: 1, After: key.ID, Ascending: ascending},
-	})
+// neighbour returns the next newer or older response of the list that the visitor came from, or "" if there is none, or none that a
+// search finds in its time.
+func (v *visit) neighbour(id formsvc.ID, newer bool) (formsvc.ID, error) {
+	wrong := v.wrong
+	q, _, err := v.readFilter(&campaignPage{})
+	v.wrong = wrong // the list says what is wrong with its filter
+	if err != nil {
+		return "", err
+	}
+	q.Page.After, q.Page.Ascending = id, newer
+	list, _, _, err := v.find(q, strings.TrimSpace(v.viewed().Get("search")), 1)
 	if err != nil || len(list.Items) == 0 {
 		return "", err
 	}
@@ -117,17 +152,19 @@ func (v *visit) neighbour(key formsvc.ResponseKey, ascending bool) (formsvc.ID, 
 
 // readAnswers chooses the answers to show, in the order of the modules.
 func (p *responsePage) readAnswers(b *budget, asked []formsvc.Module) error {
-	modules := map[string]formsvc.Module{}
-	for _, m := range asked {
-		modules[m.Name] = m
+	modules := map[string]*formsvc.Module{}
+	for i := range asked {
+		modules[asked[i].Name] = &asked[i]
 	}
 	return p.Response.Answers.Each(func(name string, values []string) error {
-		a := shownAnswer{Label: short(200, modules[name].Label), Name: short(120, name), Type: modules[name].Type}
+		m := cmp.Or(modules[name], &formsvc.Module{})
+		a := shownAnswer{Label: short(200, m.Label), Name: short(120, name), Type: m.Type}
 		if len(p.Answers) == shownAnswers || !b.take(answerMarkup+escaped(a.Label, a.Name)) {
 			p.Cut = true
 			return nil
 		}
 		for _, value := range values {
+			value = m.Shown(value)
 			shown := short(shownValue, value)
 			cost := len("<dd></dd>") + escaped(shown)
 			if shown != value {
@@ -211,9 +248,12 @@ func (v *visit) responsePath() string {
 	return "/campaigns/" + string(v.campaign.ID) + "/responses/" + string(v.id("response"))
 }
 
-// changeStatus changes the status of a response.
+// changeStatus changes the status of a response. One that no response has is asked twice.
 func (v *visit) changeStatus() error {
 	status := v.field("status")
+	if asked, err := v.askStatus(status, v.responsePath()); asked || err != nil {
+		return err
+	}
 	_, err := v.svc.Responses.Update(v.ctx(), v.responseKey(), formsvc.ResponsePatch{Status: &status})
 	if transition, ok := errors.AsType[*formsvc.TransitionError](err); ok {
 		v.wrong = map[string]string{"status": "The status can't change from " + transition.From + " to " + transition.To + ". " + allowed(transition)}
@@ -225,7 +265,37 @@ func (v *visit) changeStatus() error {
 	if err != nil {
 		return err
 	}
-	return v.redirect(v.responsePath(), url.Values{"note": {"status"}})
+	return v.redirect(v.responsePath(), v.noted("status"))
+}
+
+// noted returns the query of the list that the visitor came from, with a note.
+func (v *visit) noted(note string) url.Values {
+	query := v.viewed()
+	query.Set("note", note)
+	return query
+}
+
+type confirmPage struct {
+	Status   string
+	Known    []string
+	Path     string     // of the form
+	Back     string     // the address to go back to
+	Fields   url.Values // of the form
+	Selected int
+}
+
+// askStatus asks whether a status that no response of the campaign has and no workflow knows is meant, unless that was asked.
+func (v *visit) askStatus(status, back string) (asked bool, err error) {
+	known, others, _, err := v.statuses("")
+	if err != nil || !others || status == "" || status == formsvc.StatusSpam || slices.Contains(known, status) || v.field("new") == status {
+		return false, err
+	}
+	p := confirmPage{Status: status, Known: known, Path: v.r.URL.EscapedPath(), Back: back + v.suffix(), Fields: url.Values{"new": {status}, "status": {status}}}
+	for _, name := range []string{"view", "do", "response"} {
+		p.Fields[name] = v.r.PostForm[name]
+	}
+	p.Selected = len(p.Fields["response"])
+	return true, v.show(http.StatusUnprocessableEntity, "confirm", "A new status", p)
 }
 
 func allowed(e *formsvc.TransitionError) string {
@@ -245,7 +315,7 @@ func (v *visit) comment() error {
 	if err != nil {
 		return err
 	}
-	return v.redirect(v.responsePath(), url.Values{"note": {"commented"}})
+	return v.redirect(v.responsePath(), v.noted("commented"))
 }
 
 // deleteResponse removes a response.
@@ -253,5 +323,5 @@ func (v *visit) deleteResponse() error {
 	if err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil); err != nil {
 		return err
 	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID), url.Values{"note": {"gone"}})
+	return v.redirect("/campaigns/"+string(v.campaign.ID), v.noted("gone"))
 }

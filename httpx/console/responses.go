@@ -3,13 +3,16 @@ package console
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/people"
 )
 
 type campaignPage struct {
@@ -17,8 +20,16 @@ type campaignPage struct {
 	Columns   []column // of the table
 	Choices   []column // all that the table can have
 	Choosing  bool     // whether the choice is open
+	Chosen    []string // the columns in the address
 	View      string   // the query of this page, to come back to it
-	Statuses  []string // to change selected responses to
+	Suffix    string   // the same for a link, with its question mark
+	Statuses  []string // to filter by, and to change selected responses to
+	NewStatus bool     // whether other statuses are possible
+	Spam      int64    // how many responses are spam
+	IsSpam    bool     // whether the page shows them, and not the others
+	Order     string   // the address with the other order
+	Oldest    bool     // whether the oldest response is first
+	Live      string   // what the page has seen of the changes
 	Pager     pager
 	Searched  int64             // how many responses the search looked at, with the pages before, if it stopped before the end
 	Filter    map[string]string // as typed, by the parameter of the address
@@ -31,27 +42,35 @@ type campaignPage struct {
 // A term is one condition of the filter, and the query without it.
 type term struct{ Text, Without string }
 
-// responses shows a campaign and its responses, newest first.
+// responses shows a campaign and its responses, newest first unless the address says otherwise. Those that are spam are shown alone.
 func (v *visit) responses() error {
-	p := campaignPage{APIURL: v.apiURL(), View: v.view(), Choosing: v.query("columns") != ""}
-	filter, export, err := v.readFilter(&p)
+	p := campaignPage{APIURL: v.apiURL(), Choosing: v.query("columns") != "", Oldest: v.ascending()}
+	p.View, p.Suffix, p.Chosen = v.view(), v.suffix(), v.viewed()["c"]
+	var err error
+	if p.Live, err = v.seenEvents(); err != nil { // before what the page shows
+		return err
+	}
+	q, export, err := v.readFilter(&p)
 	if err != nil {
 		return err
 	}
-	list, searched, last, err := v.find(formsvc.ResponseQuery{
-		AccountID: v.account(), CampaignID: v.campaign.ID, Filter: filter, Page: v.page(), NoTotal: true,
-	}, p.Filter["search"])
+	list, searched, last, err := v.find(q, p.Filter["search"], pageSize)
 	if err != nil {
 		return err
 	}
-	p.Columns, p.Choices = v.columns()
+	if p.Columns, p.Choices, err = v.columns(list.Items); err != nil {
+		return err
+	}
+	p.Order = v.with("order", map[bool]string{false: "asc"}[p.Oldest])
 	p.Export = "?" + export.Encode()
 	export["column"] = tableColumns(p.Columns)
 	p.Table = "?" + export.Encode()
 	if p.Responses, err = rows(list.Items, p.Columns); err != nil {
 		return err
 	}
-	p.Statuses, _ = v.svc.Responses.Statuses("")
+	if err := v.readStatuses(&p); err != nil {
+		return err
+	}
 	p.Pager = pagerOf(v, list, func(r *formsvc.Response) formsvc.ID { return r.ID })
 	if searched > 0 {
 		before, _ := strconv.Atoi(v.query("searched")) // by the pages before this one
@@ -61,20 +80,46 @@ func (v *visit) responses() error {
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 }
 
+// readStatuses reads the known statuses and those in use, and counts the responses. Spam counts apart.
+func (v *visit) readStatuses(p *campaignPage) error {
+	statuses, others, counts, err := v.statuses("")
+	if err != nil {
+		return err
+	}
+	p.Statuses, p.NewStatus, p.Spam = statuses, others, counts[formsvc.StatusSpam]
+	v.campaign.ResponseCount -= p.Spam
+	return nil
+}
+
+// statuses returns the statuses that may follow from, with those that responses of the campaign have if any may; whether there may be
+// others; and how many responses have each.
+func (v *visit) statuses(from string) (list []string, others bool, counts map[string]int64, err error) {
+	list, others = v.svc.Responses.Statuses(from)
+	if counts, err = v.svc.Responses.Counts(v.ctx(), v.campaign.Key()); err != nil {
+		return nil, false, nil, err
+	}
+	if others {
+		list = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(list, maps.Keys(counts)))))
+	}
+	return slices.DeleteFunc(list, func(s string) bool { return s == from || s == formsvc.StatusSpam }), others, counts, nil
+}
+
 // Limits of a search for a text.
 const (
 	searchTime = 60 * time.Millisecond // that one page searches for; a link goes on from there
 	searchStep = 250                   // responses that it reads at once
 )
 
-// find returns the next page of the responses that match the query and contain the text. searched is not 0 if its time was
+// find returns up to most of the next responses that match the query and contain the text. searched is not 0 if its time was
 // over, after the response last. It reads at least one step.
-func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
+func (v *visit) find(q formsvc.ResponseQuery, text string, most int) (found formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
+	q.Page.Limit = most
 	if text == "" {
 		found, err = v.svc.Responses.List(v.ctx(), q)
 		return found, 0, "", err
 	}
 	q.Page.Limit = searchStep
+	search := formsvc.NewSearch(text, v.campaign.Modules, v.zone)
 	for until := time.Now().Add(v.h.searchTime); ; {
 		list, err := v.svc.Responses.List(v.ctx(), q)
 		if err != nil {
@@ -83,10 +128,10 @@ func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[f
 		for i := range list.Items {
 			r := &list.Items[i]
 			searched, q.Page.After = searched+1, r.ID
-			if !r.Contains(text) {
+			if !search.Finds(r) {
 				continue
 			}
-			if found.Items = append(found.Items, *r); len(found.Items) == pageSize {
+			if found.Items = append(found.Items, *r); len(found.Items) == most {
 				found.More = list.More || i < len(list.Items)-1
 				return found, 0, "", nil
 			}
@@ -100,8 +145,10 @@ func (v *visit) find(q formsvc.ResponseQuery, text string) (found formsvc.Page[f
 	}
 }
 
-// readFilter returns the filter in the address, and the query of the API's export with the same filter.
-func (v *visit) readFilter(p *campaignPage) (filter formsvc.ResponseFilter, export url.Values, err error) {
+// readFilter returns the query of the view's list, and the query of the API's export with the same filter.
+func (v *visit) readFilter(p *campaignPage) (q formsvc.ResponseQuery, export url.Values, err error) {
+	q = formsvc.ResponseQuery{AccountID: v.account(), CampaignID: v.campaign.ID, Page: v.page(), NoTotal: true}
+	filter, view := &q.Filter, v.viewed()
 	p.Filter, export = map[string]string{}, url.Values{}
 	for _, c := range []struct {
 		name, words string
@@ -111,57 +158,62 @@ func (v *visit) readFilter(p *campaignPage) (filter formsvc.ResponseFilter, expo
 		{"createdAfter", "submitted since %s", &filter.CreatedAfter}, {"createdBefore", "submitted before %s", &filter.CreatedBefore},
 		{"search", "containing “%s”", nil},
 	} {
-		text := v.query(c.name)
+		text := strings.TrimSpace(view.Get(c.name))
 		p.Filter[c.name] = text
 		if text == "" {
 			continue
 		}
 		if err := formsvc.CheckText(text); err != nil {
-			return filter, nil, &refusal{http.StatusBadRequest, "The filter can't be read", "The text isn't valid UTF-8 or has a NUL character."}
+			return q, nil, &refusal{http.StatusBadRequest, "The filter can't be read", "The text isn't valid UTF-8 or has a NUL character."}
 		}
 		shown := text
 		if c.at != nil {
-			at, ok := day(text)
+			at, ok := v.day(text)
 			if !ok {
-				v.wrong = map[string]string{"filter": badDay}
+				v.wrong = map[string]string{"filter": v.badDay()}
 				continue
 			}
-			*c.at, text, shown = at, isoTime(at), dayText(at)
+			*c.at, text, shown = at, isoTime(at), v.dayText(at)
 		}
 		export.Set(c.name, text)
-		p.Terms = append(p.Terms, term{fmt.Sprintf(c.words, short(100, shown)), v.without(c.name, "after")})
-	}
-	filter.Email, filter.Reference, filter.Status = p.Filter["email"], p.Filter["reference"], export["status"]
-	return filter, export, nil
-}
-
-const badDay = "Enter a date such as 2026-11-21, or with a time such as 2026-11-21T08:30, in UTC."
-
-// day parses a date, or a date and a time, in UTC.
-func day(text string) (time.Time, bool) {
-	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1970 {
-			return t, true
+		if p.IsSpam = p.Filter["status"] == formsvc.StatusSpam; !p.IsSpam || c.name != "status" {
+			p.Terms = append(p.Terms, term{fmt.Sprintf(c.words, short(100, shown)), v.without(c.name, "after")})
 		}
 	}
-	return time.Time{}, false
-}
-
-// dayText returns a date, with the time unless that is midnight, for people.
-func dayText(t time.Time) string {
-	if t.Equal(t.Truncate(24 * time.Hour)) {
-		return t.UTC().Format("2 Jan 2006")
+	filter.Email, filter.Reference, filter.Status = p.Filter["email"], p.Filter["reference"], export["status"]
+	if !p.IsSpam {
+		filter.NotStatus = formsvc.StatusSpam
 	}
-	return t.UTC().Format("2 Jan 2006 15:04 UTC")
+	if q.Page.Ascending {
+		export.Set("order", "asc")
+	}
+	return q, export, nil
 }
 
-// export sends all responses of a campaign that match the filter.
+// export sends all responses of a campaign that match the filter, but spam only if the filter asks for it.
 func (v *visit) export() error {
-	file := v.r.PathValue("file")
-	if !slices.Contains([]string{"responses.csv", "responses.ndjson"}, file) {
+	file, e := v.r.PathValue("file"), people.Export{Zone: v.zone}
+	if v.query("status") != formsvc.StatusSpam {
+		e.NotStatus = formsvc.StatusSpam
+	}
+	switch file {
+	case "responses.csv", "responses.ndjson":
+	case "people.csv":
+		e.Labels, e.Files, file = true, v.address("/files/"), "responses.csv"
+		e.Name = "responses-" + v.h.now().In(v.zone).Format(time.DateOnly)
+	default:
 		return formsvc.ErrNotFound
 	}
+	v.r = v.r.WithContext(people.With(v.ctx(), &e))
 	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, formsvc.ResponsesRead)
+}
+
+// address returns the absolute address of a page.
+func (v *visit) address(path string) string {
+	if v.h.baseURL != nil {
+		return v.h.baseURL.String() + path
+	}
+	return map[bool]string{false: "http://", true: "https://"}[v.secure()] + v.r.Host + v.base + path
 }
 
 // file sends a file.
@@ -177,6 +229,7 @@ func (v *visit) ask(path string, permission formsvc.Permission) error {
 	r := v.r.Clone(ctx)
 	r.URL = &url.URL{Path: path, RawQuery: v.r.URL.RawQuery}
 	r.RequestURI = path
+	v.slot.Release() // the API acquires its own
 	v.h.api.ServeHTTP(v.w, r)
 	return nil
 }

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // Names of the cookie. Browsers accept one that begins with __Host- over TLS only, and neither from nor for
@@ -17,6 +19,37 @@ const (
 	cookieName       = "formsvc_session"
 	secureCookieName = "__Host-formsvc_session"
 )
+
+// How often links and sessions may be guessed from one address, as for keys: for IPv6, from one /64 network. A valid one always passes.
+const (
+	failureBurst = 120
+	failureEvery = time.Second
+)
+
+// look runs a look-up of a session or link in a slot that the address shares with others, and limits its failures.
+func (v *visit) look(up func() error) error {
+	network := limits.Network(v.h.opts.ClientAddress(v.r))
+	slot, err := v.h.shared.Lookups.Acquire(v.ctx(), network)
+	if err != nil {
+		return busy(err)
+	}
+	err = up()
+	slot.Release()
+	if errors.Is(err, formsvc.ErrUnauthenticated) {
+		return v.limited(&v.h.failures, network, err)
+	}
+	return err
+}
+
+// limited takes a token of the network. It returns err, or the refusal if there is no token.
+func (v *visit) limited(l *limits.Limiter, network string, err error) error {
+	wait, ok := l.Take(network, v.h.now())
+	if ok {
+		return err
+	}
+	v.w.Header().Set("Retry-After", strconv.Itoa(limits.Seconds(wait, 1)))
+	return &refusal{http.StatusTooManyRequests, "Too many tries", "Too many tries came from your address. Wait a minute, then try again."}
+}
 
 // authenticate returns the signed-in visitor, or [formsvc.ErrUnauthenticated].
 func (v *visit) authenticate() (*Visitor, error) {
@@ -31,8 +64,11 @@ func (v *visit) authenticate() (*Visitor, error) {
 	if err != nil {
 		return nil, formsvc.ErrUnauthenticated
 	}
-	session, err := v.h.svc.Sessions.Authenticate(v.ctx(), cookie.Value)
-	if err != nil {
+	var session formsvc.Session
+	if err := v.look(func() (err error) {
+		session, err = v.h.svc.Sessions.Authenticate(v.ctx(), cookie.Value)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	v.session = cookie.Value
@@ -80,9 +116,15 @@ func (v *visit) showSignIn(status int, wrong string) error {
 // too.
 func (v *visit) signInPage() error { return v.showSignIn(http.StatusOK, "") }
 
-// signIn redeems a link. It always begins a new session, and ends the browser's previous one.
+// signIn redeems a link. It always begins a new session, and ends the browser's previous one. If that one can't be ended, the visitor is
+// signed in all the same, since the link is used up.
 func (v *visit) signIn() error {
-	session, value, err := v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"))
+	var session formsvc.Session
+	var value string
+	err := v.look(func() (err error) {
+		session, value, err = v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"))
+		return err
+	})
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		return v.showSignIn(http.StatusUnauthorized, "This link has been used or is older than 15 minutes. Ask for a new one.")
 	}
@@ -91,7 +133,7 @@ func (v *visit) signIn() error {
 	}
 	if old, err := v.r.Cookie(v.cookieName()); err == nil {
 		if err := v.h.svc.Sessions.SignOut(v.ctx(), old.Value); err != nil {
-			return err
+			v.h.opts.Logger.LogAttrs(v.ctx(), slog.LevelError, "a previous session was not ended", slog.String("error", err.Error()))
 		}
 	}
 	v.setCookie(v.cookieName(), value, "/", session.ExpiresAt.Sub(v.h.now()))
@@ -115,22 +157,34 @@ func (v *visit) signOut() error {
 
 // Limits of mailed links.
 const (
-	mailPause = time.Minute // between two mails to one account
-	mailBurst = 20          // mails in all, then one every 3 seconds
-	mailTime  = time.Minute // to create a link and hand over its mail
+	mailPause     = time.Minute // between two mails to one account
+	mailBurst     = 20          // mails in all, then one every 3 seconds
+	mailTime      = time.Minute // to create a link and hand over its mail
+	mailersAtMost = 4           // requests whose account is looked for, or whose mail is sent, at once
+	askBurst      = 10          // requests from one address, then one every askEvery
+	askEvery      = 6 * time.Second
 )
 
 // mailLink mails a link to the contact of an account. Its reply is the same whether or not the account exists, and comes as soon: the
-// mail is sent afterwards.
+// account is looked for afterwards.
 func (v *visit) mailLink() error {
-	accounts, err := v.h.svc.Accounts.List(v.ctx())
-	if err != nil {
+	h, email := v.h, v.field("email")
+	if err := v.limited(&h.asked, limits.Network(h.opts.ClientAddress(v.r)), nil); err != nil {
 		return err
 	}
-	h, email := v.h, v.field("email")
+	select {
+	case h.mailers <- struct{}{}:
+	default:
+		return errBusy
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
 	h.mailing.Go(func() {
+		defer func() { <-h.mailers }()
 		defer cancel()
+		accounts, err := h.svc.Accounts.List(ctx)
+		if err != nil {
+			h.opts.Logger.LogAttrs(ctx, slog.LevelError, "no sign-in link was sent", slog.String("error", err.Error()))
+		}
 		for _, a := range accounts {
 			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) {
 				continue

@@ -3,12 +3,15 @@ package console_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/console"
@@ -147,7 +150,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	w.client = newClient(t)
 	w.signIn()
 	w.submit(page, "/keys", fields).is(403)
-	for _, name := range []string{strings.Repeat("x", 300_000), "a\x00", "a\xff"} {
+	for _, name := range []string{strings.Repeat("x", 800_000), "a\x00", "a\xff"} {
 		w.submit(w.get("/keys"), "/keys", url.Values{"name": {name}}).is(400)
 	}
 }
@@ -280,4 +283,91 @@ func TestOptions(t *testing.T) {
 	if _, err := console.New(nil, "/", nil); err == nil {
 		t.Error("no service is needed")
 	}
+}
+
+// Guesses of links and sessions are limited by address, as those of keys are. A valid link or session always passes.
+func TestGuessesAreLimited(t *testing.T) {
+	w := newWorld(t, nil)
+	address := "192.0.2.1"
+	w.serve(&console.Options{ClientAddress: func(*http.Request) string { return address }})
+	w.pages.SetNow(func() time.Time { return time.Unix(1, 0) }) // no time passes
+	link := w.link(w.account.ID)
+	for i, guess := range []func() *answer{
+		func() *answer { w.cookie("formsvc_session", "guess"); return w.get("/keys") },
+		func() *answer {
+			w.client = newClient(t)
+			return w.submit(w.get("/sign-in/guess"), "/sign-in", nil)
+		},
+	} {
+		address = fmt.Sprintf("192.0.2.%d", i)
+		for range 120 {
+			guess().is(401)
+		}
+		if a := guess().is(429).says("Too many tries"); a.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		address = "198.51.100.1"
+		guess().is(401)
+		address = fmt.Sprintf("192.0.2.%d", i)
+	}
+	w.client = newClient(t)
+	w.get("/").is(401) // without a guess
+	w.submit(w.get("/sign-in/"+link), "/sign-in", nil).is(303)
+	w.get("/").is(200)
+}
+
+// An endless store can't end sessions.
+type endless struct{ formsvc.Store }
+
+func (endless) EndSession(context.Context, formsvc.ID, [32]byte, formsvc.Change) error {
+	return formsvc.ErrUnavailable
+}
+
+// A link that was used up signs in, even if the session before can't be ended.
+func TestSignInDespiteOldSession(t *testing.T) {
+	w := newSignedIn(t)
+	svc, err := formsvc.New(endless{w.store}, &formsvc.Options{Now: w.clock})
+	w.must(err)
+	w.svc = svc
+	jar := w.client.Jar.Cookies(must(url.Parse(w.base + "/")))
+	w.serve(nil)
+	w.cookie(jar[0].Name, jar[0].Value)
+	w.submit(w.get("/sign-in/"+w.link(w.account.ID)), "/sign-in", nil).is(303).leadsTo("/").is(200)
+	if !strings.Contains(w.log.String(), "a previous session was not ended") {
+		t.Errorf("log: %s", w.log)
+	}
+}
+
+// Anonymous requests for links are limited by address, and few are worked on at once.
+func TestAnonymousMailIsBounded(t *testing.T) {
+	w := newWorld(t, nil)
+	_, err := w.svc.Accounts.SetContact(t.Context(), w.account.ID, "ops@example.com")
+	w.must(err)
+	hold := make(chan struct{})
+	n := 0
+	w.serve(&console.Options{
+		BaseURL: "http://forms.example.com", SendLink: func(context.Context, string, string, time.Time) error { <-hold; return nil },
+		ClientAddress: func(*http.Request) string { return fmt.Sprintf("192.0.2.%d", n) },
+	})
+	ask := func() *answer {
+		w.wait(2 * time.Minute)
+		r := httptest.NewRequest("POST", "/sign-in/mail", strings.NewReader("email=ops@example.com"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		recorder := httptest.NewRecorder()
+		w.pages.ServeHTTP(recorder, r)
+		return &answer{w: w, what: "mail", status: recorder.Code, body: recorder.Body.String(), page: &html.Node{}}
+	}
+	for n = range 4 {
+		ask().is(303)
+	}
+	ask().is(503)
+	close(hold)
+	w.pages.Mailed()
+	w.pages.SetNow(func() time.Time { return time.Unix(1, 0) })
+	n = 100
+	for range 10 {
+		ask().is(303)
+		w.pages.Mailed()
+	}
+	ask().is(429)
 }

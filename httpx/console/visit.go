@@ -9,17 +9,21 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
-// maxForm is the limit of a form in bytes. It fits the longest comment and the longest headers of a webhook, escaped.
-const maxForm = 256 << 10
+// maxForm is the limit of a form in bytes. It fits the longest comment, the longest headers of a webhook, and each campaign that the
+// editor shows (maxEdited), whose choices are sent twice and whose bytes become three each.
+const maxForm = 768 << 10
 
 // A visit is one request and its reply.
 type visit struct {
@@ -28,7 +32,10 @@ type visit struct {
 	r    *http.Request
 	svc  *formsvc.Service // with the visitor as actor
 	base string           // the path that the pages are under
+	zone *time.Location   // of the browser
 	who  *Visitor         // nil: not signed in
+	// slot is held while the page is made, but not while it is sent.
+	slot gate.Slot
 	// campaign is that in the path.
 	campaign formsvc.Campaign
 	// session is the value of the cookie, "" if the host application has the sessions.
@@ -68,8 +75,15 @@ func (v *visit) enter() error {
 		v.who.Name = "account settings"
 	}
 	v.svc = v.h.svc.As(v.who.Name)
-	if err := v.readForm(); err != nil || v.r.PathValue("campaign") == "" {
+	if err := v.readForm(); err != nil {
 		return err
+	}
+	list := v.r.Method == http.MethodGet // the requests of forms are small
+	if v.slot, err = v.h.shared.For(string(v.account()), list, time.Now()).Acquire(v.ctx(), string(v.account())); err != nil {
+		return busy(err)
+	}
+	if v.r.PathValue("campaign") == "" {
+		return nil
 	}
 	v.campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: v.id("campaign")})
 	return err
@@ -83,7 +97,7 @@ func (v *visit) readForm() error {
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return &refusal{http.StatusBadRequest, "The form can't be read", "It's too large or incomplete. Try again."}
+		return &refusal{http.StatusBadRequest, "The form can't be read", fmt.Sprintf("It's incomplete, or has more than %d kB. Shorten its texts, and submit it again.", maxForm/1000)}
 	}
 	if !hmac.Equal([]byte(v.r.PostForm.Get("token")), []byte(v.token())) {
 		return &refusal{http.StatusForbidden, "The form has expired", "You may have signed in again since you opened it. Go back, reload the page and submit it again."}
@@ -148,6 +162,7 @@ func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
 		Base: v.base, Name: name, Title: title, Section: sections[name], Token: v.token(), Once: newOnce(), Note: v.note(),
 		Wrong: v.wrong, Version: v.h.version, Campaign: &v.campaign, Data: data,
+		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet,
 	}
 	if v.who != nil {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""
@@ -156,10 +171,23 @@ func (v *visit) show(status int, name, title string, data any) error {
 	if err := v.h.pages[name].ExecuteTemplate(&b, "layout.html", &p); err != nil {
 		return err
 	}
+	page := v.localTimes(b.Bytes())
+	v.slot.Release()
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	_, _ = v.w.Write(b.Bytes()) // on an error the browser has disconnected
+	_, _ = v.w.Write(page) // on an error the browser has disconnected
 	return nil
+}
+
+// errBusy is the refusal of a page while the server is overloaded. It isn't logged: there may be many.
+var errBusy = &refusal{http.StatusServiceUnavailable, "The server is busy", "Nothing was changed. Try again in a moment."}
+
+// busy returns the refusal for an error of a gate.
+func busy(err error) error {
+	if errors.Is(err, gate.ErrCrowded) || errors.Is(err, gate.ErrNoSlot) {
+		return errBusy
+	}
+	return err
 }
 
 // A refusal is a page that shows an error.
@@ -180,6 +208,7 @@ var kinds = []struct {
 }{
 	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
 	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "A value isn't allowed", "Nothing was changed. Go back, and choose another one."},
+	{formsvc.ErrResponseDeleted, http.StatusConflict, "This delivery can't be sent again", "Its response was deleted."},
 	{formsvc.ErrMismatch, http.StatusConflict, "Already done", "This form took effect before, with something else in it. Reload the page to submit another."},
 	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
 	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "This campaign has responses", "They came a moment ago. Go back, reload the page, and delete them with the campaign."},
@@ -214,7 +243,7 @@ func (v *visit) fail(err error) {
 		id = v.w.Header().Get("X-Request-Id")
 		refused = &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
 	}
-	if refused.status >= http.StatusInternalServerError && v.ctx().Err() == nil {
+	if refused.status >= http.StatusInternalServerError && refused != errBusy && v.ctx().Err() == nil {
 		v.h.opts.Logger.LogAttrs(v.ctx(), slog.LevelError, "console page failed", slog.String("method", v.r.Method),
 			slog.String("route", v.r.Pattern), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("requestId", id))
 	}

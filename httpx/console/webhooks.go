@@ -62,6 +62,7 @@ type webhookPage struct {
 	Latency    chart
 	Sampled    bool
 	Header     string
+	Live       string // what the page has seen of the deliveries
 	Since      string // default start of redelivery
 }
 
@@ -74,7 +75,7 @@ func (v *visit) webhook() error {
 	}
 	now := v.h.now()
 	p := webhookPage{
-		Webhook: hook, Header: webhook.SignatureHeader, Since: typedTime(now.Add(-24 * time.Hour)),
+		Webhook: hook, Header: webhook.SignatureHeader, Since: v.typed(now.Add(-24 * time.Hour)),
 	}
 	if hook.CampaignID != "" {
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.CampaignID})
@@ -87,6 +88,9 @@ func (v *visit) webhook() error {
 	if state := formsvc.DeliveryState(v.query("state")); slices.Contains(
 		[]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}, state) {
 		p.State = state
+	}
+	if p.Live, err = v.seenDeliveries(key); err != nil { // before what the page shows
+		return err
 	}
 	list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
 		AccountID: v.account(), WebhookID: hook.ID, State: p.State, Page: v.page(), NoTotal: true,
@@ -102,12 +106,12 @@ func (v *visit) webhook() error {
 	if err != nil {
 		return err
 	}
-	p.draw(samples)
+	p.draw(samples, v.clock)
 	return v.show(http.StatusOK, "webhook", "Webhook", p)
 }
 
 // draw builds the charts of a webhook.
-func (p *webhookPage) draw(samples []formsvc.DeliverySample) {
+func (p *webhookPage) draw(samples []formsvc.DeliverySample, clock func(time.Time) string) {
 	most, slowest, delivered, failed := 1, time.Millisecond, 0, 0
 	for _, s := range samples {
 		most, slowest = max(most, s.Delivered+s.Failed+s.Pending), max(slowest, s.P95)
@@ -121,7 +125,7 @@ func (p *webhookPage) draw(samples []formsvc.DeliverySample) {
 	p.Outcomes = newChart("Deliveries in the last 24 hours, per half hour: "+p.Rate, "24 hours", strconv.Itoa(most), float64(most))
 	p.Latency = newChart("Response time in the last 24 hours, highest p95 "+millis(slowest), "24 hours", millis(slowest), float64(slowest))
 	for _, s := range samples {
-		at := s.From.UTC().Format("15:04 UTC")
+		at := clock(s.From)
 		p.Outcomes.add(fmt.Sprintf("%s: %d delivered, %d failed, %d pending", at, s.Delivered, s.Failed, s.Pending),
 			value{"good", float64(s.Delivered)}, value{"bad", float64(s.Failed)}, value{"neutral", float64(s.Pending)})
 		p.Latency.add(fmt.Sprintf("%s: p50 %s, p95 %s", at, millis(s.Median), millis(s.P95)),
@@ -191,9 +195,9 @@ func (v *visit) deleteWebhook() error {
 
 // redeliverFailed sends again all deliveries that failed since a time.
 func (v *visit) redeliverFailed() error {
-	since, ok := day(v.field("since"))
+	since, ok := v.day(v.field("since"))
 	if !ok {
-		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", "Enter a date and a time in UTC, such as 2026-11-21T08:30."}
+		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", v.badDay()}
 	}
 	n, err := v.once().Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
 	if err != nil {

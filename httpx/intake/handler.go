@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"embed"
@@ -11,16 +10,15 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
@@ -29,13 +27,19 @@ type Options struct {
 	// Judge says whether a valid form is spam, which is then held. It is called concurrently, before the form is stored,
 	// and must end with ctx. If it fails, its error is logged and the form is accepted. Defaults to none.
 	Judge func(ctx context.Context, s Submission) (spam bool, err error)
-	// PerVisitor is how many forms one address, or one /64 network of IPv6, may send to a campaign per minute. Negative
-	// means no limit. Defaults to 10.
+	// PerVisitor is how many forms one address, or one /64 network of IPv6, may send to a campaign per minute. It may send three
+	// times as many to all campaigns. Negative means no limit. Defaults to 10.
 	PerVisitor int
-	// LargeBodies is how many bodies with files, or of more than 16 KiB, are read at once. Further ones get 503. The
+	// LargeBodies is how many bodies of more than 16 KiB are read and answered at once. Further ones get 503. The
 	// files of one, at most twice [formsvc.Options].MaxFile, wait in the directory of [os.TempDir] until all fields are
 	// checked. Defaults to 16.
 	LargeBodies int
+	// TempBytes is how many bytes of files may wait there. Further forms with files get 503. One address gets at most half.
+	// Defaults to 1 GiB, or to what two forms with the largest files take if that is more.
+	TempBytes int64
+	// Limits are those of the API in the same process (Limits of httpx.Handler), which the forms share. Defaults to limits
+	// of their own.
+	Limits *gate.Shared
 	// ClientAddress returns the address that a request came from, such as httpx.TrustedProxies behind proxies. Defaults
 	// to the host of RemoteAddr.
 	ClientAddress func(*http.Request) string
@@ -55,16 +59,17 @@ type Submission struct {
 type Handler struct {
 	svc     *formsvc.Service
 	opts    Options
-	now     func() time.Time
 	page    *template.Template
 	texts   map[string]texts
 	version string // of the assets
-	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
-	visitor *limits.Limiter                  // nil: no limit
+	address *limits.Limiter                  // of an address over all forms; nil: no limit
+	visitor *limits.Limiter                  // of an address at one form; nil: no limit
 	recent  limits.Recent[*formsvc.Campaign] // by the token of their form, so that a busy form isn't read for each post
-	large   *limits.Pool                     // of places for large bodies, by address
-	slots   *semaphore.Weighted
+	huge    limits.Recent[*formsvc.Campaign] // those that are slow to read, also for their pages
+	pages   limits.Recent[[]byte]            // large pages, see render
+	large   *limits.Pool                     // of places for large bodies and pages, by address
+	spooled *limits.Pool                     // of bytes in temporary files, by address
 	// heldSlots are for responses that are held.
 	heldSlots *semaphore.Weighted
 }
@@ -72,7 +77,7 @@ type Handler struct {
 //go:embed templates/page.html assets/form.css assets/form.js assets/form.svg
 var assets embed.FS
 
-// New returns a Handler for the service. It fails if an option is invalid.
+// New returns a Handler for the service. It fails if an option is invalid, or as [Handler.Ready] does.
 func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if svc == nil {
 		return nil, errors.New("intake: a service is required")
@@ -88,13 +93,21 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if o.ClientAddress == nil {
 		o.ClientAddress = limits.RemoteHost
 	}
+	if o.Limits == nil {
+		o.Limits = gate.NewShared(gate.Bounds{Requests: slots, Waiting: 4 * slots, Wait: slotWait})
+	}
+	o.TempBytes = cmp.Or(o.TempBytes, max(1<<30, 2*fullFiles*svc.Files.Limit()))
 	h := &Handler{
-		svc: svc, opts: o, now: time.Now, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		slots: semaphore.NewWeighted(slots), heldSlots: semaphore.NewWeighted(heldSlots),
-		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, large: limits.NewPool(int64(o.LargeBodies)),
+		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), heldSlots: semaphore.NewWeighted(heldSlots),
+		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, huge: limits.Recent[*formsvc.Campaign]{Most: pagesMost}, pages: limits.Recent[[]byte]{Most: pagesMost},
+		large: limits.NewPool(int64(o.LargeBodies)), spooled: limits.NewPool(o.TempBytes),
 	}
 	if o.PerVisitor > 0 {
 		h.visitor = &limits.Limiter{Rate: rate.Limit(float64(o.PerVisitor) / 60), Burst: o.PerVisitor}
+		h.address = &limits.Limiter{Rate: 3 * h.visitor.Rate, Burst: 3 * o.PerVisitor}
+	}
+	if err := h.Ready(); err != nil {
+		return nil, err
 	}
 	var err error
 	if h.texts, err = readTexts(); err != nil {
@@ -107,52 +120,80 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	for _, name := range []string{"form.css", "form.js", "form.svg"} {
 		b, _ := assets.ReadFile("assets/" + name) // embedded
 		_, _ = sum.Write(b)
-		h.mux.HandleFunc("GET /assets/"+name, asset)
 	}
 	h.version = strconv.FormatUint(uint64(sum.Sum32()), 36)
-	h.mux.HandleFunc("GET /{token}", h.visited((*visit).form))
-	h.mux.HandleFunc("POST /{token}", h.visited((*visit).post))
-	h.mux.HandleFunc("OPTIONS /{token}", h.visited((*visit).preflight))
-	h.mux.HandleFunc("/{token}", h.visited(func(v *visit) error {
-		v.w.Header().Set("Allow", "GET, HEAD, OPTIONS, POST")
-		return errMethod
-	}))
-	h.mux.HandleFunc("GET /{token}/thanks", h.visited((*visit).thanks))
-	h.mux.HandleFunc("/", h.visited(func(*visit) error { return formsvc.ErrNotFound }))
 	return h, nil
 }
 
-// Preview shows the form of a campaign that is neither stored nor open, without scripts. Nothing can be sent from it. root is the path that browsers know the handler by, such as "/f/".
+// Preview shows the form of a campaign that is neither stored nor open, without scripts. Nothing can be sent from it. root
+// is the path that browsers know the handler by, such as "/f/".
 func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
 	h.visited(func(v *visit) error {
-		v.campaign, v.preview = c, root
+		v.campaign, v.preview, v.root = c, true, root
+		v.t = h.texts[cmp.Or(c.Form.Language, v.t["code"])]
 		return v.show(http.StatusOK, v.formPage(nil, ""))
 	})(w, r)
 }
 
-// ServeHTTP serves one request.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+// ServeHTTP serves one request. It never redirects out of the handler's prefix: all its addresses are relative.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimLeft(r.URL.Path, "/")
+	if name, ok := strings.CutPrefix(path, "assets/"); ok && (name == "form.css" || name == "form.js" || name == "form.svg") {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // the address changes with the content
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		http.ServeFileFS(w, r, assets, "assets/"+name) //nolint:gosec // assets is embedded
+		return
+	}
+	token, rest, _ := strings.Cut(path, "/")
+	rest = strings.TrimLeft(rest, "/")
+	h.visited(func(v *visit) error {
+		v.token, v.root = formToken(token), strings.Repeat("../", strings.Count(path, "/"))
+		switch {
+		case v.token == "" || rest != "thanks" && strings.ContainsFunc(rest, letter):
+			return formsvc.ErrNotFound
+		case r.Method == http.MethodPost && rest != "thanks":
+			return v.post()
+		case r.Method == http.MethodOptions && rest != "thanks":
+			return v.preflight()
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD, OPTIONS, POST")
+			return errMethod
+		case rest == "thanks":
+			return v.thanks()
+		}
+		return v.form(path == v.token)
+	})(w, r)
+}
+
+// formToken returns the token that a segment of a path begins with. Programs make what follows an address a part of the link:
+// a full stop, a quote, a bracket.
+func formToken(segment string) string {
+	segment = strings.TrimLeftFunc(segment, func(r rune) bool { return !letter(r) })
+	if i := strings.IndexFunc(segment, func(r rune) bool { return !letter(r) }); i >= 0 {
+		return segment[:i]
+	}
+	return segment
+}
+
+// letter reports whether tokens may have the character.
+func letter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' }
 
 // visited returns a handler that replies with an error page or document if serve fails.
 func (h *Handler) visited(serve func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{h: h, w: w, r: r, t: h.texts[preferred(r.Header.Get("Accept-Language"))], id: limits.RequestID(r), token: r.PathValue("token")}
+		v := &visit{h: h, w: w, r: r, t: h.texts[preferred(r.Header.Get("Accept-Language"))], id: limits.RequestID(r)}
+		v.address = limits.Network(h.opts.ClientAddress(r))
+		defer v.leave()
 		header := w.Header()
 		header.Set("X-Request-Id", v.id)
 		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Referrer-Policy", "no-referrer") // the address is a secret of sorts
-		header.Set("Cache-Control", "no-store")      // each page is sent back once
+		header.Set("Referrer-Policy", "no-referrer")     // the address is a secret of sorts
+		header.Set("Cache-Control", "private, no-cache") // a browser must keep pages to go back to what was typed
+		header.Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
 		if err := serve(v); err != nil {
 			v.fail(err)
 		}
 	}
-}
-
-// asset sends the style sheet, the script or the icon. Its address changes with its content.
-func asset(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	http.ServeFileFS(w, r, assets, strings.TrimPrefix(r.URL.Path, "/")) //nolint:gosec // assets is embedded
 }
 
 // A visit is one request.
@@ -162,12 +203,31 @@ type visit struct {
 	r        *http.Request
 	t        texts
 	id       string
+	address  string // of the visitor, as it is counted
 	token    string
+	root     string            // the relative path to the handler
 	script   bool              // whether the reply is JSON
 	campaign *formsvc.Campaign // nil until it is found
 	sent     *sent             // nil until the body is read
 	lost     string            // the module of a file that couldn't be stored
-	preview  string            // the path of the handler, if this is a preview
+	preview  bool
+	placed   bool // whether it has a place for large bodies and pages
+}
+
+// leave frees what the visit holds, after the reply was written.
+func (v *visit) leave() {
+	if v.sent != nil {
+		v.sent.spooled.close()
+	}
+	if v.placed {
+		v.h.large.Give(v.address, 1)
+	}
+}
+
+// place takes a place for a large body or page, unless the visit has one.
+func (v *visit) place() bool {
+	v.placed = v.placed || v.h.large.Take(v.address, 1)
+	return v.placed
 }
 
 // find looks up the campaign, and sets the headers that depend on it.
@@ -175,24 +235,37 @@ func (v *visit) find() error {
 	if len(v.token) > maxToken {
 		return formsvc.ErrNotFound
 	}
-	if v.r.Method == http.MethodPost { // the write confirms that the token is still the form's
-		if c, ok := v.h.recent.Get(v.token, v.h.now()); ok {
-			v.campaign = c
-			return nil
+	c, ok := v.h.huge.Get(v.token, v.h.svc.Now())
+	if !ok && v.r.Method == http.MethodPost { // the write confirms that the token is still the form's
+		c, ok = v.h.recent.Get(v.token, v.h.svc.Now())
+	}
+	if !ok {
+		ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
+		defer cancel()
+		slot, err := acquire(ctx, v.h.opts.Limits.Lookups, v.address)
+		if err != nil {
+			return err
 		}
+		defer slot.Release()
+		found, err := v.h.svc.Campaigns.ByForm(ctx, v.token)
+		if err != nil {
+			v.h.recent.Drop(v.token)
+			return err
+		}
+		keep := &v.h.recent
+		if c = &found; c.Size() > campaignSize {
+			keep = &v.h.huge
+		}
+		keep.Put(v.token, c, v.h.svc.Now().Add(campaignAge))
 	}
-	if err := acquire(v.r.Context(), v.h.slots); err != nil {
-		return err
+	v.campaign = c
+	v.t = v.h.texts[cmp.Or(c.Form.Language, v.t["code"])]
+	header, origin := v.w.Header(), v.r.Header.Get("Origin")
+	if v.r.Method != http.MethodGet || len(c.Form.AllowedOrigins) > 0 {
+		header.Add("Vary", "Origin")
 	}
-	defer v.h.slots.Release(1)
-	c, err := v.h.svc.Campaigns.ByForm(v.r.Context(), v.token)
-	if err != nil {
-		v.h.recent.Drop(v.token)
-		return err
-	}
-	v.campaign = &c
-	if c.Size() <= campaignSize {
-		v.h.recent.Put(v.token, &c, v.h.now().Add(campaignAge))
+	if slices.Contains(c.Form.AllowedOrigins, origin) {
+		header.Set("Access-Control-Allow-Origin", origin)
 	}
 	return nil
 }
@@ -203,15 +276,24 @@ func (v *visit) closed() error {
 	return v.h.svc.Responses.Check(&formsvc.Campaign{CampaignInput: bare}, formsvc.ResponseInput{})
 }
 
-// form shows the page with the questions.
-func (v *visit) form() error {
+// form shows the page with the questions, at its own address.
+func (v *visit) form(own bool) error {
 	if err := v.find(); err != nil {
 		return err
+	}
+	if !own {
+		to := cmp.Or(v.root, "./") + v.token
+		if v.r.URL.RawQuery != "" {
+			to += "?" + v.r.URL.RawQuery
+		}
+		v.w.Header().Set("Location", to)
+		v.w.WriteHeader(http.StatusFound)
+		return nil
 	}
 	if err := v.closed(); err != nil {
 		return err
 	}
-	return v.show(http.StatusOK, v.formPage(nil, newPage(v.h.now())))
+	return v.blank()
 }
 
 // thanks shows the page after a form was sent.
@@ -225,47 +307,3 @@ func (v *visit) thanks() error {
 	}
 	return v.show(http.StatusOK, &page{Title: v.t["thanksTitle"], About: about})
 }
-
-// show sends a page.
-func (v *visit) show(status int, p *page) error {
-	p.T, p.Version = v.t, v.h.version
-	p.Scripts = len(p.Fields) > 0 && v.preview == ""
-	p.Root = cmp.Or(v.preview, strings.Repeat("../", max(strings.Count(v.r.URL.Path, "/")-1, 0)))
-	var b bytes.Buffer
-	if err := v.h.page.ExecuteTemplate(&b, "page", p); err != nil {
-		return err
-	}
-	header := v.w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Language", v.t["code"])
-	header.Set("Vary", "Accept-Language")
-	header.Set("Content-Security-Policy", v.policy())
-	header.Set("Content-Length", strconv.Itoa(b.Len()))
-	v.w.WriteHeader(status)
-	_, _ = v.w.Write(b.Bytes()) // on an error the browser has disconnected
-	return nil
-}
-
-// policy returns the Content-Security-Policy of a page. Browsers hold the redirect after a form against form-action, too.
-func (v *visit) policy() string {
-	action, ancestors := "'self'", "'none'"
-	if v.preview != "" {
-		ancestors += "; sandbox"
-	} else if v.campaign != nil {
-		f := &v.campaign.Form
-		if u, err := url.Parse(f.RedirectURL); err == nil && u.Host != "" {
-			source := u.Scheme + "://" + u.Host
-			if !cspSource.MatchString(source) { // such as a host with an umlaut
-				source = u.Scheme + ":"
-			}
-			action += " " + source
-		}
-		if len(f.AllowedOrigins) > 0 {
-			ancestors = strings.Join(f.AllowedOrigins, " ") // origins are checked when they are saved
-		}
-	}
-	return "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action " + action + "; frame-ancestors " + ancestors
-}
-
-// cspSource is a source that is safe in a header.
-var cspSource = regexp.MustCompile(`^https?://[A-Za-z0-9.:\[\]_-]+$`)

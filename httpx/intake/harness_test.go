@@ -28,14 +28,14 @@ import (
 // maxFile is the largest file of a world.
 const maxFile = 100_000
 
-// blobs fails as long as there are failures.
+// blobs fails as long as there are failures, after it has skipped some.
 type blobs struct {
 	*memblob.Store
-	failures atomic.Int32
+	skip, failures atomic.Int32
 }
 
 func (b *blobs) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
-	if b.failures.Add(-1) >= 0 {
+	if b.skip.Add(-1) < 0 && b.failures.Add(-1) >= 0 {
 		return 0, errors.New("bucket is down")
 	}
 	return b.Store.Put(ctx, key, r)
@@ -77,7 +77,6 @@ func newWorld(t *testing.T, in formsvc.CampaignInput, opts *intake.Options) *wor
 	o.ClientAddress = func(*http.Request) string { return w.address.Load().(string) }
 	h, err := intake.New(svc, &o)
 	w.must(err)
-	h.SetNow(clock)
 	mux := http.NewServeMux()
 	mux.Handle("/sub/f/", http.StripPrefix("/sub/f", h))
 	server := httptest.NewServer(mux)

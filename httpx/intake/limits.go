@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"net/http"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
-// Limits of the campaigns that are kept for posts: how long, how many, and how large.
+// Limits of the campaigns that are kept: how long, how many, and from which size they are few.
 const (
 	campaignAge   = time.Second
 	campaignsMost = 1_000
@@ -36,36 +35,33 @@ func (v *visit) slow() {
 }
 
 // acquire takes a slot. The caller must release it.
-func acquire(ctx context.Context, from *semaphore.Weighted) error {
-	waiting, cancel := context.WithTimeout(ctx, slotWait)
-	defer cancel()
-	if from.Acquire(waiting, 1) == nil {
-		return nil
+func acquire(ctx context.Context, from *gate.Gate, tenant string) (gate.Slot, error) {
+	slot, err := from.Acquire(ctx, tenant)
+	if err != nil {
+		err = cmp.Or(ctx.Err(), errBusy)
 	}
-	return cmp.Or(ctx.Err(), errBusy)
+	return slot, err
 }
 
-// A body may pause for patience in all, and a second for every slowest bytes, as uploads to the API may.
-const (
-	patience = 60 * time.Second
-	slowest  = 16 << 10
-)
+// bodyGrace is how long a body may pause, besides a second for every 16 KiB.
+const bodyGrace = 20 * time.Second
 
-// A pacedBody extends the deadlines of a request while its body arrives fast enough.
-type pacedBody struct {
-	io.ReadCloser
+// longBody is the size in bytes from which writes get few slots and pauses, as those of the API do.
+const longBody = 256 << 10
 
-	control *http.ResponseController
-	began   time.Time
-	moved   int64
+// A body is that of a form. It takes a place when more than smallBody has arrived, so that nothing but bytes keeps one.
+type body struct {
+	io.Reader
+
+	v     *visit
+	moved int64
 }
 
 // Read implements io.Reader.
-func (b *pacedBody) Read(p []byte) (int, error) {
-	deadline := b.began.Add(patience + time.Duration(b.moved/slowest)*time.Second)
-	_ = b.control.SetReadDeadline(deadline)                    // not every server has deadlines
-	_ = b.control.SetWriteDeadline(deadline.Add(2 * patience)) // for storing and the reply
-	n, err := b.ReadCloser.Read(p)
-	b.moved += int64(n)
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.moved += int64(n); b.moved > smallBody && !b.v.place() {
+		return 0, errBusy
+	}
 	return n, err
 }

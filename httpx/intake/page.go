@@ -20,8 +20,9 @@ type page struct {
 	Title, About  string
 	Problems      []link  // all errors, above the title
 	Fields        []field // none: not a form
-	Files         bool    // whether a field takes files
-	Page          string  // the field _page
+	Files, Dates  bool    // whether a field takes files, or is a date, which browsers must check
+	Page          string  // the field _page; "" for none
+	Trap          bool    // whether there is a field for bots
 	Scripts       bool
 }
 
@@ -44,6 +45,10 @@ type field struct {
 	Error                 string
 	If, Equals, Described string // the condition for the script; the identifiers of the notes
 	Value, Alone          string // of one input among several: its value and its accessible name
+	Number                bool   // whether the condition is about a number
+	Again, Without        bool   // whether a file must be chosen again, or was said to be left out
+	Min, Max, Accept      string // attributes
+	module                *formsvc.Module
 }
 
 type option struct {
@@ -61,7 +66,8 @@ func (f field) Grouped() bool { return f.Kind == "radio" || f.Kind == "checkbox"
 func (f field) At(i int) field {
 	f.Value = f.Values[i]
 	if len(f.Values) > 1 {
-		f.Alone = f.Label + " " + strconv.Itoa(i+1)
+		label := []rune(f.Label)
+		f.Alone = string(label[:min(len(label), 40)]) + " " + strconv.Itoa(i+1) // each input repeats it
 		f.Described = ""
 		f.Required, f.Native = false, false // any of them is enough
 	}
@@ -72,13 +78,15 @@ func (f field) At(i int) field {
 }
 
 const (
-	radiosAtMost = 6 // more options are a select
-	inputs       = 3 // of a question that takes several values, before a script adds some
+	radiosAtMost = 6   // more options are a select
+	inputs       = 3   // of a question that takes several values, before a script adds some
+	inputsMost   = 100 // of a question
+	inputSize    = 300 // bytes of an input without its value and label
 )
 
-// newFields returns the user's fields and those of the modules, with what was typed.
-func (v *visit) newFields(typed map[string][]string) []field {
-	c := v.campaign
+// newFields returns the user's fields and those of the modules, with what was typed if s isn't nil.
+func (v *visit) newFields(s *sent) []field {
+	c, left := v.campaign, typedSize
 	modules := make(map[string]*formsvc.Module, len(c.Modules))
 	for i := range c.Modules {
 		modules[c.Modules[i].Name] = &c.Modules[i]
@@ -106,13 +114,25 @@ func (v *visit) newFields(typed map[string][]string) []field {
 			list = append(list, v.newField(m, modules))
 		}
 	}
+	if s == nil {
+		s = &sent{}
+	} else if len(c.Modules) == 0 { // what a form on somebody's own site asks
+		for _, name := range s.names {
+			if !isUser(name) && !s.ours(name) {
+				list = append(list, field{Name: name, Label: name, Kind: "longtext", Multiple: len(s.form[name]) > 1})
+			}
+		}
+	}
 	files := slices.ContainsFunc(list, func(f field) bool { return f.Kind == "file" })
+	hidden := c.Hidden(s.input.Answers)
 	for i := range list {
 		f := &list[i]
 		f.T, f.ID = v.t, "q"+strconv.Itoa(i+1)
 		// With files the browser checks first, since an error after an upload is costly. It can't know the conditions.
 		f.Native = files && f.Required && f.If == "" && f.Kind != "checkbox"
-		f.fill(typed[f.Name])
+		f.Again = f.Kind == "file" && s.expects(f.Name) && !hidden[f.Name]
+		f.Without = f.Again && slices.Contains(s.form["_without"], f.Name)
+		f.fill(s.form[f.Name], &left)
 		f.describe()
 	}
 	return list
@@ -124,11 +144,12 @@ func isUser(name string) bool { return name == "email" || name == "firstName" ||
 func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) field {
 	f := field{
 		Name: m.Name, Label: cmp.Or(m.Label, m.Name), Placeholder: m.Placeholder, Required: m.Required, Multiple: m.Multiple, Most: m.MaxLength,
+		Accept: strings.Join(m.Accept, ","), module: m,
 	}
 	f.addNote("help", m.Help)
 	if on := m.ShowIf; on != nil {
 		text, _ := json.Marshal(on.Equals) // strings
-		f.If, f.Equals = on.Module, string(text)
+		f.If, f.Equals, f.Number = on.Module, string(text), modules[on.Module].Type == formsvc.NumberModule
 		f.addNote("only", v.only(on, modules[on.Module]))
 	}
 	if m.MaxLength > 0 {
@@ -141,7 +162,17 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 	switch m.Type {
 	case formsvc.NumberModule:
 		f.Mode = "decimal" // an input of type number would drop what isn't one
+		if m.Integer {
+			f.addNote("whole", v.t["whole"])
+		}
+		f.addNote("range", v.bounds(m))
+	case formsvc.DateModule:
+		f.Min, f.Max = string(m.Min), string(m.Max)
+		f.addNote("range", v.bounds(m))
 	case formsvc.FileModule:
+		if m.Accept != nil {
+			f.addNote("types", v.t.format("types", isolate(strings.Join(m.Accept, ", "))))
+		}
 		f.addNote("most", v.t.format("mostFile", size(v.h.svc.Files.Limit())))
 	case formsvc.BooleanModule:
 		f.Options = []option{{Value: "true", Label: v.t["yes"]}, {Value: "false", Label: v.t["no"]}}
@@ -160,6 +191,31 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		f.Options = append(f.Options, option{Label: v.t["noAnswer"]})
 	}
 	return f
+}
+
+// bounds returns the sentence about a module's range, or "".
+func (v *visit) bounds(m *formsvc.Module) string {
+	texts, kind := []any{}, "number"
+	for _, b := range []formsvc.Bound{m.Min, m.Max} {
+		text := string(b)
+		if day, err := time.Parse(time.DateOnly, text); err == nil && m.Type == formsvc.DateModule {
+			text, kind = v.t.date(day), "date"
+		} else if own := decimalOf(v.t["code"]); own != "" {
+			text = strings.Replace(text, ".", own, 1)
+		}
+		if text != "" {
+			texts = append(texts, isolate(text))
+		}
+	}
+	switch {
+	case len(texts) == 2:
+		return v.t.format(kind+"Between", texts...)
+	case m.Min != "":
+		return v.t.format(kind+"From", texts...)
+	case m.Max != "":
+		return v.t.format(kind+"To", texts...)
+	}
+	return ""
 }
 
 // only returns the sentence for readers without scripts.
@@ -183,8 +239,8 @@ func (f *field) addNote(kind, text string) {
 	}
 }
 
-// fill sets what was typed.
-func (f *field) fill(typed []string) {
+// fill sets what was typed, as far as there are bytes left on the page.
+func (f *field) fill(typed []string, left *int) {
 	for i := range f.Options {
 		f.Options[i].Chosen = slices.Contains(typed, f.Options[i].Value)
 	}
@@ -203,7 +259,25 @@ func (f *field) fill(typed []string) {
 	case f.Multiple:
 		least = inputs
 	}
-	f.Values = append(slices.Clone(typed), make([]string, max(least-len(typed), 0))...)
+	for _, value := range typed {
+		if size := inputSize + 5*len(f.Label[:min(len(f.Label), 160)]) + escapedSize(value); size <= *left && len(f.Values) < inputsMost {
+			f.Values = append(f.Values, value)
+			*left -= size
+		} else {
+			f.fail(f.T["notKept"])
+		}
+	}
+	f.Values = append(f.Values, make([]string, max(least-len(f.Values), 0))...)
+}
+
+// escapedSize returns at least how many bytes a text takes in a page.
+func escapedSize(s string) (n int) {
+	for i := range len(s) {
+		if n++; strings.IndexByte("\x00\"'&<>+`=", s[i]) >= 0 {
+			n += 5
+		}
+	}
+	return n
 }
 
 func notADay(s string) bool {
@@ -230,20 +304,26 @@ func (f *field) describe() {
 	f.Described = strings.Join(ids, " ")
 }
 
-// formPage returns the page with the questions, and with what was typed if s isn't nil.
+// formPage returns the page with the questions, and with what was typed if s isn't nil. Questions that have the names of its own
+// fields take their place.
 func (v *visit) formPage(s *sent, token string) *page {
-	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token}
-	var typed map[string][]string
-	if s != nil {
-		typed = s.form
+	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token, Trap: true}
+	p.Fields = v.newFields(s)
+	for i := range p.Fields {
+		f := &p.Fields[i]
+		p.Files, p.Dates = p.Files || f.Kind == "file", p.Dates || f.Kind == "date"
+		switch f.Name {
+		case "_page":
+			p.Page = ""
+		case "_honeypot":
+			p.Trap = false
+		}
 	}
-	p.Fields = v.newFields(typed)
-	p.Files = slices.ContainsFunc(p.Fields, func(f field) bool { return f.Kind == "file" })
 	return p
 }
 
 // tell adds the errors to a page: each at its field, and all of them at the top in the order of the fields.
-func (v *visit) tell(p *page, faults []formsvc.FieldError, again bool) {
+func (v *visit) tell(p *page, faults []formsvc.FieldError) {
 	at := make(map[string]int, len(p.Fields))
 	for i := range p.Fields {
 		at[p.Fields[i].Name] = i
@@ -251,16 +331,17 @@ func (v *visit) tell(p *page, faults []formsvc.FieldError, again bool) {
 	var others []link
 	for _, fault := range faults {
 		name := fieldOf(fault.Pointer)
-		i, ok := at[name]
-		if ok {
+		if i, ok := at[name]; ok {
 			p.Fields[i].fail(v.describe(&p.Fields[i], fault.Code))
 		} else if len(others) < 20 {
-			others = append(others, link{Text: strings.TrimPrefix(isolate(name)+" – ", isolate("")+" – ") + v.describe(&field{}, fault.Code)})
+			short := []rune(name)
+			name = isolate(string(short[:min(len(short), 200)]))
+			others = append(others, link{Text: strings.TrimPrefix(name+" – ", isolate("")+" – ") + v.describe(&field{}, fault.Code)})
 		}
 	}
 	for i := range p.Fields {
 		f := &p.Fields[i]
-		if again && f.Kind == "file" && f.Error == "" {
+		if f.Again && !f.Without {
 			f.fail(v.t["filesAgain"])
 		}
 		if f.Error != "" {
@@ -282,14 +363,32 @@ func fieldOf(pointer string) string {
 // describe returns an error in the visitor's words.
 func (v *visit) describe(f *field, code string) string {
 	switch {
-	case code == "too_long" && f.Most > 0:
+	case code == "too_long":
+		if f.Most == 0 {
+			return v.t["error_invalid"]
+		}
 		return v.t.format("error_too_long", f.Most)
 	case code == "file_too_large":
 		return v.t.format("error_file_too_large", size(v.h.svc.Files.Limit()))
+	case code == "too_large":
+		return v.t.format("error_too_large", size(formsvc.MaxAnswersSize))
+	case code == "too_many_names":
+		return v.t.format("error_too_many_names", namesAtMost)
+	case code == "ambiguous":
+		read := v.sent.reads[f.Name]
+		return v.t.format("error_ambiguous", isolate(read[0]), isolate(read[1]))
+	case code == "out_of_range" && f.module != nil:
+		return v.bounds(f.module)
+	case code == "file_type" && f.module != nil:
+		return v.t.format("error_file_type", isolate(strings.Join(f.module.Accept, ", ")))
+	case code == "file_again":
+		return v.t["filesAgain"]
 	case code == "required" && f.Kind == "file":
 		return v.t["error_required_file"]
 	case code == "required" && (f.Options != nil):
 		return v.t["error_required_choice"]
+	case code == "invalid_number":
+		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(decimalOf(v.t["code"]), ","), 1))
 	}
 	return cmp.Or(v.t["error_"+code], v.t["error_invalid"])
 }

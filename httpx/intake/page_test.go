@@ -51,7 +51,7 @@ func TestPageAsksEveryModule(t *testing.T) {
 		`<input type="email" name="oth/er~1"`, `<input type="url" name="site"`, `<input type="text" name="age" value="" dir="auto" inputmode="decimal"`, `<input type="date" name="from"`,
 		`<fieldset role="radiogroup" aria-required="true">`, `<input type="radio" name="car" value="true" id="q10" required> <span dir="auto">Yes</span>`,
 		`data-if="car" data-equals="[&#34;true&#34;]"`, "Only if “\u2068A car?\u2069” is: \u2068Yes\u2069", `id="q11" aria-required="true"`,
-		`<input type="radio" name="size" value="" checked> <span dir="auto">No answer</span>`, `<select name="land" id="q13">`, `<option value="G">G</option>`,
+		`<input type="radio" name="size" value="" checked> <span dir="auto">No answer</span>`, `<select name="land" id="q13">`, `<option dir="auto" value="G">G</option>`,
 		`<input type="checkbox" name="days" value="Sat">`, `aria-label="langs 3"`,
 		`<input type="file" name="cv" multiple id="q16" required aria-describedby="q16-most">`, `At most 100`, `enctype="multipart/form-data">`,
 	)
@@ -59,7 +59,7 @@ func TestPageAsksEveryModule(t *testing.T) {
 		t.Error("the browser doesn't check before it uploads files")
 	}
 	for name, want := range map[string]string{
-		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Set-Cookie": "",
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "private, no-cache", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Set-Cookie": "",
 		"Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 	} {
 		if got := a.header.Get(name); got != want {
@@ -116,7 +116,7 @@ func TestInvalidFormKeepsWhatWasTyped(t *testing.T) {
 		"from", "31.12.2026", "size", "M", "land", "B", "days", "Sat", "days", "Mon", "langs", "en", "langs", "fr", "colour", "red", "_subject", "ignored"}
 	a := w.post(typed...).is(422).has(
 		`<title>Error: Helpers</title>`, `role="alert"`, `>`+"\u2068Nickname\u2069"+` – Use at most 10 characters<`, `<li>`+"\u2068colour\u2069"+` – The form has no field of this name</li>`,
-		`<option value="B" selected>`, `value="M" checked`, `value="Sat" checked aria-invalid="true"`, `type="text" name="from" value="31.12.2026"`, "\n1 &lt; 2\r\n&amp;amp;</textarea>",
+		`<option dir="auto" value="B" selected>`, `value="M" checked`, `value="Sat" checked aria-invalid="true"`, `type="text" name="from" value="31.12.2026"`, "\n1 &lt; 2\r\n&amp;amp;</textarea>",
 		`value="en" dir="auto" id="q15" aria-label="langs 1"`, `value="fr" dir="auto" id="q15-2"`, `aria-invalid="true" aria-describedby="q4-help q4-most q4-error"`,
 	)
 	if strings.Contains(a.body, "_subject") || a.token() != token || len(w.responses()) != 0 {
@@ -235,7 +235,7 @@ func TestHostileTexts(t *testing.T) {
 					}
 				}
 			}
-			if policy := a.header.Get("Content-Security-Policy"); strings.Count(policy, ";") != 6 || !strings.Contains(policy, "; form-action 'self' https:; ") {
+			if policy := a.header.Get("Content-Security-Policy"); strings.Count(policy, ";") != 5 || strings.Contains(policy, "form-action") {
 				t.Errorf("policy %q", policy)
 			}
 		}

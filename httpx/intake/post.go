@@ -1,12 +1,13 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"mime"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +16,14 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
-// How long the service may work on a form, and how often a form that is being stored already is looked at again.
+// How long the service may work on a form and on one of its files, and how often a form that is being stored already is looked at again.
 const (
 	workTimeout = 30 * time.Second
+	fileTimeout = 5 * time.Minute
 	twinPause   = 50 * time.Millisecond
 )
 
@@ -30,12 +33,12 @@ func (v *visit) preflight() error {
 	if err := v.find(); err != nil {
 		return err
 	}
-	if err := v.allowOrigin(); err != nil {
-		return err
-	}
 	header := v.w.Header()
-	header.Set("Access-Control-Allow-Methods", http.MethodPost)
-	header.Set("Access-Control-Allow-Headers", "Content-Type, Idempotency-Key")
+	if header.Get("Access-Control-Allow-Origin") == "" {
+		return errOrigin
+	}
+	header.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
+	header.Set("Access-Control-Allow-Headers", "Accept, Content-Type, Idempotency-Key, X-Request-Id, X-Requested-With, *")
 	header.Set("Access-Control-Max-Age", "600")
 	v.w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -43,42 +46,45 @@ func (v *visit) preflight() error {
 
 // allowOrigin refuses a script of another origin, unless the campaign allows it.
 func (v *visit) allowOrigin() error {
-	header, origin := v.w.Header(), v.r.Header.Get("Origin")
-	header.Add("Vary", "Origin")
-	if slices.Contains(v.campaign.Form.AllowedOrigins, origin) {
-		header.Set("Access-Control-Allow-Origin", origin)
-		return nil
-	}
-	if v.r.Method == http.MethodOptions || v.h.origins.Check(v.r) != nil {
+	if v.w.Header().Get("Access-Control-Allow-Origin") == "" && v.h.origins.Check(v.r) != nil {
 		return errOrigin
 	}
 	return nil
 }
 
-// wantsJSON reports whether a script sent the request.
-func wantsJSON(r *http.Request) bool {
-	accept := r.Header.Get("Accept")
-	mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	return strings.EqualFold(strings.TrimSpace(mediaType), "application/json") ||
-		strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
+// wantsJSON reports whether a script sent the request: a page that a person sees is asked for as HTML.
+func wantsJSON(r *http.Request, allowed bool) bool {
+	accept, mode := r.Header.Get("Accept"), r.Header.Get("Sec-Fetch-Mode")
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return mediaType == "application/json" || mode == "cors" || mode == "same-origin" ||
+		!strings.Contains(accept, "text/html") && (strings.Contains(accept, "application/json") || r.Header.Get("X-Requested-With") != "" || allowed && accept != "")
+}
+
+// tooMany refuses what is beyond a limit of the visitor's address.
+func (v *visit) tooMany(limit *limits.Limiter, name string) error {
+	if limit == nil {
+		return nil
+	}
+	wait, ok := limit.Take(name, v.h.svc.Now())
+	if ok {
+		return nil
+	}
+	v.w.Header().Set("Retry-After", strconv.Itoa(limits.Seconds(wait, 1)))
+	v.slow()
+	return errMany
 }
 
 // post takes what a visitor sent.
 func (v *visit) post() error {
-	v.script = wantsJSON(v.r)
-	address := limits.Network(v.h.opts.ClientAddress(v.r))
-	if len(v.token) > maxToken {
-		return formsvc.ErrNotFound
-	}
-	if v.h.visitor != nil {
-		if wait, ok := v.h.visitor.Take(address+" "+v.token, v.h.now()); !ok {
-			v.w.Header().Set("Retry-After", strconv.Itoa(limits.Seconds(wait, 1)))
-			v.w.Header().Set("Access-Control-Allow-Origin", "*") // so that scripts see the status
-			v.slow()
-			return errMany
-		}
+	v.script = wantsJSON(v.r, false)
+	if err := v.tooMany(v.h.address, v.address); err != nil {
+		return err
 	}
 	if err := v.find(); err != nil {
+		return err
+	}
+	v.script = wantsJSON(v.r, v.w.Header().Get("Access-Control-Allow-Origin") != "")
+	if err := v.tooMany(v.h.visitor, v.address+" "+v.token); err != nil {
 		return err
 	}
 	if v.script {
@@ -89,36 +95,31 @@ func (v *visit) post() error {
 	if err := v.closed(); err != nil {
 		return err
 	}
-	if v.r.ContentLength < 0 || v.r.ContentLength > smallBody {
-		if !v.h.large.Take(address, 1) {
-			return errBusy
-		}
-		defer v.h.large.Give(address, 1)
-	}
 	most := v.h.most()
 	if v.r.ContentLength > most {
-		return errTooMuch
+		return &tooMuch{"large", size(most)}
 	}
-	v.r.Body = &pacedBody{ReadCloser: http.MaxBytesReader(v.w, v.r.Body, most), control: http.NewResponseController(v.w), began: time.Now()}
-	s, err := v.read()
-	defer s.spooled.close()
-	if err != nil {
+	paced := gate.NewBody(v.w, v.r, bodyGrace)
+	if err := v.read(&body{Reader: http.MaxBytesReader(v.w, paced, most), v: v}); err != nil {
+		if v.sent != nil {
+			v.sent.interpret(v.campaign, v.t["code"])
+		}
 		return err
 	}
-	return v.take(s, address)
+	_ = http.NewResponseController(v.w).SetReadDeadline(time.Time{}) // a deadline that passes during our own work would end it
+	return v.take(v.sent)
 }
 
 // most returns the largest size of a form with its files in bytes.
 func (h *Handler) most() int64 { return fullFiles*h.svc.Files.Limit() + maxText }
 
 // take checks and stores what was sent, and replies.
-func (v *visit) take(s *sent, address string) error {
-	v.sent = s
-	s.interpret(v.campaign)
+func (v *visit) take(s *sent) error {
+	s.interpret(v.campaign, v.t["code"])
 	switch {
 	case s.trapped:
 		s.input.Held = formsvc.HeldTrap
-	case s.tooQuick(v.h.now()):
+	case s.tooQuick(v.h.svc.Now()):
 		s.input.Held = formsvc.HeldQuick
 	}
 	if s.input.Held != formsvc.NotHeld {
@@ -126,7 +127,7 @@ func (v *visit) take(s *sent, address string) error {
 	}
 	if s.page == "" && !v.script {
 		// If the reply is our page, sending that completes what this request began. It counts as shown long ago.
-		s.page = newPage(v.h.now().Add(-minFill))
+		s.page = newPage(v.h.svc.Now().Add(-minFill))
 	}
 	s.input.FormToken = v.token
 	if err := v.check(s); err != nil {
@@ -134,7 +135,7 @@ func (v *visit) take(s *sent, address string) error {
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
 	defer cancel()
-	if s.input.Held == formsvc.NotHeld && v.judged(ctx, s, address) {
+	if s.input.Held == formsvc.NotHeld && v.judged(ctx, s) {
 		s.input.Held = formsvc.HeldJudged
 	}
 	r, err := v.create(ctx, s)
@@ -151,11 +152,11 @@ func (v *visit) take(s *sent, address string) error {
 }
 
 // judged reports whether the host's judge calls it spam.
-func (v *visit) judged(ctx context.Context, s *sent, address string) bool {
+func (v *visit) judged(ctx context.Context, s *sent) bool {
 	if v.h.opts.Judge == nil {
 		return false
 	}
-	spam, err := v.h.opts.Judge(ctx, Submission{Campaign: *v.campaign, Response: s.input, Address: address, Header: v.r.Header})
+	spam, err := v.h.opts.Judge(ctx, Submission{Campaign: *v.campaign, Response: s.input, Address: v.address, Header: v.r.Header})
 	if err != nil {
 		v.h.opts.Logger.WarnContext(ctx, "judging a form failed; it is accepted", slog.String("requestId", v.id), slog.Any("error", err))
 		return false
@@ -163,23 +164,33 @@ func (v *visit) judged(ctx context.Context, s *sent, address string) bool {
 	return spam
 }
 
-// create creates the response, once for a page and content.
+// create creates the response, once for a page and content. After a failed upload it returns the one whose files are missing.
 func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
-	slots := v.h.slots
-	if s.input.Held != formsvc.NotHeld {
-		slots = v.h.heldSlots
-	}
-	if err := acquire(ctx, slots); err != nil {
+	release, err := v.slot(ctx, s)
+	if err != nil {
 		return formsvc.Response{}, err
 	}
-	defer slots.Release(1)
+	defer release()
 	svc := v.h.svc
+	var once *formsvc.Idempotency
 	if s.page != "" {
-		svc = svc.Once(s.key(v.campaign))
+		once = s.key(v.campaign)
+		if s.resumed != "" {
+			once.Key = "form:" + s.resumed
+		}
+		svc = svc.Once(once)
 	}
 	for {
 		r, err := svc.Responses.Create(ctx, v.campaign.Key(), s.input)
+		if s.resumed != "" && errors.Is(err, formsvc.ErrMismatch) || err == nil && once != nil && once.Repeated && v.differs(ctx, s, &r) {
+			s.resumed = "" // other content is another response
+			*once = *s.key(v.campaign, s.key(v.campaign).Key, string(r.ID))
+			continue
+		}
 		if !errors.Is(err, formsvc.ErrInFlight) {
+			if once != nil {
+				s.resumed = strings.TrimPrefix(once.Key, "form:")
+			}
 			return r, err
 		}
 		select { // a second click: the browser shows the reply to this one
@@ -190,14 +201,46 @@ func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
 	}
 }
 
+// slot takes a slot for storing. Long bodies get few, and pauses, so that others don't wait for their writes.
+func (v *visit) slot(ctx context.Context, s *sent) (release func(), err error) {
+	if s.input.Held != formsvc.NotHeld {
+		waiting, cancel := context.WithTimeout(ctx, slotWait)
+		defer cancel()
+		if v.h.heldSlots.Acquire(waiting, 1) != nil {
+			return nil, cmp.Or(ctx.Err(), errBusy)
+		}
+		return func() { v.h.heldSlots.Release(1) }, nil
+	}
+	shared, long := v.h.opts.Limits, len(formsvc.NewAnswers(s.input.Answers...).JSON())
+	from := shared.Requests
+	if long >= longBody {
+		from = shared.Heavy
+	}
+	slot, err := acquire(ctx, from, v.tenant())
+	slot.PauseAfter(long, shared.Requests)
+	return slot.Release, err
+}
+
+// differs reports whether a question that takes one file has another one in the response.
+func (v *visit) differs(ctx context.Context, s *sent, r *formsvc.Response) bool {
+	stored, err := v.h.svc.Files.List(ctx, r.Key(), formsvc.PageQuery{Limit: filesAtMost})
+	return err == nil && slices.ContainsFunc(stored.Items, func(f formsvc.File) bool {
+		m := s.modules[f.Module]
+		return m != nil && !m.Multiple && slices.ContainsFunc(s.files, func(x file) bool { return x.module == f.Module && x.sum != f.SHA256 })
+	})
+}
+
 // upload adds the files to the response. If it fails, the same page can be sent again and completes the response.
 func (v *visit) upload(s *sent, to formsvc.ResponseKey) error {
 	for i := range s.files {
 		f, svc := &s.files[i], v.h.svc
 		if s.page != "" {
-			svc = svc.Once(s.key(v.campaign, f.module, f.name, f.contentType, string(f.sum[:])))
+			svc = svc.Once(s.key(v.campaign, string(to.ID), f.module, f.name, f.contentType, string(f.sum[:])))
 		}
-		if _, err := svc.Files.Upload(v.r.Context(), to, s.spooled.input(f)); err != nil && !errors.Is(err, formsvc.ErrErased) {
+		ctx, cancel := context.WithTimeout(v.r.Context(), fileTimeout)
+		_, err := svc.Files.Upload(ctx, to, s.spooled.input(f))
+		cancel()
+		if err != nil && !errors.Is(err, formsvc.ErrErased) {
 			v.lost = f.module
 			return fmt.Errorf("%w: %w", errFile, err)
 		}
@@ -210,16 +253,16 @@ func (v *visit) done(reference string) error {
 	header := v.w.Header()
 	if v.script {
 		header.Set("Content-Type", "application/json")
-		v.w.WriteHeader(http.StatusCreated)
+		v.begin(http.StatusCreated, 0)
 		_ = json.MarshalWrite(v.w, map[string]string{"reference": reference}) // on an error the client has disconnected
 		return nil
 	}
 	to := v.campaign.Form.RedirectURL
 	if to == "" {
-		to = url.PathEscape(v.token) + "/thanks" // relative, for any prefix
+		to = v.root + v.token + "/thanks" // relative, for any prefix
 	}
 	header.Set("Location", to)
 	header.Set("Content-Security-Policy", v.policy())
-	v.w.WriteHeader(http.StatusSeeOther)
+	v.begin(http.StatusSeeOther, 0)
 	return nil
 }

@@ -1,14 +1,17 @@
 package intake
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,11 +25,13 @@ import (
 
 const (
 	pairsAtMost  = 5_000                  // fields of one form
+	namesAtMost  = 50                     // of answers to a campaign without questions
 	maxText      = formsvc.MaxAnswersSize // bytes of a form without its files
 	smallBody    = 16 << 10               // larger bodies take a place
 	minFill      = 2 * time.Second        // people need longer to fill in a page
 	maxPageToken = 100
 	maxToken     = 64 // characters of a form's token; longer ones are unknown
+	maxFaults    = 1_000
 )
 
 var (
@@ -38,77 +43,146 @@ var (
 	errMethod  = errors.New("a method that forms don't take")
 	errTooMuch = errors.New("too large")
 	errFile    = errors.New("a file of a form can't be stored")
+	errSlow    = errors.New("a body came too slowly")
+	errSpool   = errors.New("the files of a form can't be kept")
 )
+
+// A tooMuch says which limit a form is beyond. It is errTooMuch.
+type tooMuch struct {
+	text string // the name of the page's text
+	most any    // its argument
+}
+
+// Error implements error.
+func (e *tooMuch) Error() string { return fmt.Sprintf("%s: more than %v", e.text, e.most) }
+
+// Is reports whether target is errTooMuch.
+func (e *tooMuch) Is(target error) bool { return target == errTooMuch } //nolint:errorlint // no wrapped errors
 
 // sent is what a visitor sent.
 type sent struct {
-	names     []string            // of the fields of a form, in their order
-	form      map[string][]string // their values; empty for JSON
-	fields    int                 // how many were sent
-	fieldName func(sent string) string
-	files     []file
-	spooled   spool // the bytes of the files
-	input     formsvc.ResponseInput
-	page      string // the text against sending twice; "" for none
-	shown     bool   // whether page is from a page of ours, with its time
-	trapped   bool   // whether the field for bots is filled
+	modules map[string]*formsvc.Module // of the campaign
+	aliases map[string]string          // what browsers make of a module's name with quotes or line ends
+	names   []string                   // of the fields of a form, in their order
+	form    map[string][]string        // their values; empty for JSON
+	fields  int                        // how many were sent
+	partial bool                       // whether not everything was read
+	lost    error                      // why files weren't kept, or nil
+	stray   int64                      // bytes of files that no question takes, which may still be skipped
+	files   []file
+	spooled spool // the bytes of the files
+	input   formsvc.ResponseInput
+	faults  []formsvc.FieldError // that the service doesn't find
+	reads   map[string][2]string // of an ambiguous number or date: how it can be read
+	page    string               // the text against sending twice; "" for none
+	resumed string               // the key of a response that isn't complete; "" for none
+	shown   bool                 // whether page is from a page of ours, with its time
+	trapped bool                 // whether the field for bots is filled
 }
 
 // newPage returns the field _page of a page that is shown at that time.
 func newPage(now time.Time) string { return strconv.FormatInt(now.UnixMilli(), 36) + "." + rand.Text() }
 
-// tooQuick reports whether our own page came back within minFill.
+// setPage takes the field _page. Its third part names a response whose files are missing.
+func (s *sent) setPage(text string) {
+	if s.page != "" || len(text) > maxPageToken {
+		return
+	}
+	s.page, s.shown = text, true
+	if i := strings.LastIndexByte(text, '.'); strings.Count(text, ".") == 2 && resumable.MatchString(text[i+1:]) {
+		s.page, s.resumed = text[:i], text[i+1:]
+	}
+}
+
+// resumable is the end of a key.
+var resumable = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// tooQuick reports whether our own page came back within minFill. A page from the future comes from a node whose clock is ahead.
 func (s *sent) tooQuick(now time.Time) bool {
 	text, _, ours := strings.Cut(s.page, ".")
 	at, err := strconv.ParseInt(text, 36, 64)
-	return s.shown && ours && err == nil && now.Sub(time.UnixMilli(at)) < minFill
+	took := now.Sub(time.UnixMilli(at))
+	return s.shown && ours && err == nil && took >= 0 && took < minFill
 }
 
-// key returns an idempotency key for what was sent, or for one of its files, under its page.
+// key returns an idempotency key for what was sent, or for one of its files, under its page. The request is the same for other files.
 func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
-	text, _ := json.Marshal(append([]string{string(c.ID), s.page, s.input.User.Email, s.input.User.FirstName, s.input.User.LastName,
-		formsvc.NewAnswers(s.input.Answers...).JSON()}, parts...), jsontext.AllowInvalidUTF8(true))
-	sum := sha256.Sum256(text)
-	return &formsvc.Idempotency{Key: "form:" + hex.EncodeToString(sum[:]), Request: sum}
+	hash := func(parts ...string) [sha256.Size]byte {
+		text, _ := json.Marshal(parts, jsontext.AllowInvalidUTF8(true))
+		return sha256.Sum256(text)
+	}
+	request := hash(string(c.ID), s.page, s.input.User.Email, s.input.User.FirstName, s.input.User.LastName, formsvc.NewAnswers(s.input.Answers...).JSON())
+	if parts == nil {
+		for i := range s.files {
+			f := &s.files[i]
+			parts = append(parts, f.module, f.name, f.contentType, string(f.sum[:]))
+		}
+	}
+	sum := hash(append(parts, string(request[:]))...)
+	return &formsvc.Idempotency{Key: "form:" + hex.EncodeToString(sum[:16]), Request: request}
 }
 
-// read reads the body. The caller must close the result, also after an error.
-func (v *visit) read() (*sent, error) {
-	s := &sent{form: make(map[string][]string), fieldName: v.fieldName}
+// read reads the body.
+func (v *visit) read(body io.Reader) error {
+	s := &sent{
+		form: make(map[string][]string), modules: make(map[string]*formsvc.Module), aliases: make(map[string]string),
+		reads: make(map[string][2]string), partial: true, stray: strayBytes,
+	}
+	for i := range v.campaign.Modules {
+		name := v.campaign.Modules[i].Name
+		s.modules[name] = &v.campaign.Modules[i]
+		if strings.ContainsAny(name, "\"\r\n") {
+			lines := strings.NewReplacer("\r\n", "\r\n", "\r", "\r\n", "\n", "\r\n").Replace(name)
+			s.aliases[lines], s.aliases[strings.NewReplacer(`"`, "%22", "\r\n", "%0D%0A").Replace(lines)] = name, name
+		}
+	}
+	v.sent = s
 	mediaType, parameters, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || v.r.Header.Get("Content-Encoding") != "" {
-		return s, errMedia
+		return errMedia
 	}
-	if mediaType == "multipart/form-data" {
-		return s, s.readParts(v.r.Body, parameters["boundary"], v.h.svc.Files.Limit())
+	switch mediaType {
+	case "multipart/form-data":
+		s.spooled.pool, s.spooled.address = v.h.spooled, v.address
+		err = s.readParts(body, parameters["boundary"], v.h.svc.Files.Limit())
+	case "application/json", "application/x-www-form-urlencoded":
+		var text []byte
+		if text, err = io.ReadAll(io.LimitReader(body, maxText+1)); err != nil {
+			return bodyError(err)
+		}
+		if mediaType == "application/json" {
+			err = s.readJSON(text)
+		} else {
+			err = s.readPairs(text)
+		}
+	default:
+		return errMedia
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, maxText))
-	switch {
-	case err != nil:
-		return s, bodyError(err)
-	case mediaType == "application/json":
+	if v.script && s.page == "" {
 		s.page = v.r.Header.Get("Idempotency-Key")
-		return s, s.readJSON(body)
-	case mediaType == "application/x-www-form-urlencoded":
-		return s, s.readPairs(string(body))
 	}
-	return s, errMedia
+	return err
 }
 
 // bodyError returns the error for a body that broke off or is too large, or nil for nil.
 func bodyError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return errTooMuch
+	switch whole, ok := errors.AsType[*http.MaxBytesError](err); {
+	case err == nil, errors.Is(err, errTooMuch), errors.Is(err, errBusy), errors.Is(err, formsvc.ErrInvalid):
+		return err
+	case ok:
+		return &tooMuch{"large", size(whole.Limit)}
 	}
 	return errors.Join(errBody, err)
 }
 
-// readPairs reads a url-encoded form.
-func (s *sent) readPairs(body string) error {
-	for text := range strings.SplitSeq(body, "&") {
+// readPairs reads a url-encoded form. Of one that is too large, it reads the fields that fit.
+func (s *sent) readPairs(body []byte) error {
+	var over error
+	if len(body) > maxText {
+		body = body[:max(bytes.LastIndexByte(body, '&'), 0)]
+		over = &tooMuch{"largeText", size(maxText)}
+	}
+	for text := range strings.SplitSeq(string(body), "&") {
 		name, value, _ := strings.Cut(text, "=")
 		name, errName := url.QueryUnescape(name)
 		value, errValue := url.QueryUnescape(value)
@@ -119,14 +193,15 @@ func (s *sent) readPairs(body string) error {
 			return err
 		}
 	}
-	return nil
+	s.partial = over != nil
+	return over
 }
 
 func (s *sent) add(name, value string) error {
 	if s.fields++; s.fields > pairsAtMost {
-		return errTooMuch
+		return &tooMuch{"largeFields", pairsAtMost}
 	}
-	name = s.fieldName(name)
+	name = s.known(name)
 	if s.form[name] == nil {
 		s.names = append(s.names, name)
 	}
@@ -134,8 +209,19 @@ func (s *sent) add(name, value string) error {
 	return nil
 }
 
+// known returns the name of the module that a browser means.
+func (s *sent) known(name string) string {
+	if alias, ok := s.aliases[name]; ok && s.modules[name] == nil {
+		return alias
+	}
+	return name
+}
+
 // readJSON reads {"user": {…}, "responses": {…}}.
 func (s *sent) readJSON(body []byte) error {
+	if len(body) > maxText {
+		return &tooMuch{"largeText", size(maxText)}
+	}
 	var in struct {
 		User struct {
 			Email     string `json:"email"`
@@ -147,7 +233,7 @@ func (s *sent) readJSON(body []byte) error {
 	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil {
 		return errors.Join(errBody, err)
 	}
-	s.input = formsvc.ResponseInput{User: formsvc.User(in.User), Answers: in.Responses}
+	s.input, s.partial = formsvc.ResponseInput{User: formsvc.User(in.User), Answers: in.Responses}, false
 	return nil
 }
 
@@ -181,56 +267,92 @@ func (a *answers) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
+// ours reports whether a field is one of the page's own, or to be ignored.
+func (s *sent) ours(name string) bool {
+	return s.modules[name] == nil && (name == "" || name[0] == '_')
+}
+
 // interpret turns the fields of a form into the input for the campaign. Empty fields are no answer. Unknown ones remain
 // as answers, so that the service names them.
-func (s *sent) interpret(c *formsvc.Campaign) {
-	modules := make(map[string]*formsvc.Module, len(c.Modules))
-	for i := range c.Modules {
-		modules[c.Modules[i].Name] = &c.Modules[i]
-	}
+func (s *sent) interpret(c *formsvc.Campaign, language string) {
 	user := &s.input.User
 	users := map[string]*string{"email": &user.Email, "firstName": &user.FirstName, "lastName": &user.LastName}
 	for _, name := range s.names {
-		m := modules[name]
-		switch {
-		case name == "_page":
-			if text := s.form[name][0]; s.page == "" && len(text) <= maxPageToken {
-				s.page, s.shown = text, true
+		m := s.modules[name]
+		if s.ours(name) {
+			switch name {
+			case "_page":
+				s.setPage(s.form[name][0])
+			case "_honeypot":
+				s.trapped = strings.Join(s.form[name], "") != ""
 			}
-			continue
-		case name == "_honeypot":
-			s.trapped = strings.Join(s.form[name], "") != ""
-			continue
-		case name == "", m == nil && name[0] == '_':
 			continue
 		}
 		var values []string
 		for _, value := range s.form[name] {
-			if value = clean(m, value); value != "" {
+			if value = s.clean(m, value, language); value != "" {
 				values = append(values, value)
 			}
 		}
 		if to := users[name]; to != nil && len(values) > 0 {
 			*to = strings.TrimSpace(values[0])
+			if m == nil && len(distinct(values)) > 1 {
+				s.fault("/user/"+name, "too_many", "takes one value only")
+			}
 		}
 		if len(values) > 0 && (m != nil || users[name] == nil) {
 			s.input.Answers = append(s.input.Answers, formsvc.Answer{Name: name, Value: values})
 		}
 	}
+	for i, a := range s.input.Answers {
+		if m := s.modules[a.Name]; m != nil && (m.Type == formsvc.ChoiceModule || m.Type == formsvc.BooleanModule) {
+			s.input.Answers[i].Value = distinct(a.Value)
+		}
+	}
+	if len(c.Modules) == 0 && len(s.input.Answers) > namesAtMost {
+		s.fault("/responses", "too_many_names", fmt.Sprintf("must have at most %d members", namesAtMost))
+	}
 	hidden := c.Hidden(s.input.Answers)
 	s.input.Answers = slices.DeleteFunc(s.input.Answers, func(a formsvc.Answer) bool { return isUser(a.Name) && hidden[a.Name] })
 }
 
+// distinct returns the values without those that came before.
+func distinct(values []string) []string {
+	seen := make(map[string]bool, len(values))
+	return slices.DeleteFunc(slices.Clone(values), func(s string) bool {
+		before := seen[s]
+		seen[s] = true
+		return before
+	})
+}
+
+func (s *sent) fault(pointer, code, detail string) {
+	if len(s.faults) < maxFaults {
+		s.faults = append(s.faults, formsvc.FieldError{Pointer: pointer, Code: code, Detail: detail})
+	}
+}
+
 // clean returns a value as the module takes it, or "" if it is blank. m is nil for an unknown module.
-func clean(m *formsvc.Module, value string) string {
+func (s *sent) clean(m *formsvc.Module, value, language string) string {
 	trimmed := strings.TrimSpace(value)
 	if trimmed == "" {
 		return ""
 	}
 	if m != nil {
 		switch m.Type {
-		case formsvc.EmailModule, formsvc.URLModule, formsvc.NumberModule, formsvc.DateModule:
+		case formsvc.EmailModule, formsvc.URLModule:
 			return trimmed
+		case formsvc.NumberModule, formsvc.DateModule:
+			read := readNumber
+			if m.Type == formsvc.DateModule {
+				read = readDate
+			}
+			text, other := read(trimmed, language)
+			if other != "" {
+				s.reads[m.Name] = [2]string{text, other}
+				s.fault(pointerTo(m.Name), "ambiguous", fmt.Sprintf("can be read as %s or as %s; send one of these", text, other))
+			}
+			return text
 		case formsvc.BooleanModule:
 			if value == "on" { // a checkbox without a value
 				return "true"
@@ -246,9 +368,9 @@ func pointerTo(name string) string { return string(jsontext.Pointer("/responses"
 // check returns a *[formsvc.ValidationError] with all faults of what was sent, or [formsvc.ErrCampaignClosed].
 func (v *visit) check(s *sent) error {
 	err := v.h.svc.Responses.Check(v.campaign, s.input)
-	all := &formsvc.ValidationError{}
+	all := &formsvc.ValidationError{Fields: s.faults}
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
-		all = invalid
+		all.Fields = append(all.Fields, invalid.Fields...)
 	} else if err != nil {
 		return err
 	}
@@ -272,17 +394,14 @@ func (s *sent) checkFiles(c *formsvc.Campaign, all *formsvc.ValidationError) {
 	for _, f := range s.files {
 		if count[f.module]++; f.tooLarge {
 			add(f.module, "file_too_large", "has more bytes than a file may have")
-		}
-		if !slices.ContainsFunc(c.Modules, func(m formsvc.Module) bool { return m.Name == f.module }) && len(c.Modules) > 0 {
-			add(f.module, "unknown_module", "is not a module of this campaign")
+		} else if m := s.modules[f.module]; !m.Accepts(f.name, f.contentType) {
+			add(f.module, "file_type", "must be of one of these types: "+strings.Join(m.Accept, ", "))
 		}
 	}
 	hidden := c.Hidden(s.input.Answers)
 	for i := range c.Modules {
 		m := &c.Modules[i]
 		switch n := count[m.Name]; {
-		case m.Type != formsvc.FileModule && n > 0:
-			add(m.Name, "no_file", "takes no file")
 		case m.Type != formsvc.FileModule:
 		case n > 0 && hidden[m.Name]:
 			add(m.Name, "hidden", "must have no file: other answers hide the question")
@@ -290,6 +409,14 @@ func (s *sent) checkFiles(c *formsvc.Campaign, all *formsvc.ValidationError) {
 			add(m.Name, "too_many", "takes one file only")
 		case n == 0 && m.Required && !hidden[m.Name]:
 			add(m.Name, "required", "is required")
+		case n == 0 && s.expects(m.Name) && !hidden[m.Name] && !slices.Contains(s.form["_without"], m.Name):
+			add(m.Name, "file_again", "had a file that wasn't kept; send it again, or _without with the field's name")
 		}
 	}
+}
+
+// expects reports whether a question had a file when the form was sent, or before an error.
+func (s *sent) expects(name string) bool {
+	return slices.ContainsFunc(s.files, func(f file) bool { return f.module == name }) ||
+		s.ours("_files") && slices.Contains(s.form["_files"], name)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 //go:embed texts/*.json
@@ -17,7 +19,7 @@ var textFiles embed.FS
 type texts map[string]string
 
 // languages are those of the pages. The first one is the default.
-func languages() []string { return []string{"en", "de", "fr", "es", "ar"} }
+func languages() []string { return formsvc.FormLanguages() }
 
 // readTexts returns the texts of all languages.
 func readTexts() (map[string]texts, error) {

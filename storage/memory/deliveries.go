@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -67,6 +68,19 @@ func (e *endpoint) redeliver(d *queued, at time.Time) {
 	e.wait(d, at)
 }
 
+// hasResponse reports whether the response of a delivery exists, or isn't needed. The caller holds s.mu.
+func (s *Store) hasResponse(d *queued) bool {
+	if d.Test || d.Event == webhook.ResponseDeleted {
+		return true
+	}
+	e := s.events[d.EventID]
+	if e == nil {
+		return false
+	}
+	_, err := s.response(formsvc.ResponseKey{AccountID: e.AccountID, CampaignID: e.CampaignID, ID: e.ResponseID})
+	return err == nil
+}
+
 // RedeliverFailed implements [formsvc.Store].
 func (s *Store) RedeliverFailed(
 	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
@@ -78,7 +92,7 @@ func (s *Store) RedeliverFailed(
 			return change, err
 		}
 		for _, d := range e.deliveries.rows {
-			if d.State == formsvc.DeliveryFailed && !d.UpdatedAt.Before(q.Since) && !d.UpdatedAt.After(q.Until) {
+			if d.State == formsvc.DeliveryFailed && !d.UpdatedAt.Before(q.Since) && !d.UpdatedAt.After(q.Until) && s.hasResponse(d) {
 				failed = append(failed, d)
 			}
 		}

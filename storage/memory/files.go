@@ -56,12 +56,15 @@ func (s *Store) Files(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.File], error) {
 	return read(ctx, s, s.response, key, func(r *response) formsvc.Page[formsvc.File] {
-		return page(&r.files, q, false, nil, func(row *formsvc.File) formsvc.File {
-			f := *row
-			f.Blocks = nil
-			return f
-		})
+		return page(&r.files, q, false, nil, bare)
 	})
+}
+
+// bare returns a file without its Blocks.
+func bare(row *formsvc.File) formsvc.File {
+	f := *row
+	f.Blocks = nil
+	return f
 }
 
 // AllFiles implements [formsvc.Store].

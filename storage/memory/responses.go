@@ -53,6 +53,9 @@ func (s *Store) UpdateResponse(
 		if change, err = decide(&r); err != nil || r.Version == row.Version {
 			return formsvc.Change{}, err
 		}
+		if change.PerFile != nil {
+			change.AddPerFile(page(&row.files, formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}, true, nil, bare).Items)
+		}
 		r, err = stored(&r)
 		return change, err
 	}, func() error {
@@ -72,7 +75,7 @@ func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.
 
 // Responses implements [formsvc.Store].
 func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
-	texts := append([]string{q.Filter.Email, q.Filter.Reference}, q.Filter.Status...)
+	texts := append([]string{q.Filter.Email, q.Filter.Reference, q.Filter.NotStatus}, q.Filter.Status...)
 	if err := formsvc.CheckText(texts...); err != nil {
 		return formsvc.Page[formsvc.Response]{}, err
 	}
@@ -83,6 +86,17 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 			match = func(row *response) bool { return q.Filter.Match(&row.Response) }
 		}
 		return cutAt(page(&c.responses, q.Page, q.NoTotal, match, (*response).copy), q.Page, (*formsvc.Response).Size)
+	})
+}
+
+// ResponseCounts implements [formsvc.Store].
+func (s *Store) ResponseCounts(ctx context.Context, key formsvc.CampaignKey) (map[string]int64, error) {
+	return read(ctx, s, s.campaign, key, func(c *campaign) map[string]int64 {
+		counts := map[string]int64{}
+		for _, r := range c.responses.rows {
+			counts[r.Status]++
+		}
+		return counts
 	})
 }
 

@@ -176,6 +176,7 @@ func accountCalls() []call {
 func responseCalls() []call {
 	return []call{
 		{"Response", ofResponse, false, func(c *caller) (any, error) { return c.s.Response(c.ctx, c.at.response()) }},
+		{"ResponseCounts", ofCampaign, false, func(c *caller) (any, error) { return c.s.ResponseCounts(c.ctx, c.at.campaign()) }},
 		{"Responses", ofCampaign, false, func(c *caller) (any, error) {
 			return c.s.Responses(c.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart]})
 		}},

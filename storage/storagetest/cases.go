@@ -14,6 +14,7 @@ import (
 func goldenTests() []test {
 	return []test{
 		{"existing event", testEventTwice},
+		{"events for each file", testEventPerFile},
 		{"a response as result", testResult},
 		{"inputs are copied", testInputsCopied},
 		{"many file identifiers", script(manyFileIDs)},
@@ -69,6 +70,45 @@ func testEventTwice(w *world) {
 			w.noEvents(what+" with an event that exists", fresh)
 		}
 	}
+}
+
+// testEventPerFile changes a response with an event for each of its files. If one of them can't be stored, nothing is.
+func testEventPerFile(w *world) {
+	sc := w.addScene()
+	r, first := w.addResponse(&sc.campaign)
+	other, _ := w.addResponse(&sc.campaign)
+	files := []formsvc.File{w.newFile(&r), w.newFile(&other), w.newFile(&r)}
+	for _, f := range files {
+		w.must("CreateFile", w.createFile(w.ctx, f))
+	}
+	update := func(events []formsvc.Event, perFile func(*formsvc.File) formsvc.Event) error {
+		_, err := w.store.UpdateResponse(w.ctx, r.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
+			r.Version++
+			return formsvc.Change{Events: events, PerFile: perFile}, nil
+		})
+		return err
+	}
+	before, fresh := w.snapshot(), w.newEvent(&r)
+	if update([]formsvc.Event{fresh}, func(*formsvc.File) formsvc.Event { return first }) != nil {
+		w.unchanged("UpdateResponse with an event for a file that exists", &before)
+		w.noEvents("UpdateResponse with an event for a file that exists", fresh)
+	}
+	begin, end, made := w.newEvent(&r), w.newEvent(&r), map[formsvc.ID]formsvc.Event{}
+	w.must("UpdateResponse", update([]formsvc.Event{begin, end}, func(f *formsvc.File) formsvc.Event {
+		if len(f.Blocks) > 0 {
+			w.Errorf("the file has its blocks")
+		}
+		e := w.newEvent(&r)
+		e.Payload = []byte(`"` + f.Name + `"`)
+		made[f.ID] = e
+		return e
+	}))
+	about, err := w.store.EventsAbout(w.ctx, r.Key(), 10)
+	w.must("EventsAbout", err)
+	w.same("events of a response with two files", about, []formsvc.Event{first, begin, made[files[0].ID], made[files[2].ID], end})
+	waiting, err := w.store.Waiting(w.ctx, formsvc.WebhookKey{AccountID: sc.account.ID, ID: sc.hook.ID}, 100)
+	w.must("Waiting", err)
+	w.same("deliveries of these events", waiting, int64(6))
 }
 
 // testResult recalls a response that its idempotent call created, as it was then, or erased.

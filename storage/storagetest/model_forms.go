@@ -209,6 +209,9 @@ func (m *model) updateResponse() {
 	changed := formsvc.ResponseQuery{AccountID: key.AccountID, CampaignID: key.CampaignID}
 	changed.Filter.UpdatedAfter = at.Add(-time.Microsecond)
 	m.do("Responses", func(s Store, _ int) (any, error) { return s.Responses(m.ctx, changed) })
+	m.do("ResponseCounts", func(s Store, _ int) (any, error) {
+		return s.ResponseCounts(m.ctx, formsvc.CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
+	})
 }
 
 func (m *model) listResponses() {
@@ -220,7 +223,7 @@ func (m *model) listResponses() {
 	q := formsvc.ResponseQuery{AccountID: m.owner(c.AccountID), CampaignID: c.ID, Page: m.page(ids...), NoTotal: m.chance("no total", 2)}
 	f := &q.Filter
 	for range m.number("filters", 0, 2) {
-		switch m.number("filter", 0, 6) {
+		switch m.number("filter", 0, 7) {
 		case 0:
 			f.Status = oneOf(m, "status", []string{"done"}, []string{"pending", "done"}, []string{"none", "done"}, []string{"none"})
 		case 1, 2:
@@ -233,6 +236,8 @@ func (m *model) listResponses() {
 			f.CreatedBefore = m.past()
 		case 6:
 			f.UpdatedAfter = m.past()
+		case 7:
+			f.NotStatus = oneOf(m, "not status", "pending", "done", "none")
 		}
 	}
 	m.do("Responses", func(s Store, _ int) (any, error) { return s.Responses(m.ctx, q) })

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
@@ -196,6 +197,9 @@ func TestCopy(t *testing.T) {
 		must(t, err)
 		if _, err := svc.Accounts.Create(t.Context(), "b"); !errors.Is(err, formsvc.ErrMoved) {
 			t.Errorf("a server that runs on the old database writes: %v", err)
+		}
+		if n, err := running.PruneEvents(t.Context(), time.Now().Add(time.Hour), 10); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a server that runs on the old database deletes %d events: %v", n, err)
 		}
 		list, err := svc.Responses.List(t.Context(), formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign})
 		must(t, err)

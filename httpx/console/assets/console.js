@@ -1,13 +1,15 @@
 "use strict";
 
-// Pages work without this script: it shows local times, new records, and copies to the clipboard.
-const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-function localTimes(part) {
-  for (const time of part.querySelectorAll("time[datetime]")) {
-    time.textContent = zone.format(new Date(time.dateTime));
-  }
+// Pages work without this script: it tells the server the time zone, shows new records, and copies to the clipboard.
+
+// The server writes times in the browser's zone once it knows it. Without cookies it never does.
+const { zone, base } = document.documentElement.dataset;
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (here && zone !== here && base && performance.getEntriesByType("navigation")[0]?.type !== "reload") {
+  fetch(base + "zone", { method: "POST", body: new URLSearchParams({ zone: here }) }).then((reply) => {
+    if (reply.ok) location.reload();
+  }).catch(() => {});
 }
-localTimes(document);
 
 // reloaded returns an element of a page as it is now, or null.
 async function reloaded(selector, address = location.href) {
@@ -23,7 +25,6 @@ async function count() {
     const next = await reloaded("#summary");
     if (!next) return;
     shown.replaceWith(next);
-    localTimes(next);
     shown = next;
   }
 }
@@ -45,42 +46,188 @@ async function search() {
 }
 search();
 
-// A list shows what is new, unless somebody is at work in it.
+// A list shows what is new, unless somebody is at work in it. Only rows and counts are replaced, so that the rest stays as it is.
 const list = document.querySelector("[data-live]");
-if (list) {
-  new EventSource(list.dataset.live).addEventListener("message", async () => {
-    if (list.contains(document.activeElement) || list.querySelector(":checked:not(option), details[open]")) {
-      document.getElementById("news").hidden = false;
-      return;
-    }
-    const fresh = await reloaded("[data-live]");
-    if (fresh) {
-      list.replaceChildren(...fresh.childNodes);
-      localTimes(list);
-    }
-  });
+const news = document.getElementById("news");
+async function refresh() {
+  const busy = document.activeElement;
+  if (list.contains(busy) && !busy.matches(".scroll") || list.querySelector(":checked:not(option), details[open]")) {
+    news.hidden = false;
+    return;
+  }
+  const reply = await fetch(location.href);
+  if (!reply.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  for (const old of document.querySelectorAll("[data-count]")) {
+    const fresh = page.querySelector(`[data-count="${old.dataset.count}"]`);
+    if (fresh) old.replaceWith(fresh);
+  }
+  const fresh = page.querySelector("[data-live]");
+  const [head, heads] = [list, fresh].map((part) => part?.querySelector("thead")?.innerHTML);
+  if (head && head === heads) {
+    list.querySelector("tbody").replaceWith(fresh.querySelector("tbody"));
+  } else if (fresh) {
+    list.replaceChildren(...fresh.childNodes);
+  }
 }
 
-// The editor shows the form that is being made.
-const preview = document.querySelector("iframe");
-if (preview) {
-  const button = document.querySelector("[value=preview]");
-  let timer, asked = 0;
-  const show = async () => {
-    const number = ++asked;
-    const reply = await fetch(button.form.action, { method: "POST", body: new URLSearchParams(new FormData(button.form, button)) });
-    const text = await reply.text();
-    if (number !== asked) return;
-    const at = preview.contentWindow.scrollY;
-    preview.addEventListener("load", () => preview.contentWindow.scrollTo(0, at), { once: true });
-    preview.srcdoc = text; // adds nothing to the history
-  };
-  button.form.addEventListener("input", () => {
+// A browser has few connections to a host, so one tab at a time has a stream: the last that was looked at. The others ask now and then,
+// and hidden ones when they are shown again.
+function watch() {
+  let since = list.dataset.since, source, timer, wait = 1000, once = false;
+  const open = () => {
+    source?.close();
     clearTimeout(timer);
-    timer = setTimeout(show, 500);
+    if (document.hidden) return;
+    source = new EventSource(`${list.dataset.live}?since=${since}${once ? "&once=1" : ""}`);
+    source.onopen = () => { wait = 1000; };
+    source.onmessage = (event) => {
+      since = event.lastEventId;
+      refresh().catch(() => { news.hidden = false; });
+    };
+    source.addEventListener("off", () => { document.getElementById("off").hidden = false; });
+    source.onerror = () => { // an error page ends a source for good
+      if (source.readyState !== EventSource.CLOSED) return;
+      clearTimeout(timer);
+      timer = setTimeout(open, wait *= 2);
+      wait = Math.min(wait, 60000);
+    };
+  };
+  const begin = () => {
+    once = false;
+    navigator.locks?.request("formsvc-live", { steal: true }, () => new Promise(() => {})).catch(() => {
+      once = true;
+      open();
+    });
+    open();
+  };
+  document.addEventListener("visibilitychange", () => document.hidden ? open() : begin());
+  addEventListener("focus", () => { if (once) begin(); });
+  addEventListener("pagehide", () => source?.close());
+  begin();
+}
+if (list) watch();
+
+// The editor: buttons for questions change the page in place, so that Back leaves the editor and not a question; what isn't saved is kept
+// in this browser for a day, and comes back after leaving, Back, or signing in again.
+const editor = document.querySelector("form[data-edits]");
+const drafts = () => Object.keys(localStorage).filter((key) => key.startsWith("draft:"));
+if (/[?&]note=campaign-(saved|created)/.test(location.search)) {
+  const sent = sessionStorage.getItem("sent");
+  if (sent) localStorage.removeItem(sent);
+  sessionStorage.removeItem("sent");
+}
+for (const out of document.querySelectorAll("form[action$='/sign-out']")) {
+  out.addEventListener("submit", () => drafts().forEach((key) => localStorage.removeItem(key)));
+}
+if (editor) edit(editor);
+
+function edit(form) {
+  const key = "draft:" + location.pathname, area = form.closest(".editor");
+  let dirty = form.matches("[data-dirty]"), leaving = false, timer, shows;
+  const typed = () => [...new FormData(form)].filter(([name]) => name !== "token" && name !== "once");
+  const keep = () => localStorage.setItem(key, JSON.stringify({ at: Date.now(), typed: typed() }));
+  const post = (data, does) => {
+    data.set("token", form.elements.namedItem("token").value);
+    data.set("do", does);
+    return fetch(form.getAttribute("action"), { method: "POST", body: new URLSearchParams(data) });
+  };
+
+  // place shows a reply of the server in place of the form.
+  async function place(reply, focus) {
+    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    const fresh = page.querySelector("form[data-edits]");
+    if (!fresh) return false;
+    form.replaceWith(fresh);
+    form = fresh;
+    dirty = true;
+    listen();
+    (form.querySelector("[autofocus]") ?? form.elements.namedItem(focus) ?? form).focus?.();
+    keep();
+    preview();
+    return true;
+  }
+
+  function listen() {
+    form.addEventListener("input", () => {
+      dirty = true;
+      keep();
+      preview();
+    });
+    form.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target.matches("input")) event.preventDefault();
+    });
+    form.addEventListener("submit", async (event) => {
+      const does = event.submitter?.value ?? "stay";
+      if (does === "preview") return;
+      if (does === "save") {
+        keep();
+        sessionStorage.setItem("sent", key);
+        leaving = true;
+        return;
+      }
+      event.preventDefault();
+      const reply = await post(new FormData(form), does);
+      if (!await place(reply, "label." + does.split(".")[1])) {
+        keep();
+        leaving = true;
+        location.reload(); // asks to sign in if the session has ended, and brings back what was typed
+      }
+    });
+  }
+
+  addEventListener("beforeunload", (event) => {
+    if (dirty && !leaving) event.preventDefault();
   });
-  preview.hidden = false;
-  show();
+
+  function preview() {
+    clearTimeout(timer);
+    if (shows) timer = setTimeout(shows, 500);
+  }
+
+  const frame = area.querySelector("iframe");
+  if (frame) {
+    let asked = 0;
+    shows = async () => {
+      const number = ++asked;
+      const reply = await post(new FormData(form), "preview");
+      const text = await reply.text();
+      if (number !== asked) return;
+      const at = frame.contentWindow.scrollY;
+      frame.addEventListener("load", () => frame.contentWindow.scrollTo(0, at), { once: true });
+      frame.srcdoc = text; // adds nothing to the history
+    };
+    frame.hidden = false;
+  }
+  listen();
+  let draft = null;
+  try {
+    draft = JSON.parse(localStorage.getItem(key));
+  } catch {
+    localStorage.removeItem(key);
+  }
+  if (dirty || !draft || Date.now() - draft.at > 86_400_000 || JSON.stringify(draft.typed) === JSON.stringify(typed())) {
+    if (dirty) keep();
+    shows?.();
+    return;
+  }
+  const note = document.createElement("p");
+  note.className = "note";
+  note.setAttribute("role", "status");
+  note.textContent = "Your edits that weren't saved are back. ";
+  const drop = document.createElement("button");
+  drop.type = "button";
+  drop.className = "plain";
+  drop.textContent = "Discard them";
+  drop.addEventListener("click", () => {
+    localStorage.removeItem(key);
+    leaving = true;
+    location.reload();
+  });
+  note.append(drop);
+  const data = new FormData();
+  for (const [name, value] of draft.typed) data.append(name, value);
+  post(data, "stay").then((reply) => place(reply)).then((back) => { if (back) area.before(note); });
 }
 
 // Browsers offer the clipboard only over TLS and on localhost.

@@ -1,26 +1,58 @@
 "use strict";
 
-// The page works without this script. It hides questions that other answers rule out, and adds inputs.
-const form = document.querySelector("form");
-const named = (name) => [...form.elements].filter((e) => e.name === name && !e.disabled);
+// The page works without this script. It hides questions that other answers rule out, adds inputs, and says what the browser would not
+// send. A field may have any name, such as "elements" or "action", and hides what the form has by that name: so nothing is asked of it.
+const all = (selector) => [...document.querySelectorAll(selector)];
+const inputs = () => all("form :is(input, select, textarea)");
+const named = (name) => inputs().filter((e) => e.name === name && !e.disabled);
 const values = (name) => named(name).filter((e) => !/^(radio|checkbox)$/.test(e.type) || e.checked).map((e) => e.value);
-const conditional = [...document.querySelectorAll("[data-if]")];
+
+// Numbers are compared as the server stores them.
+const canonical = (s) => s.trim().replace(/[٠-٩۰-۹]/g, (d) => d.charCodeAt(0) & 15).replace("−", "-").replace(/[٫,]/, ".")
+  .replace(/\.$/, "").replace(/^([-]?)0+(?=\d)/, "$1").replace(/^([-]?)\./, "$10.");
 
 // Conditions name earlier questions, so one pass in order is enough.
 function show() {
-  for (const q of conditional) {
-    const shown = values(q.dataset.if).some((v) => JSON.parse(q.dataset.equals).includes(v));
+  for (const q of all("[data-if]")) {
+    const given = values(q.dataset.if).map((v) => ("number" in q.dataset ? canonical(v) : v));
+    const shown = given.some((v) => JSON.parse(q.dataset.equals).includes(v));
     q.hidden = !shown;
     for (const e of q.querySelectorAll("input, select, textarea, button")) e.disabled = !shown;
   }
 }
 
+// A browser has "" for a date that isn't complete.
+function check(event) {
+  const texts = document.querySelector("main").dataset;
+  for (const old of all(".error.now")) old.remove();
+  let first;
+  for (const e of inputs()) {
+    const q = e.closest(".q");
+    if (e.disabled || !q || q.querySelector(".now") || !(e.validity.badInput || e.validity.valueMissing)) continue;
+    const p = document.createElement("p");
+    p.className = "error now";
+    p.id = e.id + "-now";
+    p.role = "alert";
+    p.textContent = e.validity.badInput ? texts.incomplete : texts[{ file: "file", radio: "choice", "select-one": "choice" }[e.type] ?? "required"];
+    (e.closest(".option") ?? e).before(p);
+    q.classList.add("wrong");
+    e.setAttribute("aria-invalid", "true");
+    e.setAttribute("aria-describedby", `${e.getAttribute("aria-describedby") ?? ""} ${p.id}`.trim());
+    first ??= e;
+  }
+  if (first) event.preventDefault();
+  first?.focus();
+}
+
+const form = document.querySelector("form");
 if (form) {
-  for (const only of form.querySelectorAll(".only")) only.hidden = true;
-  form.addEventListener("input", show);
+  Element.prototype.setAttribute.call(form, "novalidate", "");
+  for (const only of all(".only")) only.hidden = true;
+  document.addEventListener("submit", check);
+  document.addEventListener("input", show);
   addEventListener("pageshow", show); // a browser fills in what was typed before
   show();
-  for (const more of form.querySelectorAll("button.more")) {
+  for (const more of all("button.more")) {
     more.hidden = false;
     more.addEventListener("click", () => {
       const last = more.previousElementSibling;

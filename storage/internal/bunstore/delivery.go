@@ -8,6 +8,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -218,7 +219,8 @@ FROM (
   SELECT f.id, row_number() OVER (ORDER BY f.updated_at, f.id) - 1 AS n FROM (
     SELECT g.id, g.updated_at FROM formsvc_deliveries AS g
     WHERE g.webhook_id = ? AND g.state = 2 AND g.updated_at BETWEEN ? AND ?
-      AND EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = g.event_id)
+      AND EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = g.event_id AND (e.type & ? <> 0
+        OR EXISTS (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id = e.campaign_id AND r.id = e.response_id)))
     ORDER BY g.updated_at, g.id LIMIT ?
   ) AS f
 ) AS p
@@ -239,7 +241,7 @@ func (s *Store) RedeliverFailed(
 		hook := ID(q.Key.ID)
 		var err error
 		if n, err = Affected(s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
-			micros(q.Since), micros(q.Until), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
+			micros(q.Since), micros(q.Until), TestBit|EventBit(webhook.ResponseDeleted), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
 			return false, err
 		}
 		_, err = decided(ctx, s, c, n, decide)

@@ -124,6 +124,14 @@ func (s *Store) Files(
 		sizeless, "blocks")
 }
 
+// filesOf returns the files of a response, without Blocks, in the transaction of c.
+func (s *Store) filesOf(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) ([]formsvc.File, error) {
+	q := formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}
+	sel := ofResponse(s.build.NewSelect().Conn(c).Model((*fileRow)(nil)), "f", key).ExcludeColumn("blocks")
+	list, _, err := scanPage(ctx, paged(sel, "f.id", q), q, func(r *fileRow) (formsvc.File, error) { return r.file(), nil }, sizeless)
+	return list, err
+}
+
 // AllFiles implements formsvc.FileStore.
 func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
 	if err := s.ready(ctx); err != nil {

@@ -135,6 +135,13 @@ func (s *Store) UpdateResponse(
 			r = before
 			return false, err
 		}
+		if change.PerFile != nil {
+			files, err := s.filesOf(ctx, c, key)
+			if err != nil {
+				return false, err
+			}
+			change.AddPerFile(files)
+		}
 		if err := checkResponse(&r, &change); err != nil {
 			return false, err
 		}

@@ -136,3 +136,30 @@ func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	}
 	return sum.ColumnExpr("CAST((?) + (?) - (?) AS BIGINT)", moved, count("formsvc_counters"), count("formsvc_statuses"))
 }
+
+// ResponseCounts implements formsvc.ResponseStore.
+func (s *Store) ResponseCounts(ctx context.Context, key formsvc.CampaignKey) (map[string]int64, error) {
+	c, err := s.Campaign(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	pending, counts := c.ResponseCount, map[string]int64{}
+	rows, err := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_statuses AS n").ColumnExpr("n.status, CAST(sum(n.responses) AS BIGINT)").
+		Where("n.campaign_id = ?", ID(key.ID)).GroupExpr("n.status").Having("sum(n.responses) > 0").Rows(ctx)
+	if err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var status string
+		var n int64
+		if err := rows.Scan(&status, &n); err != nil {
+			return nil, s.backend.Classify(err)
+		}
+		counts[status], pending = n, pending-n
+	}
+	if pending > 0 {
+		counts[formsvc.StatusPending] = pending
+	}
+	return counts, s.backend.Classify(rows.Err())
+}

@@ -17,7 +17,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		return page, err
 	}
 	q.Page = q.Page.Clamped()
-	texts := append([]string{q.Filter.Email, q.Filter.Reference}, q.Filter.Status...)
+	texts := append([]string{q.Filter.Email, q.Filter.Reference, q.Filter.NotStatus}, q.Filter.Status...)
 	if err := formsvc.CheckText(texts...); err != nil {
 		return page, err
 	}
@@ -108,6 +108,9 @@ func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 	f := &q.Filter
 	if len(f.Status) > 0 {
 		sel = sel.Where("r.status IN (?)", bun.List(f.Status))
+	}
+	if f.NotStatus != "" {
+		sel = sel.Where("r.status <> ?", f.NotStatus)
 	}
 	if f.Email != "" {
 		sel = sel.Where("r.person = ?", Person(q.CampaignID, f.Email))

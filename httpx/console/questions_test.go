@@ -1,0 +1,232 @@
+package console_test
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type module = formsvc.Module
+
+// editable creates a campaign to edit, and returns a function that reads its modules.
+func (w *world) editable(modules ...module) (path string, c formsvc.Campaign, stored func() []module) {
+	w.t.Helper()
+	c, err := w.svc.Campaigns.Create(w.t.Context(), w.account.ID, formsvc.CampaignInput{Title: "Edited", EmailOptional: true, Modules: modules})
+	w.must(err)
+	return "/campaigns/" + string(c.ID) + "/edit", c, func() []module {
+		got, err := w.svc.Campaigns.Get(w.t.Context(), c.Key())
+		w.must(err)
+		return got.Modules
+	}
+}
+
+func pets() []module {
+	return []module{
+		{Name: "name", Label: "Your name", Type: "text"},
+		{Name: "pet", Label: "Which pet?", Type: "choice", Options: []string{"Cat", "Dog", "Bird"}},
+		{Name: "breed", Label: "Which breed?", Type: "text", Required: true, ShowIf: &formsvc.Condition{Module: "pet", Equals: []string{"Dog"}}},
+		{Name: "sure", Label: "Sure?", Type: "boolean", ShowIf: &formsvc.Condition{Module: "pet", Equals: []string{"Cat", "Dog"}}},
+	}
+}
+
+// A condition is never dropped: it is refused until it fits again, whatever broke it.
+func TestConditionsAreKept(t *testing.T) {
+	w := newSignedIn(t)
+	for _, c := range []struct {
+		do     string
+		fields url.Values
+		says   string
+	}{
+		{"down.1", nil, "must come before it"},
+		{"up.2", nil, "must come before it"},
+		{"remove.1", nil, "is gone"},
+		{"stay", url.Values{"type.1": {"file"}}, "is gone"},
+		{"stay", url.Values{"options.1": {"Cat\nBird"}}, "no choice “Dog” any more"},
+		{"stay", url.Values{"options.1": {"Cat\nHound\nBird\nFish"}}, "no choice “Dog” any more"},
+		{"stay", url.Values{"showValues.2": {"dog"}}, "no choice “dog” any more"},
+	} {
+		path, _, stored := w.editable(pets()...)
+		c.fields = merged(c.fields, "do", c.do)
+		page := w.submit(w.get(path), path, c.fields).is(200).says(c.says)
+		again := w.submit(page, path, url.Values{"do": {"save"}})
+		if again.status == 409 { // the choices of a question that is none any more
+			again = w.submit(again.says("loses the choices"), path, url.Values{"do": {"save"}})
+		}
+		again.is(422).says(c.says)
+		if got := stored(); !reflect.DeepEqual(got, pets()) {
+			t.Errorf("%s: saved %+v", c.do, got)
+		}
+	}
+	path, _, stored := w.editable(pets()...)
+	page := w.submit(w.get(path), path, url.Values{"do": {"down.1"}}).is(200)
+	page = w.submit(page, path, url.Values{"do": {"up.2"}}).is(200).lacks("must come before it")
+	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+	if got := stored(); !reflect.DeepEqual(got, pets()) {
+		t.Errorf("moved and moved back: %+v", got)
+	}
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "showModule.2": {""}}).is(303)
+	if stored()[2].ShowIf != nil {
+		t.Error("“always ask” is not saved")
+	}
+}
+
+func merged(fields url.Values, name, value string) url.Values {
+	all := url.Values{name: {value}}
+	for k, v := range fields {
+		all[k] = v
+	}
+	return all
+}
+
+// Conditions follow what is renamed.
+func TestConditionsFollowRenames(t *testing.T) {
+	w := newSignedIn(t)
+	for _, c := range []struct {
+		options string
+		breed   string
+		sure    []string
+	}{
+		{"Cat\nDogs\nBird", "Dogs", []string{"Cat", "Dogs"}},
+		{"Cats\nDogs\nBirds", "Dogs", []string{"Cats", "Dogs"}},
+		{"Cat\ndog\nBird", "dog", []string{"Cat", "dog"}},
+		{"Dog\nCat\nBird", "Dog", []string{"Cat", "Dog"}}, // another order
+		{"Bird\nDog\nCats", "Dog", nil},                   // another order and a rename: “Cat” can't be told
+		{"Cat\nDog\nBird\nFish", "Dog", []string{"Cat", "Dog"}},
+		{"Cat\nDog", "Dog", []string{"Cat", "Dog"}},
+	} {
+		path, _, stored := w.editable(pets()...)
+		a := w.submit(w.get(path), path, url.Values{"do": {"save"}, "options.1": {c.options}})
+		if c.sure == nil {
+			a.is(422).says("no choice “Cat” any more")
+			continue
+		}
+		a.is(303)
+		if got := stored(); got[2].ShowIf.Equals[0] != c.breed || !reflect.DeepEqual(got[3].ShowIf.Equals, c.sure) {
+			t.Errorf("%q: %v and %v", c.options, got[2].ShowIf, got[3].ShowIf)
+		}
+	}
+	path, _, stored := w.editable(pets()...)
+	page := w.submit(w.get(path), path, url.Values{"do": {"up.3"}, "name.1": {"animal"}, "options.1": {"Cat\nHound\nBird"}}).is(200)
+	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+	if got := stored(); got[2].ShowIf.Module != "animal" || got[3].ShowIf.Equals[0] != "Hound" || got[3].Name != "breed" {
+		t.Errorf("renamed over two pages: %+v", got)
+	}
+	path, _, stored = w.editable(module{Name: "sure", Type: "boolean"}, module{Name: "why", ShowIf: &formsvc.Condition{Module: "sure", Equals: []string{"true"}}})
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "showValues.1": {"No\nyes"}}).is(303)
+	if got := stored()[1].ShowIf.Equals; !reflect.DeepEqual(got, []string{"false", "true"}) {
+		t.Errorf("yes and no: %q", got)
+	}
+}
+
+// What the page has no field for stays, for every type; what a new type can't have is lost only after the visitor was told.
+func TestEditingKeepsTheRest(t *testing.T) {
+	w := newSignedIn(t)
+	full := map[formsvc.ModuleType]module{
+		"text": {MaxLength: 9, Placeholder: "x"}, "longtext": {MaxLength: 9, Placeholder: "x"}, "email": {MaxLength: 99}, "url": {Placeholder: "x"},
+		"number": {Min: "-1.5", Max: "1e3", Integer: true, Placeholder: "7"}, "date": {Min: "2026-01-01", Max: "2026-12-31"}, "boolean": {},
+		"choice": {Options: []string{"a", "b"}}, "file": {Accept: []string{"image/*", ".pdf"}},
+	}
+	var all []module
+	for kind, m := range full {
+		m.Name, m.Label, m.Help, m.Type, m.Multiple, m.Required = "q_"+string(kind), "Q "+string(kind), "Help", kind, true, true
+		all = append(all, m)
+	}
+	path, c, stored := w.editable(all...)
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "title": {"Another"}}).is(303)
+	if got := stored(); !reflect.DeepEqual(got, c.Modules) {
+		t.Errorf("got  %+v\nwant %+v", got, c.Modules)
+	}
+	page := w.submit(w.get(path), path, url.Values{"do": {"down.0"}}).is(200)
+	page = w.submit(page, path, url.Values{"do": {"add"}, "newType": {"number"}}).is(200)
+	w.submit(page, path, url.Values{"do": {"remove.9"}}).is(200)
+	w.submit(w.submit(page, path, url.Values{"do": {"remove.9"}}), path, url.Values{"do": {"save"}}).is(303)
+	want := append([]module{c.Modules[1], c.Modules[0]}, c.Modules[2:]...)
+	if got := stored(); !reflect.DeepEqual(got, want) {
+		t.Errorf("moved: got  %+v\nwant %+v", got, want)
+	}
+	for from, lost := range map[formsvc.ModuleType]string{
+		"text": "the limit of characters, the example", "number": "the example, the limits of its values", "date": "the limits of its values", "choice": "the choices a, b", "file": "the types of files",
+	} {
+		m := full[from]
+		m.Name, m.Label, m.Type = "q", "Q", from
+		path, _, stored := w.editable(m)
+		page := w.submit(w.get(path), path, url.Values{"do": {"save"}, "type.0": {"boolean"}}).is(409).says("“Q” loses " + lost)
+		if got := stored(); got[0].Type != from {
+			t.Errorf("%s: saved without a word: %+v", from, got)
+		}
+		w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+		if got := stored(); !reflect.DeepEqual(got, []module{{Name: "q", Label: "Q", Type: "boolean"}}) {
+			t.Errorf("%s: %+v", from, got)
+		}
+	}
+	path, _, stored = w.editable(module{Name: "q", Label: "Q", Type: "choice", Options: []string{"a", "b"}})
+	page = w.submit(w.get(path), path, url.Values{"do": {"stay"}, "type.0": {"text"}}).is(200).says("loses the choices a, b")
+	w.submit(page, path, url.Values{"do": {"save"}, "type.0": {"choice"}}).is(303)
+	if got := stored(); len(got[0].Options) != 2 {
+		t.Errorf("changed the type and back: %+v", got)
+	}
+}
+
+// The save says which answers it hides, and a new question never gets the name of an old one.
+func TestRemovedQuestionsWithAnswers(t *testing.T) {
+	w := newSignedIn(t)
+	path, c, stored := w.editable(module{Name: "old", Label: "Old"}, module{Name: "other", Label: "Other"})
+	w.response(&c, "ada", formsvc.Answer{Name: "old", Value: []string{"x"}})
+	w.response(&c, "eve", formsvc.Answer{Name: "old", Value: []string{}}, formsvc.Answer{Name: "other", Value: []string{"y"}})
+	page := w.submit(w.get(path), path, url.Values{"do": {"remove.0"}}).is(200)
+	page = w.submit(page, path, url.Values{"do": {"save"}}).is(409).says("Answers to “Old” (1 of the last 2 responses have one)")
+	if len(stored()) != 2 {
+		t.Error("saved without a word")
+	}
+	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+	page = w.submit(w.get(path), path, url.Values{"do": {"add"}}).is(200)
+	w.submit(page, path, url.Values{"do": {"save"}, "label.1": {"Old"}}).is(303)
+	if got := stored(); got[1].Name != "old_2" {
+		t.Errorf("the new question gets old answers: %+v", got)
+	}
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "name.0": {"renamed"}}).is(409).says("Answers to “Other”")
+}
+
+// Texts that a page would change stay as they are stored.
+func TestEditingKeepsSpaces(t *testing.T) {
+	w := newSignedIn(t)
+	path, c, stored := w.editable(
+		module{Name: " n ", Label: " two\nlines ", Help: "a\r\nb ", Type: "choice", Options: []string{"dog ", " Dog", "cat"}},
+		module{Name: "b", Label: "B", ShowIf: &formsvc.Condition{Module: " n ", Equals: []string{"dog ", " Dog"}}},
+	)
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "label.1": {"C"}}).is(303)
+	c.Modules[1].Label = "C"
+	if got := stored(); !reflect.DeepEqual(got, c.Modules) {
+		t.Errorf("got  %+v\nwant %+v", got, c.Modules)
+	}
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "options.0": {"dog\nHound\ncat"}}).is(303)
+	if got := stored(); !reflect.DeepEqual(got[0].Options, []string{"dog ", "Hound", "cat"}) || !reflect.DeepEqual(got[1].ShowIf.Equals, []string{"dog ", "Hound"}) {
+		t.Errorf("renamed: %q, %q", got[0].Options, got[1].ShowIf)
+	}
+	for _, odd := range []string{"", " ", "a\nb"} {
+		path, _, _ = w.editable(module{Name: "n", Type: "choice", Options: []string{"a", odd}})
+		w.get(path).is(409).says("can't show all choices")
+	}
+}
+
+// Each campaign that the editor opens can be saved, however its texts are encoded. A long label costs little.
+func TestLongTextsInTheEditor(t *testing.T) {
+	w := newSignedIn(t)
+	var list []module
+	for i := range 15 {
+		list = append(list, module{Name: fmt.Sprint("q", i), Help: strings.Repeat("助", 2000), Type: "choice", Options: []string{strings.Repeat("項", 100), "&"}})
+	}
+	path, c, stored := w.editable(list...)
+	w.submit(w.get(path).is(200), path, url.Values{"do": {"save"}, "title": {"題"}}).is(303)
+	if got := stored(); !reflect.DeepEqual(got, c.Modules) {
+		t.Error("changed")
+	}
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "description": {strings.Repeat("題", 90_000)}}).is(400).says("more than 786 kB")
+	path, _, _ = w.editable(module{Name: "q"})
+	page := w.submit(w.get(path), path, url.Values{"do": {"add"}}).is(200)
+	w.submit(page, path, url.Values{"do": {"save"}, "label.1": {strings.Repeat("a ", 120_000)}}).is(422).says("must have at most 1000 characters")
+}

@@ -1,0 +1,155 @@
+package intake_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/intake"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+// A slowWriter waits before it takes a reply, and notes the deadlines that it gets.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+
+	wait        chan struct{}
+	read, write time.Time
+	ended       bool // whether there is no deadline for reading
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	<-w.wait
+	return w.ResponseRecorder.Write(p)
+}
+
+func (w *slowWriter) SetWriteDeadline(t time.Time) error { w.write = t; return nil }
+
+func (w *slowWriter) SetReadDeadline(t time.Time) error {
+	if !t.IsZero() {
+		w.read = t
+	}
+	w.ended = t.IsZero()
+	return nil
+}
+
+// serving returns a handler of a campaign whose store takes its time, and a function that sends a form.
+func serving(t *testing.T, slow time.Duration, opts *intake.Options, modules ...formsvc.Module) (h *intake.Handler, post func(w http.ResponseWriter, body io.Reader)) {
+	t.Helper()
+	store := memory.New()
+	t.Cleanup(func() { _ = store.Close() })
+	svc, err := formsvc.New(store, &formsvc.Options{TraceParent: func(context.Context) string { time.Sleep(slow); return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, _ := svc.Accounts.Ensure(t.Context(), "owner")
+	c, _ := svc.Campaigns.Create(t.Context(), account, formsvc.CampaignInput{Title: "Survey", EmailOptional: true, Modules: modules, Form: formsvc.Form{Enabled: true}})
+	if h, err = intake.New(svc, opts); err != nil {
+		t.Fatal(err)
+	}
+	return h, func(w http.ResponseWriter, body io.Reader) {
+		r := httptest.NewRequest(http.MethodPost, "/"+c.FormToken, body)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		h.ServeHTTP(w, r)
+	}
+}
+
+// A large body has its place until its reply is written, and both end in time.
+func TestPlacesAreHeldForTheReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, post := serving(t, 0, &intake.Options{LargeBodies: 2, PerVisitor: -1}, formsvc.Module{Name: "n", Type: formsvc.NumberModule})
+		large := "n=" + strings.Repeat("x", 100_000)
+		slow := &slowWriter{ResponseRecorder: httptest.NewRecorder(), wait: make(chan struct{})}
+		began, done := time.Now(), make(chan struct{})
+		go func() { post(slow, strings.NewReader(large)); close(done) }()
+		synctest.Wait()
+		for status, body := range map[int]string{503: large, 422: "n=x"} {
+			w := httptest.NewRecorder()
+			if post(w, strings.NewReader(body)); w.Code != status {
+				t.Errorf("status %d, want %d", w.Code, status)
+			}
+		}
+		close(slow.wait)
+		<-done
+		w := httptest.NewRecorder()
+		if post(w, strings.NewReader(large)); w.Code != 422 || slow.Code != 422 {
+			t.Errorf("status %d and %d", w.Code, slow.Code)
+		}
+		if read, write := slow.read.Sub(began), slow.write.Sub(began); read <= 0 || read > 30*time.Second || write < 30*time.Second || write > time.Minute || !slow.ended {
+			t.Errorf("deadlines after %v and %v", read, write)
+		}
+	})
+}
+
+// Long bodies take turns, so that short ones don't wait for their writes.
+func TestLongBodiesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, post := serving(t, 100*time.Millisecond, &intake.Options{PerVisitor: -1})
+		began := time.Now()
+		took := make(chan time.Duration, 8)
+		for range cap(took) {
+			go func() {
+				w := httptest.NewRecorder()
+				post(w, strings.NewReader("n="+strings.Repeat("x", 300_000)))
+				took <- time.Since(began)
+			}()
+		}
+		synctest.Wait()
+		w := httptest.NewRecorder()
+		if post(w, strings.NewReader("n=1")); w.Code != 303 || time.Since(began) != 100*time.Millisecond {
+			t.Errorf("status %d after %v", w.Code, time.Since(began))
+		}
+		var first int
+		for range cap(took) {
+			if <-took == 100*time.Millisecond {
+				first++
+			}
+		}
+		if first > max(2, runtime.GOMAXPROCS(0)) {
+			t.Errorf("%d long bodies are written at once", first)
+		}
+	})
+}
+
+// A body that comes too slowly, or not at all, is no success to a browser or a script.
+func TestSlowBodies(t *testing.T) {
+	_, post := serving(t, 0, nil)
+	for _, sent := range []string{"", "a=1", "a=1&b="} {
+		w := httptest.NewRecorder()
+		post(w, io.MultiReader(strings.NewReader(sent), iotest.ErrReader(os.ErrDeadlineExceeded)))
+		(&answer{t, w.Code, w.Header(), w.Body.String()}).is(408).has("weren&#39;t saved")
+	}
+}
+
+// A fullStore takes no more responses.
+type fullStore struct{ *memory.Store }
+
+func (fullStore) CreateResponse(context.Context, formsvc.Response, int64, formsvc.Change) error {
+	return &formsvc.LimitError{Kind: "responses", Limit: 3}
+}
+
+// A store's own limit is told as such, with everything typed.
+func TestFullStore(t *testing.T) {
+	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{{Name: "a"}}}, nil)
+	svc, err := formsvc.New(fullStore{w.store}, nil)
+	w.must(err)
+	h, err := intake.New(svc, nil)
+	w.must(err)
+	for accept, wants := range map[string][]string{"text/html": {"the form takes no more", `value="kept"`}, "application/json": {`"code":"response_limit"`}} {
+		r := httptest.NewRequest(http.MethodPost, "/"+w.campaign.FormToken, strings.NewReader("a=kept"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Accept", accept)
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, r)
+		(&answer{t, recorder.Code, recorder.Header(), recorder.Body.String()}).is(409).has(wants...)
+	}
+}
