@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
@@ -56,6 +57,9 @@ func FoldEmail(s string) string {
 
 // fold returns a text in lower case and in normal form C. It merges only letters that are the same except for case.
 func fold(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return strings.ToLower(s)
+	}
 	return norm.NFC.String(strings.Map(func(r rune) rune {
 		least := r
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {

@@ -309,7 +309,7 @@ func httpURL(s string) *url.URL {
 
 // validEmail reports whether s is a [bareEmail] without characters that can't be seen.
 func validEmail(s string) bool {
-	return bareEmail(s) && !strings.ContainsFunc(s, func(r rune) bool { return !visible(string(r)) })
+	return bareEmail(s) && !strings.ContainsFunc(s, func(r rune) bool { return (r <= ' ' || r > '~') && !visible(string(r)) })
 }
 
 // checkDomains refuses addresses of a visitor whose domain has no dot: a mail to them reaches nobody. Other clients of the API may
