@@ -80,7 +80,7 @@ func everyKind(text string) []formsvc.Module {
 }
 
 // The snippets of a campaign work as they are copied, whatever its texts are.
-func TestSnippets(t *testing.T) {
+func TestFormSnippets(t *testing.T) {
 	w := newForms(t)
 	upload := func(text string, accept ...string) formsvc.Module {
 		return formsvc.Module{Name: text + "file", Label: text, Type: "file", Required: true, Multiple: true, Accept: accept}
@@ -415,7 +415,7 @@ func TestPhases(t *testing.T) {
 }
 
 // Snippets are in the language of the form, with the words of its own page.
-func TestSnippetsInTheLanguageOfTheForm(t *testing.T) {
+func TestFormSnippetsInTheLanguageOfTheForm(t *testing.T) {
 	w := newForms(t)
 	for language, want := range map[string]string{"": "Only if “Pet” is: Dog or Yes", "ar": "فقط إذا كانت إجابة «Pet» هي: Dog أو Yes", "de": "Nur wenn „Pet“ so beantwortet ist: Dog oder Yes"} {
 		_, path := w.published(formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Language: language}, Modules: []formsvc.Module{
