@@ -2,12 +2,15 @@ package intake_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -59,8 +62,36 @@ func serving(t *testing.T, slow time.Duration, opts *intake.Options, modules ...
 	return h, func(w http.ResponseWriter, body io.Reader) {
 		r := httptest.NewRequest(http.MethodPost, "/"+c.FormToken, body)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if len(modules) > 0 && modules[0].Type == formsvc.FileModule {
+			r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		}
 		h.ServeHTTP(w, r)
 	}
+}
+
+// Unfinished files of many addresses take no places from others: they have slots of their own, and are cut after some seconds.
+func TestUnfinishedFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var address atomic.Value
+		_, post := serving(t, 0, &intake.Options{LargeBodies: 2, PerVisitor: -1, ClientAddress: func(*http.Request) string { return address.Load().(string) }},
+			formsvc.Module{Name: "f", Type: formsvc.FileModule}, formsvc.Module{Name: "a"})
+		part := "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n" + strings.Repeat("x", 40<<10)
+		rest, send := io.Pipe()
+		var all sync.WaitGroup
+		for i := range 20 {
+			address.Store(fmt.Sprint("192.0.2.", i))
+			all.Go(func() { post(httptest.NewRecorder(), io.MultiReader(strings.NewReader(part), rest)) })
+			synctest.Wait()
+		}
+		address.Store("198.51.100.1")
+		w := httptest.NewRecorder()
+		post(w, strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n"+strings.Repeat("x", 40<<10)+"\r\n--x--\r\n"))
+		if w.Code != 303 {
+			t.Errorf("status %d", w.Code)
+		}
+		_ = send.Close()
+		all.Wait()
+	})
 }
 
 // A large body has its place until its reply is written, and both end in time.

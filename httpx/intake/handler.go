@@ -30,7 +30,7 @@ type Options struct {
 	// PerVisitor is how many forms one address, or one /64 network of IPv6, may send to a campaign per minute. It may send three
 	// times as many to all campaigns. Negative means no limit. Defaults to 10.
 	PerVisitor int
-	// LargeBodies is how many bodies of more than 16 KiB are read and answered at once. Further ones get 503. The
+	// LargeBodies is how many bodies with more than 16 KiB of text are read and answered at once. Further ones get 503. The
 	// files of one, at most twice [formsvc.Options].MaxFile, wait in the directory of [os.TempDir] until all fields are
 	// checked. Defaults to 16.
 	LargeBodies int
@@ -94,7 +94,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o.ClientAddress = limits.RemoteHost
 	}
 	if o.Limits == nil {
-		o.Limits = gate.NewShared(gate.Bounds{Requests: slots, Waiting: 4 * slots, Wait: slotWait})
+		o.Limits = gate.NewShared(gate.Bounds{Requests: slots, Waiting: 4 * slots, Transfers: 8 * slots, Wait: slotWait})
 	}
 	o.TempBytes = cmp.Or(o.TempBytes, max(1<<30, 2*fullFiles*svc.Files.Limit()))
 	h := &Handler{
@@ -212,6 +212,7 @@ type visit struct {
 	lost     string            // the module of a file that couldn't be stored
 	preview  bool
 	placed   bool // whether it has a place for large bodies and pages
+	moving   bool // whether it has a slot for files
 }
 
 // leave frees what the visit holds, after the reply was written.
@@ -222,12 +223,21 @@ func (v *visit) leave() {
 	if v.placed {
 		v.h.large.Give(v.address, 1)
 	}
+	if v.moving {
+		v.h.opts.Limits.Transfers.Give(v.address, 1)
+	}
 }
 
 // place takes a place for a large body or page, unless the visit has one.
 func (v *visit) place() bool {
 	v.placed = v.placed || v.h.large.Take(v.address, 1)
 	return v.placed
+}
+
+// transfer takes a slot for files, unless the visit has one.
+func (v *visit) transfer() bool {
+	v.moving = v.moving || v.h.opts.Limits.Transfers.Take(v.address, 1)
+	return v.moving
 }
 
 // find looks up the campaign, and sets the headers that depend on it.

@@ -49,19 +49,28 @@ const bodyGrace = 20 * time.Second
 // longBody is the size in bytes from which writes get few slots and pauses, as those of the API do.
 const longBody = 256 << 10
 
-// A body is that of a form. It takes a place when more than smallBody has arrived, so that nothing but bytes keeps one.
+// A body is that of a form. It takes a place when more than smallBody of text has arrived, so that nothing but bytes keeps one. Files
+// go to disk, so they take one of the many slots for transfers of the API instead.
 type body struct {
 	io.Reader
 
 	v     *visit
-	moved int64
+	moved int64 // bytes without those of files
+	files bool  // whether a file is read now
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	if b.moved += int64(n); b.moved > smallBody && !b.v.place() {
-		return 0, errBusy
+	switch {
+	case b.files:
+		if !b.v.transfer() {
+			return 0, errBusy
+		}
+	default:
+		if b.moved += int64(n); b.moved > smallBody && !b.v.place() {
+			return 0, errBusy
+		}
 	}
 	return n, err
 }

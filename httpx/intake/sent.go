@@ -71,6 +71,7 @@ type sent struct {
 	stray   int64                      // bytes of files that no question takes, which may still be skipped
 	files   []file
 	spooled spool // the bytes of the files
+	body    *body
 	input   formsvc.ResponseInput
 	faults  []formsvc.FieldError // that the service doesn't find
 	reads   map[string][2]string // of an ambiguous number or date: how it can be read
@@ -123,10 +124,10 @@ func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 }
 
 // read reads the body.
-func (v *visit) read(body io.Reader) error {
+func (v *visit) read(body *body) error {
 	s := &sent{
 		form: make(map[string][]string), modules: make(map[string]*formsvc.Module), aliases: make(map[string]string),
-		reads: make(map[string][2]string), partial: true, stray: strayBytes,
+		reads: make(map[string][2]string), partial: true, stray: strayBytes, body: body,
 	}
 	for i := range v.campaign.Modules {
 		name := v.campaign.Modules[i].Name

@@ -175,6 +175,8 @@ func (s *sent) readFile(f file, content io.Reader, limit int64) error {
 	case len(s.files) == filesAtMost:
 		s.lost = &tooMuch{"largeFiles", filesAtMost}
 	default:
+		s.body.files = true
+		defer func() { s.body.files = false }()
 		var err error
 		if s.lost == nil {
 			err = s.spooled.add(&f, content, limit)
