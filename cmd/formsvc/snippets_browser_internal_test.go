@@ -29,7 +29,7 @@ func TestSnippetsOnAnotherSite(t *testing.T) {
 
 	const hostile = `x"><img src=y onerror=alert(1)>`
 	id := s.made(t, "/v1/campaigns", map[string]any{"title": `Say "hi"`, "requireEmail": false, "form": map[string]any{"enabled": true}, "modules": []map[string]any{
-		{"name": hostile, "label": "Größe", "type": "text", "required": true}, {"name": "elements", "type": "boolean"}, {"name": "parentNode", "type": "file"},
+		{"name": hostile + "ß", "label": "Größe", "type": "text", "required": true}, {"name": "elements", "type": "boolean"}, {"name": "parentNode", "type": "file"},
 		{"name": "more", "type": "longtext", "showIf": map[string]any{"module": "elements", "equals": []string{"true"}}},
 	}})
 	p := &person{tab: browser.open(t, s.url, "/console/", "light", 0), service: s}
