@@ -25,7 +25,7 @@ func TestCampaignIsDeletedWithResponses(t *testing.T) {
 	w.must(err)
 	kept := w.response(&other, "kept")
 	w.get(path+"/delete").is(200).says("All 5 responses are deleted too, with files, comments and signatures", "still hold answers")
-	page := w.get(path)
+	page := w.get(path).says("All 5 responses are deleted too")
 	w.submit(page, path+"/delete", nil).is(409).says("This campaign has responses")
 	for _, typed := range []string{"Say", "other", "say \"hi\" <b>ok</b>"} {
 		again := w.submit(page, path+"/delete", url.Values{"title": {typed}}).is(422).says("That isn't the title")

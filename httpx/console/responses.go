@@ -26,6 +26,7 @@ type campaignPage struct {
 	Statuses  []string // to filter by, and to change selected responses to
 	NewStatus bool     // whether other statuses are possible
 	Spam      int64    // how many responses are spam
+	All       int64    // how many there are, with spam
 	IsSpam    bool     // whether the page shows them, and not the others
 	Order     string   // the address with the other order
 	Oldest    bool     // whether the oldest response is first
@@ -87,6 +88,7 @@ func (v *visit) readStatuses(p *campaignPage) error {
 		return err
 	}
 	p.Statuses, p.NewStatus, p.Spam = statuses, others, counts[formsvc.StatusSpam]
+	p.All = v.campaign.ResponseCount
 	v.campaign.ResponseCount -= p.Spam
 	return nil
 }

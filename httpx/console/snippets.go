@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -54,7 +55,15 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 	show := func(name string) string {
 		var b strings.Builder
 		err = cmp.Or(err, v.h.snippets.ExecuteTemplate(&b, name, &data))
-		return b.String()
+		var ascii strings.Builder // for pages of any encoding
+		for _, r := range b.String() {
+			if r < utf8.RuneSelf {
+				ascii.WriteRune(r)
+			} else {
+				fmt.Fprintf(&ascii, "&#%d;", r)
+			}
+		}
+		return ascii.String()
 	}
 	s.Frame = show("frame")
 	if c.Size() <= maxSnippet {

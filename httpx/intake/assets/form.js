@@ -70,5 +70,5 @@ document.querySelector(".summary")?.focus();
 if (parent !== window) {
   const tell = (height) => parent.postMessage({ formHeight: height }, "*");
   new ResizeObserver(() => tell(document.documentElement.offsetHeight)).observe(document.documentElement);
-  addEventListener("pagehide", () => tell(700));
+  addEventListener("submit", (event) => event.defaultPrevented || tell(700));
 }
