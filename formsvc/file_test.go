@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -197,11 +198,12 @@ func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 // Ready returns in time even if the blob store hangs, as a file system on a network may. That holds one goroutine.
 func TestReadyWhileBlobsHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hang, asked := make(chan struct{}), 0
+		hang := make(chan struct{})
+		var asked atomic.Int32
 		w := newFileWorld(t)
 		w.shelf.disturb(func(method, _ string) error {
 			if method == "Stat" {
-				asked++
+				asked.Add(1)
 				<-hang
 			}
 			return nil
@@ -210,8 +212,8 @@ func TestReadyWhileBlobsHang(t *testing.T) {
 		for range 20 {
 			wantError(t, w.svc.Ready(t.Context()), context.DeadlineExceeded)
 		}
-		if took := time.Since(began); asked != 1 || took > 100*time.Second { // on the clock of the bubble
-			t.Errorf("the blob store was asked %d times, which took %v", asked, took)
+		if took := time.Since(began); asked.Load() != 1 || took > 100*time.Second { // on the clock of the bubble
+			t.Errorf("the blob store was asked %d times, which took %v", asked.Load(), took)
 		}
 		close(hang)
 		synctest.Wait()

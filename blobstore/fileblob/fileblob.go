@@ -56,9 +56,9 @@ type Store struct {
 	held    fs.FileInfo // the directory of root
 	buffers sync.Pool   // of *[]byte, bufferSize long
 
-	renaming sync.Mutex // held from checking that a name is free until it is taken
+	renaming sync.Mutex                  // held from checking that a name is free until it is taken
 	flush    func(*os.File, error) error // syncDir, except in tests
-	synced   sync.Map   // has the directories whose names are durable; formsvc has 256
+	synced   sync.Map                    // has the directories whose names are durable; formsvc has 256
 }
 
 var (

@@ -343,10 +343,10 @@ func TestAnonymousMailIsBounded(t *testing.T) {
 	w := newWorld(t, nil)
 	_, err := w.svc.Accounts.SetContact(t.Context(), w.account.ID, "ops@example.com")
 	w.must(err)
-	hold := make(chan struct{})
+	hold, began := make(chan struct{}), make(chan struct{}, 20)
 	n := 0
 	w.serve(&console.Options{
-		BaseURL: "http://forms.example.com", SendLink: func(context.Context, string, string, time.Time) error { <-hold; return nil },
+		BaseURL: "http://forms.example.com", SendLink: func(context.Context, string, string, time.Time) error { began <- struct{}{}; <-hold; return nil },
 		ClientAddress: func(*http.Request) string { return fmt.Sprintf("192.0.2.%d", n) },
 	})
 	ask := func() *answer {
@@ -359,6 +359,7 @@ func TestAnonymousMailIsBounded(t *testing.T) {
 	}
 	for n = range 4 {
 		ask().is(303)
+		<-began
 	}
 	ask().is(503)
 	close(hold)
