@@ -80,7 +80,7 @@ func everyKind(text string) []formsvc.Module {
 }
 
 // The snippets of a campaign work as they are copied, whatever its texts are.
-func TestSnippets(t *testing.T) {
+func TestFormSnippets(t *testing.T) {
 	w := newForms(t)
 	upload := func(text string, accept ...string) formsvc.Module {
 		return formsvc.Module{Name: text + "file", Label: text, Type: "file", Required: true, Multiple: true, Accept: accept}
