@@ -92,7 +92,7 @@ func flagsOfWork(t *testing.T) {
 	campaign := s.campaign(t)
 	files := responses(campaign) + "/" + s.submit(t, campaign) + "/files"
 	body, open := io.Pipe()
-	defer open.Close()
+	defer func() { _ = open.Close() }()
 	go func() {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+files, body)
 		r.Header.Set("Authorization", "Bearer "+s.key)
@@ -135,7 +135,7 @@ func (s *shell) change(t testing.TB, statement string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	if _, err := db.ExecContext(t.Context(), statement); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func flagsOfWebhooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer db.Close()
+		defer func() { _ = db.Close() }()
 		at := time.Now().Add(9 * time.Hour).UnixMicro()
 		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM formsvc_deliveries WHERE lease % 2 = 1 AND due_at > ?", at).Scan(&n); err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ func (v *visit) deleteCampaign() error {
 	if err == nil && left == 0 {
 		return v.redirect("/campaigns", url.Values{"note": {"campaign-deleted"}})
 	}
-	if err != nil && !(confirmed && errors.Is(err, formsvc.ErrCampaignNotEmpty)) { // some came after it was looked at
+	if err != nil && (!confirmed || !errors.Is(err, formsvc.ErrCampaignNotEmpty)) { // some came after it was looked at
 		return err
 	}
 	return v.show(http.StatusOK, "delete", "Delete "+c.Title, deletePage{Typed: typed, Going: true, Deleted: total - left, Total: total})

@@ -111,7 +111,7 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 		lost, m.Placeholder = append(lost, "the example"), ""
 	}
 	ranged := m.Type == formsvc.NumberModule || m.Type == formsvc.DateModule
-	if (m.Min != "" || m.Max != "" || m.Integer) && !(ranged && same) { // a number is no day
+	if (m.Min != "" || m.Max != "" || m.Integer) && (!ranged || !same) { // a number is no day
 		lost, m.Min, m.Max, m.Integer = append(lost, "the limits of its values"), "", "", false
 	}
 	if m.Type != formsvc.FileModule && len(m.Accept) > 0 {

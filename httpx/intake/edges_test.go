@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,7 +119,6 @@ func TestFilesWithoutSpace(t *testing.T) {
 	if _, err := intake.New(w.svc, nil); err == nil || !strings.Contains(err.Error(), "/nonexistent") {
 		t.Errorf("New: %v", err)
 	}
-	t.Setenv("TMPDIR", os.TempDir())
 }
 
 // Files are a part of what makes two posts the same.

@@ -80,7 +80,7 @@ func (v *visit) fail(err error) {
 		v.h.opts.Logger.LogAttrs(v.r.Context(), slog.LevelError, "form failed",
 			slog.String("requestId", v.id), slog.Int("status", k.status), slog.String("error", err.Error()))
 	}
-	over, _ := errors.AsType[*tooMuch](err)
+	over, _ := errors.AsType[*limitError](err)
 	if over != nil {
 		k.detail = v.h.texts["en"].format(over.text, over.most)
 	} else if limit, ok := errors.AsType[*formsvc.LimitError](err); ok && limit.Kind == "responses" {
@@ -108,7 +108,7 @@ func (v *visit) fail(err error) {
 }
 
 // corrected returns the page with the questions, what was typed, and the errors.
-func (v *visit) corrected(k kind, err error, over *tooMuch) *page {
+func (v *visit) corrected(k kind, err error, over *limitError) *page {
 	token, s := v.sent.page, v.sent
 	if errors.Is(err, errFile) {
 		token += "." + s.resumed

@@ -97,7 +97,7 @@ func (v *visit) post() error {
 	}
 	most := v.h.most()
 	if v.r.ContentLength > most {
-		return &tooMuch{"large", size(most)}
+		return &limitError{"large", size(most)}
 	}
 	paced := gate.NewBody(v.w, v.r, bodyGrace)
 	if err := v.read(&body{Reader: http.MaxBytesReader(v.w, paced, most), v: v}); err != nil {

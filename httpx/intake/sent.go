@@ -47,17 +47,17 @@ var (
 	errSpool   = errors.New("the files of a form can't be kept")
 )
 
-// A tooMuch says which limit a form is beyond. It is errTooMuch.
-type tooMuch struct {
+// A limitError says which limit a form is beyond. It is errTooMuch.
+type limitError struct {
 	text string // the name of the page's text
 	most any    // its argument
 }
 
 // Error implements error.
-func (e *tooMuch) Error() string { return fmt.Sprintf("%s: more than %v", e.text, e.most) }
+func (e *limitError) Error() string { return fmt.Sprintf("%s: more than %v", e.text, e.most) }
 
 // Is reports whether target is errTooMuch.
-func (e *tooMuch) Is(target error) bool { return target == errTooMuch } //nolint:errorlint // no wrapped errors
+func (e *limitError) Is(target error) bool { return target == errTooMuch }
 
 // sent is what a visitor sent.
 type sent struct {
@@ -171,7 +171,7 @@ func bodyError(err error) error {
 	case err == nil, errors.Is(err, errTooMuch), errors.Is(err, errBusy), errors.Is(err, formsvc.ErrInvalid):
 		return err
 	case ok:
-		return &tooMuch{"large", size(whole.Limit)}
+		return &limitError{"large", size(whole.Limit)}
 	}
 	return errors.Join(errBody, err)
 }
@@ -181,7 +181,7 @@ func (s *sent) readPairs(body []byte) error {
 	var over error
 	if len(body) > maxText {
 		body = body[:max(bytes.LastIndexByte(body, '&'), 0)]
-		over = &tooMuch{"largeText", size(maxText)}
+		over = &limitError{"largeText", size(maxText)}
 	}
 	for text := range strings.SplitSeq(string(body), "&") {
 		name, value, _ := strings.Cut(text, "=")
@@ -200,7 +200,7 @@ func (s *sent) readPairs(body []byte) error {
 
 func (s *sent) add(name, value string) error {
 	if s.fields++; s.fields > pairsAtMost {
-		return &tooMuch{"largeFields", pairsAtMost}
+		return &limitError{"largeFields", pairsAtMost}
 	}
 	name = s.known(name)
 	if s.form[name] == nil {
@@ -221,7 +221,7 @@ func (s *sent) known(name string) string {
 // readJSON reads {"user": {…}, "responses": {…}}.
 func (s *sent) readJSON(body []byte) error {
 	if len(body) > maxText {
-		return &tooMuch{"largeText", size(maxText)}
+		return &limitError{"largeText", size(maxText)}
 	}
 	var in struct {
 		User struct {
