@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -38,14 +39,15 @@ const ResponseDeleted EventType = "response.deleted"
 // EventTypes returns the event types of the service's documentation, in its order. They are what
 // "all" means when a webhook is created.
 func EventTypes() []EventType {
-	return []EventType{
-		ResponseCreated, ResponseUpdated, ResponseStatusChanged, ResponseCompleted, SignatureCompleted, FileUploaded,
-	}
+	return slices.DeleteFunc(KnownEventTypes(), func(t EventType) bool { return t == ResponseDeleted })
 }
 
-// KnownEventTypes returns all event types: those of [EventTypes], then the opt-in ones.
+// KnownEventTypes returns all event types: those of [EventTypes] and the opt-in ones. New ones are added at the end, since
+// stores keep an event type by its place here.
 func KnownEventTypes() []EventType {
-	return append(EventTypes(), ResponseDeleted)
+	return []EventType{
+		ResponseCreated, ResponseUpdated, ResponseStatusChanged, ResponseCompleted, SignatureCompleted, FileUploaded, ResponseDeleted,
+	}
 }
 
 // An Event is the payload of a delivery. Every attempt of every delivery of an event has the same

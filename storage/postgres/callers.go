@@ -57,7 +57,7 @@ func Bind(tx storage.Tx, opts *Options) (formsvc.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: bind: %w", err)
 	}
-	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // not a secret
+	b := newBackend(8 + rand.IntN(8)) //nolint:gosec // not a secret
 	o := opts.withDefaults()
 	return bunstore.New(bunstore.Config{Backend: b, Dialect: b.dialect(), Keys: o.Keyring}).Bound(build, c), nil
 }

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -13,7 +15,12 @@ import (
 
 // backend is what is specific to Postgres: a whole group is one statement.
 type backend struct {
-	shard int // the counter row that it updates
+	shard     int // the counter row that it updates
+	responses arrays[*bunstore.Creation]
+	records   arrays[*bunstore.Creation]
+	events    arrays[bunstore.EventRow]
+
+	insertEvents, create, createKeyed string
 }
 
 func (b *backend) dialect() bunstore.Dialect {
@@ -27,21 +34,6 @@ func (b *backend) dialect() bunstore.Dialect {
 const position = `(SELECT greatest(pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1)
   + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
 
-// writeEvents is the part of a statement that writes the events of the CTE ev;
-// writeCreated is that for events of a response created by the same statement.
-const (
-	writeEvents  = insertEvent + `, e.response_id` + endEvents
-	writeCreated = insertEvent + `, NULL::uuid` + endEvents
-
-	insertEvent = `
-written AS (
-  INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload, traceparent, about)
-  SELECT e.id, e.account_id, e.campaign_id, e.response_id, ` + position + `, e.type, e.created_at, e.payload,
-    nullif(e.traceparent, '')`
-	endEvents = ` FROM ev AS e
-)`
-)
-
 // listening writes a delivery of each event for every webhook that listens.
 const listening = `, queued AS (
   INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, attempts, lease,
@@ -53,24 +45,64 @@ const listening = `, queued AS (
   RETURNING event_id
 )`
 
-// Rows are sent as an array for each column, which Postgres reads faster than rows of JSON.
-// Identifiers are texts, since the driver can't encode our type.
-const fromEvents = `unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::text[]::uuid[], $4::text[]::uuid[],
-    $5::bigint[], $6::bigint[], $7::text[], $8::bytea[])
-    AS e(id, account_id, campaign_id, response_id, type, created_at, traceparent, payload)`
+// arrays sends rows as an array for each column, which Postgres reads faster than rows of JSON.
+type arrays[R any] []bunstore.Column[R]
 
-// eventArgs returns the arguments of fromEvents.
-func eventArgs(list []*formsvc.Event) []any {
-	return []any{
-		column(list, func(e *formsvc.Event) string { return string(e.ID) }),
-		column(list, func(e *formsvc.Event) string { return string(e.AccountID) }),
-		column(list, func(e *formsvc.Event) string { return string(e.CampaignID) }),
-		column(list, func(e *formsvc.Event) string { return string(e.ResponseID) }),
-		column(list, bunstore.TypeOf),
-		column(list, func(e *formsvc.Event) int64 { return e.CreatedAt.UnixMicro() }),
-		column(list, func(e *formsvc.Event) string { return e.TraceParent }),
-		column(list, func(e *formsvc.Event) []byte { return notNull(e.Payload) }),
+// from returns a table expression of the rows, whose parameters begin at first.
+func (a arrays[R]) from(first int, alias string) string {
+	list := make([]string, len(a))
+	for i := range a {
+		list[i] = fmt.Sprintf("$%d::%s[]", first+i, a[i].Type)
+		if a[i].Type == "uuid" { // identifiers are sent as texts, since the driver can't encode our type
+			list[i] = fmt.Sprintf("$%d::text[]::uuid[]", first+i)
+		}
 	}
+	return "unnest(" + strings.Join(list, ", ") + ") AS " + alias + "(" + bunstore.Names(a, "") + ")"
+}
+
+// args returns the arguments of from.
+func (a arrays[R]) args(rows []R) []any {
+	args := make([]any, len(a))
+	for i := range a {
+		switch a[i].Type {
+		case "uuid":
+			args[i] = values(rows, func(row R) any {
+				if id := a[i].Value(row).(formsvc.ID); id != "" {
+					return string(id)
+				}
+				return nil
+			}, "")
+		case "text":
+			args[i] = values(rows, a[i].Value, "")
+		case "bigint":
+			args[i] = values(rows, a[i].Value, int64(0))
+		case "boolean":
+			args[i] = values(rows, a[i].Value, false)
+		case "bytea":
+			args[i] = column(rows, func(row R) []byte {
+				b, _ := a[i].Value(row).([]byte)
+				return b
+			})
+		}
+	}
+	return args
+}
+
+// values returns the values of a column, as pointers if one of them is nil.
+func values[R, V any](rows []R, value func(R) any, _ V) any {
+	list, null := make([]V, len(rows)), false
+	pointers := make([]*V, len(rows))
+	for i, row := range rows {
+		if v, ok := value(row).(V); ok {
+			list[i], pointers[i] = v, &list[i]
+		} else {
+			null = true
+		}
+	}
+	if null {
+		return pointers
+	}
+	return list
 }
 
 // column returns an array with a value of each row.
@@ -82,113 +114,68 @@ func column[R, V any](rows []R, value func(R) V) []V {
 	return values
 }
 
-const insertEvents = `WITH ev AS (SELECT * FROM ` + fromEvents + `), ` + writeEvents + listening + `
-SELECT EXISTS (SELECT FROM queued)`
-
-// InsertEvents implements bunstore.Backend.
-func (*backend) InsertEvents(ctx context.Context, c bun.IConn, list []formsvc.Event) (wake bool, err error) {
-	events := make([]*formsvc.Event, len(list))
-	for i := range list {
-		events[i] = &list[i]
-	}
-	return wake, c.QueryRowContext(ctx, insertEvents, eventArgs(events)...).Scan(&wake)
-}
-
-// createResponses writes a whole group in one statement, which is a transaction by
-// itself: one round trip. It leaves out a response, with all that belongs to it, if its
-// campaign has another version. The result has the identifiers of the responses written.
+// newBackend builds the statements. createResponses writes a whole group in one statement, which is a transaction by
+// itself: one round trip. It leaves out a response, with all that belongs to it, if its campaign has another version.
+// The result has the identifiers of the responses written.
 //
-// createKeyedResponses also leaves out responses whose idempotency record exists. If
-// another transaction commits such a record meanwhile, the statement fails.
-const (
-	createResponses      = `WITH ` + input + insertResponses + endInsert + addToResponses
-	createKeyedResponses = `WITH ` + input + records + insertResponses + notTaken + endInsert + remember + addToResponses
-
-	input = `input AS (
-  SELECT * FROM unnest($10::text[]::uuid[], $11::text[]::uuid[], $12::text[]::uuid[], $13::bigint[], $14::text[], $15::text[],
-    $16::text[], $17::text[], $18::text[], $19::text[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bytea[],
-    $25::bigint[], $26::text[])
-  AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name, answers, version,
-    created_at, updated_at, completed_at, events, person, held)
-)`
-	// A subquery for each row, which a join would not be: it would read the whole table.
-	records = `, record AS MATERIALIZED (
-  SELECT r.*, (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = r.id) AS taken
-  FROM unnest($27::text[]::uuid[], $28::bytea[], $29::text[]::uuid[], $30::bytea[], $31::boolean[], $32::text[]::uuid[],
-      $33::text[]::uuid[], $34::bigint[], $35::bytea[])
-    AS r(made, id, account_id, request, refused, response_id, campaign_id, created_at, result)
-)`
-	insertResponses = `, inserted AS (
-  INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
-    version, created_at, updated_at, completed_at, events, person, held)
-  SELECT i.id, i.account_id, i.campaign_id, i.reference, i.status, i.email, i.first_name, i.last_name, i.answers,
-    i.version, i.created_at, i.updated_at, i.completed_at, i.events, i.person, i.held
+// createKeyed also leaves out responses whose idempotency record exists. If another transaction commits such a record
+// meanwhile, the statement fails.
+func newBackend(shard int) *backend {
+	b := &backend{shard: shard, responses: bunstore.ResponseColumns(), records: bunstore.RecordColumns(), events: bunstore.EventColumns()}
+	b.responses = append(b.responses, bunstore.Column[*bunstore.Creation]{
+		Name: "campaign_version", Type: "bigint", Value: func(n *bunstore.Creation) any { return n.CampaignVersion },
+	})
+	b.records = append(b.records, bunstore.Column[*bunstore.Creation]{
+		Name: "made", Type: "uuid", Value: func(n *bunstore.Creation) any { return n.Response.ID },
+	})
+	responses, records := bunstore.ResponseColumns(), bunstore.RecordColumns()
+	write := `
+written AS (
+  INSERT INTO formsvc_events (` + bunstore.Names(b.events, "") + `, xact)
+  SELECT ` + bunstore.Names(b.events, "e.") + `, ` + position + ` FROM ev AS e
+)` + listening
+	b.insertEvents = `WITH ev AS (SELECT * FROM ` + b.events.from(1, "e") + `), ` + write + `
+SELECT EXISTS (SELECT FROM queued)`
+	n := 2 // after the shard
+	input := `WITH raised AS (SELECT * FROM ` + b.events.from(n, "e") + `), input AS (SELECT * FROM `
+	n += len(b.events)
+	input += b.responses.from(n, "i") + `)`
+	n += len(b.responses)
+	insert := `, inserted AS (
+  INSERT INTO formsvc_responses (` + bunstore.Names(responses, "") + `)
+  SELECT ` + bunstore.Names(responses, "i.") + `
   FROM input AS i JOIN formsvc_campaigns AS c
     ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version`
-	notTaken = `
-  WHERE i.id NOT IN (SELECT r.made FROM record AS r WHERE r.taken IS NOT NULL)`
-	endInsert = `
+	end := `
   RETURNING id, campaign_id
 )`
-	remember = `, remembered AS (
-  INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, campaign_id, created_at)
-  SELECT r.id, r.account_id, r.request, r.refused, r.result, r.response_id, r.campaign_id, r.created_at
-  FROM record AS r WHERE r.made IN (SELECT id FROM inserted)
-)`
-	addToResponses = `, counted AS (
+	rest := `, counted AS (
   INSERT INTO formsvc_counters AS n (campaign_id, shard, responses)
-  SELECT campaign_id, $9::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
+  SELECT campaign_id, $1::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
   ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses
 ), ev AS (
-  SELECT e.* FROM ` + fromEvents + ` WHERE e.response_id IN (SELECT id FROM inserted)
-), ` + writeCreated + listening + `
+  SELECT e.* FROM raised AS e WHERE e.response_id IN (SELECT id FROM inserted)
+), ` + write + `
 SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
-)
-
-// responseArgs returns the arguments of input.
-func responseArgs(list []*bunstore.Creation) []any {
-	return []any{
-		column(list, func(n *bunstore.Creation) string { return string(n.Response.ID) }),
-		column(list, func(n *bunstore.Creation) string { return string(n.Response.AccountID) }),
-		column(list, func(n *bunstore.Creation) string { return string(n.Response.CampaignID) }),
-		column(list, func(n *bunstore.Creation) int64 { return n.CampaignVersion }),
-		column(list, func(n *bunstore.Creation) string { return n.Response.Reference }),
-		column(list, func(n *bunstore.Creation) string { return n.Response.Status }),
-		column(list, func(n *bunstore.Creation) string { return n.Response.User.Email }),
-		column(list, func(n *bunstore.Creation) string { return n.Response.User.FirstName }),
-		column(list, func(n *bunstore.Creation) string { return n.Response.User.LastName }),
-		column(list, func(n *bunstore.Creation) string { return n.Response.Answers.JSON() }),
-		column(list, func(n *bunstore.Creation) int64 { return n.Response.Version }),
-		column(list, func(n *bunstore.Creation) int64 { return n.Response.CreatedAt.UnixMicro() }),
-		column(list, func(n *bunstore.Creation) int64 { return n.Response.UpdatedAt.UnixMicro() }),
-		column(list, func(n *bunstore.Creation) int64 { return n.Response.CompletedAt.UnixMicro() }),
-		column(list, func(n *bunstore.Creation) []byte { return bunstore.EventIDs(&n.Change) }),
-		column(list, func(n *bunstore.Creation) *int64 {
-			return bunstore.Person(n.Response.CampaignID, n.Response.User.Email)
-		}),
-		column(list, func(n *bunstore.Creation) string { return string(n.Response.Held) }),
-	}
+	b.create = input + insert + end + rest
+	// A subquery for each row, which a join would not be: it would read the whole table.
+	b.createKeyed = input + `, record AS MATERIALIZED (
+  SELECT r.*, (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = r.id) AS taken FROM ` + b.records.from(n, "r") + `
+)` + insert + `
+  WHERE i.id NOT IN (SELECT r.made FROM record AS r WHERE r.taken IS NOT NULL)` + end + `, remembered AS (
+  INSERT INTO formsvc_idempotency (` + bunstore.Names(records, "") + `)
+  SELECT ` + bunstore.Names(records, "r.") + ` FROM record AS r WHERE r.made IN (SELECT id FROM inserted)
+)` + rest
+	return b
 }
 
-// recordArgs returns the arguments of records, for creations that have one.
-func recordArgs(list []*bunstore.Creation) []any {
-	record := func(n *bunstore.Creation) *formsvc.IdempotencyRecord { return n.Change.Idempotency }
-	return []any{
-		column(list, func(n *bunstore.Creation) string { return string(n.Response.ID) }),
-		column(list, func(n *bunstore.Creation) []byte { return bunstore.RecordHash(record(n).AccountID, record(n).Key) }),
-		column(list, func(n *bunstore.Creation) string { return string(record(n).AccountID) }),
-		column(list, func(n *bunstore.Creation) []byte { return record(n).Request[:] }),
-		column(list, func(n *bunstore.Creation) bool { return record(n).Refused }),
-		column(list, func(n *bunstore.Creation) *string { return nullable(record(n).ResponseID) }),
-		column(list, func(n *bunstore.Creation) *string { return nullable(n.Returned()) }),
-		column(list, func(n *bunstore.Creation) int64 { return record(n).CreatedAt.UnixMicro() }),
-		column(list, func(n *bunstore.Creation) []byte {
-			if n.Returned() != "" {
-				return nil
-			}
-			return notNull(record(n).Result)
-		}),
+// InsertEvents implements bunstore.Backend.
+func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, list []formsvc.Event) (wake bool, err error) {
+	rows := make([]bunstore.EventRow, len(list))
+	for i := range list {
+		rows[i] = bunstore.EventRow{Event: &list[i], About: list[i].ResponseID}
 	}
+	return wake, c.QueryRowContext(ctx, b.insertEvents, b.events.args(rows)...).Scan(&wake)
 }
 
 // CreateResponses implements bunstore.Backend. It needs no transaction, because it is one
@@ -197,20 +184,20 @@ func (b *backend) CreateResponses(
 	ctx context.Context, c bun.IConn, list []*bunstore.Creation,
 ) (written []bool, wake bool, err error) {
 	var (
-		events []*formsvc.Event
+		events []bunstore.EventRow
 		keyed  []*bunstore.Creation
 	)
 	for _, n := range list {
 		for i := range n.Change.Events {
-			events = append(events, &n.Change.Events[i])
+			events = append(events, bunstore.EventRow{Event: &n.Change.Events[i]})
 		}
 		if n.Change.Idempotency != nil {
 			keyed = append(keyed, n)
 		}
 	}
-	statement, args := createResponses, slices.Concat(eventArgs(events), []any{b.shard}, responseArgs(list))
+	statement, args := b.create, slices.Concat([]any{b.shard}, b.events.args(events), b.responses.args(list))
 	if len(keyed) > 0 {
-		statement, args = createKeyedResponses, append(args, recordArgs(keyed)...)
+		statement, args = b.createKeyed, append(args, b.records.args(keyed)...)
 	}
 	inserted := make(map[formsvc.ID]bool, len(list))
 	_, err = bunstore.List(ctx, c, func(rows *sql.Rows, id *string) error {
@@ -224,14 +211,3 @@ func (b *backend) CreateResponses(
 	}
 	return written, wake, err
 }
-
-// nullable returns NULL for an empty identifier.
-func nullable(id formsvc.ID) *string {
-	if id == "" {
-		return nil
-	}
-	return new(string(id))
-}
-
-// notNull returns b, or empty bytes instead of nil, which the driver would send as NULL.
-func notNull(b []byte) []byte { return append([]byte{}, b...) }

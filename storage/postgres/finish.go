@@ -79,6 +79,6 @@ func doneArgs(done []bunstore.Done) []any {
 		column(done, func(d bunstore.Done) int64 { return d.Attempt.Duration.Microseconds() }),
 		column(done, func(d bunstore.Done) int { return d.Attempt.Status }),
 		column(done, func(d bunstore.Done) string { return d.Error }),
-		column(done, func(d bunstore.Done) []byte { return notNull(d.Attempt.Answer) }),
+		column(done, func(d bunstore.Done) []byte { return bunstore.NotNull(d.Attempt.Answer) }),
 	}
 }

@@ -189,7 +189,7 @@ func (s *Store) assemble(db *bun.DB, o *Options, queue bun.IConn) {
 	s.db = db.DB
 	// Counter rows 0 to 7 are for stores, and 8 to 15 for bound stores, whose
 	// transactions may stay open as long as their owner likes.
-	s.backend = &backend{shard: rand.IntN(8)} //nolint:gosec // not a secret
+	s.backend = newBackend(rand.IntN(8)) //nolint:gosec // not a secret
 	s.tx = &bunstore.Transactions{
 		Conn: func(ctx context.Context) (bun.IConn, func(bool), error) { return bunstore.Borrow(ctx, s.db) },
 		// If a statement of a transaction failed, the server answers the commit by

@@ -14,7 +14,32 @@ import (
 // backend is what is specific to SQLite. There is one writer at a time, so nothing needs
 // locking. Rows are written one by one: a call costs little, and the driver looks for each
 // argument among all of its statement, so many rows in one statement are slower.
-type backend struct{}
+type backend struct {
+	responses, records insertion[*bunstore.Creation]
+	events             insertion[bunstore.EventRow]
+}
+
+func newBackend() *backend {
+	return &backend{
+		newInsertion("formsvc_responses", bunstore.ResponseColumns(), ""),
+		newInsertion("formsvc_idempotency", bunstore.RecordColumns(), " ON CONFLICT DO NOTHING"),
+		newInsertion("formsvc_events", bunstore.EventColumns(), ""),
+	}
+}
+
+// An insertion inserts rows of a table.
+type insertion[R any] struct {
+	columns   []bunstore.Column[R]
+	statement string
+}
+
+func newInsertion[R any](table string, columns []bunstore.Column[R], end string) insertion[R] {
+	return insertion[R]{columns, bunstore.Insert(table, columns, false) + end}
+}
+
+func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, err error) {
+	return bunstore.Affected(c.ExecContext(ctx, i.statement, bunstore.Args(nil, i.columns, row, raw)...))
+}
 
 func (*backend) dialect() bunstore.Dialect {
 	return bunstore.Dialect{FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
@@ -33,11 +58,11 @@ const byPerson = `(
 ) AS p CROSS JOIN formsvc_responses AS r INDEXED BY formsvc_responses_person ON r.seq >> 12 = p.part`
 
 // CreateResponses implements bunstore.Backend.
-func (*backend) CreateResponses(
+func (b *backend) CreateResponses(
 	ctx context.Context, c bun.IConn, list []*bunstore.Creation,
 ) (written []bool, wake bool, err error) {
 	g := group{
-		c: c, versions: make(map[formsvc.CampaignKey]int64, 1), listeners: make(map[formsvc.ID][]listener, 1),
+		backend: b, c: c, versions: make(map[formsvc.CampaignKey]int64, 1), listeners: make(map[formsvc.ID][]listener, 1),
 		counts: make(map[formsvc.ID]int, 1),
 	}
 	written = make([]bool, len(list))
@@ -50,10 +75,10 @@ func (*backend) CreateResponses(
 }
 
 // InsertEvents implements bunstore.Backend.
-func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
-	g := group{c: c, listeners: make(map[formsvc.ID][]listener, 1)}
+func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
+	g := group{backend: b, c: c, listeners: make(map[formsvc.ID][]listener, 1)}
 	for i := range events {
-		if err := g.event(ctx, &events[i], raw(events[i].ResponseID)); err != nil {
+		if err := g.event(ctx, bunstore.EventRow{Event: &events[i], About: events[i].ResponseID}); err != nil {
 			return false, err
 		}
 	}
@@ -62,6 +87,8 @@ func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.
 
 // A group is what the writes of a transaction share. It must not outlive it.
 type group struct {
+	*backend
+
 	c         bun.IConn
 	versions  map[formsvc.CampaignKey]int64 // 0: there is no such campaign
 	listeners map[formsvc.ID][]listener     // of an account
@@ -75,13 +102,8 @@ type listener struct {
 	campaign formsvc.ID
 }
 
-const (
-	insertResponse = "INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, " +
-		"last_name, answers, version, created_at, updated_at, completed_at, events, person, held) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-	addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses) VALUES (?, ?, 1) " +
-		"ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1"
-)
+const addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses) VALUES (?, ?, 1) " +
+	"ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1"
 
 // create writes a response with what belongs to it, unless its campaign has another
 // version or its idempotency key is taken.
@@ -91,21 +113,18 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 	if err != nil || version == 0 || version != n.CampaignVersion {
 		return false, err
 	}
-	if k := n.Change.Idempotency; k != nil {
-		fresh, err := bunstore.Affected(g.c.ExecContext(ctx, bunstore.InsertRecord, bunstore.RecordArgs(k, n.Returned(), raw)...))
-		if err != nil || fresh == 0 {
+	if n.Change.Idempotency != nil {
+		if fresh, err := g.records.add(ctx, g.c, n); err != nil || fresh == 0 {
 			return false, err
 		}
 	}
-	_, err = g.c.ExecContext(ctx, insertResponse, raw(r.ID), raw(r.AccountID), raw(r.CampaignID), r.Reference, r.Status,
-		r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version, r.CreatedAt.UnixMicro(),
-		r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&n.Change), bunstore.Person(r.CampaignID, r.User.Email), r.Held)
+	_, err = g.responses.add(ctx, g.c, n)
 	if err == nil && r.Status != formsvc.StatusPending { // held or imported
 		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}
 	for i := range n.Change.Events {
 		if err == nil {
-			err = g.event(ctx, &n.Change.Events[i], nil) // the response names the event
+			err = g.event(ctx, bunstore.EventRow{Event: &n.Change.Events[i]})
 		}
 	}
 	g.counts[r.CampaignID]++
@@ -140,19 +159,14 @@ func (g *group) count(ctx context.Context) error {
 	return nil
 }
 
-const (
-	insertEvent = "INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, about, payload, " +
-		"traceparent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, nullif(?, ''))"
-	insertDelivery = "INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, attempts, lease, " +
-		"due_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)"
-)
+const insertDelivery = "INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, attempts, lease, " +
+	"due_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)"
 
 // event writes an event, and a delivery for every webhook that listens. None does for a
-// test. about is the response, or nil if that was created with the event.
-func (g *group) event(ctx context.Context, e *formsvc.Event, about any) error {
-	stored, at := bunstore.TypeOf(e), e.CreatedAt.UnixMicro()
-	_, err := g.c.ExecContext(ctx, insertEvent, raw(e.ID), raw(e.AccountID), raw(e.CampaignID), raw(e.ResponseID),
-		stored, at, about, notNull(e.Payload), e.TraceParent)
+// test.
+func (g *group) event(ctx context.Context, e bunstore.EventRow) error {
+	stored, at := bunstore.TypeOf(e.Event), e.CreatedAt.UnixMicro()
+	_, err := g.events.add(ctx, g.c, e)
 	if err != nil || e.Test {
 		return err
 	}
@@ -194,12 +208,4 @@ func raw(id formsvc.ID) any {
 		return nil
 	}
 	return bunstore.ID(id).Bytes()
-}
-
-// notNull returns b, or empty bytes instead of nil, which the driver would store as NULL.
-func notNull(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
 }

@@ -62,7 +62,7 @@ func finish(ctx context.Context, c bun.IConn, d *bunstore.Done) (accepted bool, 
 	}
 	if d.Logged() {
 		_, err = c.ExecContext(ctx, insertAttempt, a.StartedAt.UnixMicro(), a.Duration.Microseconds(), a.Status, d.Error,
-			notNull(a.Answer), hook, id)
+			bunstore.NotNull(a.Answer), hook, id)
 	}
 	if err != nil || d.Result != delivery.Failed {
 		return err == nil, err

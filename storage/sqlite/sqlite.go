@@ -188,7 +188,7 @@ func closeOnError(err *error, db *sql.DB) {
 }
 
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
-	s := &Store{backend: new(backend), writer: w}
+	s := &Store{backend: newBackend(), writer: w}
 	s.tx = &bunstore.Transactions{
 		// Acquire the write lock before reading: SQLite would refuse it at once to a
 		// transaction that has read.

@@ -209,7 +209,7 @@ func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 		version  sql.NullInt64
 	)
 	if r := n.Change.Idempotency; r != nil {
-		record = RecordHash(r.AccountID, r.Key)
+		record = recordHash(r.AccountID, r.Key)
 	}
 	row := c.QueryRowContext(ctx, selectReason, record, k.Dialect.arg(n.Response.CampaignID),
 		k.Dialect.arg(n.Response.AccountID))

@@ -15,18 +15,10 @@ import (
 // TestBit marks the type of a test event, in events and in deliveries.
 const TestBit int64 = 1 << 16
 
-// eventTypes returns the event types in the order of their stored bits. New ones are added at the end.
-func eventTypes() []formsvc.EventType {
-	return []formsvc.EventType{
-		webhook.ResponseCreated, webhook.ResponseUpdated, webhook.ResponseStatusChanged, webhook.ResponseCompleted,
-		webhook.SignatureCompleted, webhook.FileUploaded, webhook.ResponseDeleted,
-	}
-}
-
-// EventBit returns the bit of an event type in a webhook's set of types; 0 for an unknown
-// type.
+// EventBit returns the bit of an event type in a webhook's set of types, by its place in
+// [webhook.KnownEventTypes]; 0 for an unknown type.
 func EventBit(t formsvc.EventType) int64 {
-	for i, known := range eventTypes() {
+	for i, known := range webhook.KnownEventTypes() {
 		if known == t {
 			return 1 << i
 		}
@@ -44,7 +36,7 @@ func TypeOf(e *formsvc.Event) int64 {
 
 // eventOf is the inverse of TypeOf.
 func eventOf(stored int64) (t formsvc.EventType, test bool) {
-	for i, t := range eventTypes() {
+	for i, t := range webhook.KnownEventTypes() {
 		if stored&^TestBit == 1<<i {
 			return t, stored&TestBit != 0
 		}
@@ -68,6 +60,33 @@ func checkTypes(types ...formsvc.EventType) error {
 		}
 	}
 	return nil
+}
+
+// An EventRow is an event to write. About is its response, or "" if that is created with the event and names it.
+type EventRow struct {
+	*formsvc.Event
+
+	About formsvc.ID
+}
+
+// EventColumns are the columns of an event, without its place in the feed.
+func EventColumns() []Column[EventRow] {
+	return []Column[EventRow]{
+		{"id", "uuid", func(e EventRow) any { return e.ID }},
+		{"account_id", "uuid", func(e EventRow) any { return e.AccountID }},
+		{"campaign_id", "uuid", func(e EventRow) any { return e.CampaignID }},
+		{"response_id", "uuid", func(e EventRow) any { return e.ResponseID }},
+		{"type", "bigint", func(e EventRow) any { return TypeOf(e.Event) }},
+		{"created_at", "bigint", func(e EventRow) any { return micros(e.CreatedAt) }},
+		{"about", "uuid", func(e EventRow) any { return e.About }},
+		{"payload", "bytea", func(e EventRow) any { return NotNull(e.Payload) }},
+		{"traceparent", "text", func(e EventRow) any {
+			if e.TraceParent == "" {
+				return nil
+			}
+			return e.TraceParent
+		}},
+	}
 }
 
 func checkEvent(e *formsvc.Event) error {

@@ -59,8 +59,8 @@ func (id *ID) Scan(src any) error {
 // IDs are the identifiers of the events that a response was created with.
 type IDs []ID
 
-// EventIDs returns the stored form of the IDs of a change: 16 bytes each.
-func EventIDs(change *formsvc.Change) []byte {
+// eventIDs returns the stored form of the IDs of a change: 16 bytes each.
+func eventIDs(change *formsvc.Change) []byte {
 	ids := make([]byte, 0, len(change.Events)*len(uuid.UUID{}))
 	for i := range change.Events {
 		ids = append(ids, ID(change.Events[i].ID).Bytes()...)

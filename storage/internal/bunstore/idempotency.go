@@ -12,10 +12,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// RecordHash returns the primary key of an idempotency record: 16 bytes of the hash of
+// recordHash returns the primary key of an idempotency record: 16 bytes of the hash of
 // account and key. They are few because the index grows with every call and in random
 // order.
-func RecordHash(account formsvc.ID, key string) []byte {
+func recordHash(account formsvc.ID, key string) []byte {
 	sum := sha256.Sum256([]byte(string(account) + "\x00" + key))
 	return sum[:16]
 }
@@ -28,27 +28,36 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 	return err
 }
 
-// InsertRecord adds a record unless the key is taken. Its arguments are those of
-// RecordArgs.
-const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, campaign_id, created_at) " +
-	"VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING"
-
-// RecordArgs returns the columns of a record, its identifiers by arg. campaign is that of
-// the response that is the result, or "".
-func RecordArgs(r *formsvc.IdempotencyRecord, campaign formsvc.ID, arg func(formsvc.ID) any) []any {
-	result := r.Result
-	if result == nil && campaign == "" {
-		result = []byte{}
-	}
-	return []any{
-		RecordHash(r.AccountID, r.Key), arg(r.AccountID), r.Request[:], r.Refused, result, arg(r.ResponseID), arg(campaign),
-		micros(r.CreatedAt),
+// RecordColumns are the columns of the idempotency record of a creation that has one.
+func RecordColumns() []Column[*Creation] {
+	record := func(n *Creation) *formsvc.IdempotencyRecord { return n.Change.Idempotency }
+	return []Column[*Creation]{
+		{"id", "bytea", func(n *Creation) any { return recordHash(record(n).AccountID, record(n).Key) }},
+		{"account_id", "uuid", func(n *Creation) any { return record(n).AccountID }},
+		{"request", "bytea", func(n *Creation) any { return record(n).Request[:] }},
+		{"refused", "boolean", func(n *Creation) any { return record(n).Refused }},
+		{"result", "bytea", (*Creation).result},
+		{"response_id", "uuid", func(n *Creation) any { return record(n).ResponseID }},
+		{"campaign_id", "uuid", func(n *Creation) any { return n.returned() }},
+		{"created_at", "bigint", func(n *Creation) any { return micros(record(n).CreatedAt) }},
 	}
 }
 
-// Returned returns the campaign of n if its response is the result of its idempotent call,
+// insertRecord adds a record unless the key is taken.
+func insertRecord() string {
+	return Insert("formsvc_idempotency", RecordColumns(), true) + " ON CONFLICT DO NOTHING"
+}
+
+func (n *Creation) result() any {
+	if n.returned() != "" {
+		return nil
+	}
+	return NotNull(n.Change.Idempotency.Result)
+}
+
+// returned returns the campaign of n if its response is the result of its idempotent call,
 // or "".
-func (n *Creation) Returned() formsvc.ID {
+func (n *Creation) returned() formsvc.ID {
 	if k := n.Change.Idempotency; k != nil && k.Result == nil && k.ResponseID == n.Response.ID {
 		return n.Response.CampaignID
 	}
@@ -57,7 +66,8 @@ func (n *Creation) Returned() formsvc.ID {
 
 // remember adds a record in the transaction of c.
 func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
-	n, err := Affected(c.ExecContext(ctx, InsertRecord, RecordArgs(r, "", s.dialect.arg)...))
+	n, err := Affected(c.ExecContext(ctx, insertRecord(),
+		Args(nil, RecordColumns(), &Creation{Change: formsvc.Change{Idempotency: r}}, s.dialect.arg)...))
 	if err == nil && n == 0 {
 		err = formsvc.ErrRepeated
 	}
@@ -67,20 +77,13 @@ func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.Idempotenc
 // keepResult keeps a response that is about to change for the first time, if it is the
 // result of an idempotent call.
 func (s *Store) keepResult(ctx context.Context, c bun.IConn, r *formsvc.Response) error {
-	result, err := resultOf(r)
+	result, err := json.Marshal(storedResponse{r, r.Answers.JSON()})
 	if err != nil {
 		return err
 	}
 	_, err = s.build.NewUpdate().Conn(c).TableExpr("formsvc_idempotency").Set("result = ?", result).
 		Where("response_id = ? AND campaign_id = ? AND result IS NULL", ID(r.ID), ID(r.CampaignID)).Exec(ctx)
 	return err
-}
-
-// resultOf returns what storedResult reads.
-func resultOf(r *formsvc.Response) ([]byte, error) {
-	return json.Marshal(storedResponse{
-		r.Reference, r.Status, r.Held, r.User, r.Answers.JSON(), r.Version, micros(r.CreatedAt), micros(r.UpdatedAt), micros(r.CompletedAt),
-	})
 }
 
 // emptyResults empties the results of idempotent calls about responses.
@@ -90,14 +93,11 @@ func (s *Store) emptyResults(ctx context.Context, c bun.IConn, account ID, respo
 	return err
 }
 
-// A storedResponse is a response as the result of an idempotent call.
+// A storedResponse is a response as the result of an idempotent call, with all its fields but unexported ones.
 type storedResponse struct {
-	Reference, Status                 string
-	Held                              formsvc.HoldReason
-	User                              formsvc.User
-	Answers                           string
-	Version                           int64
-	CreatedAt, UpdatedAt, CompletedAt int64
+	*formsvc.Response
+
+	Answers string
 }
 
 const (
@@ -122,7 +122,7 @@ func (s *Store) Recall(
 		return r, nil
 	}
 	if err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		_, err := c.ExecContext(ctx, deleteRecord, RecordHash(account, key), micros(since))
+		_, err := c.ExecContext(ctx, deleteRecord, recordHash(account, key), micros(since))
 		return err
 	}); err != nil {
 		return none, err
@@ -139,7 +139,7 @@ func (s *Store) record(ctx context.Context, account formsvc.ID, key string) (r f
 	of := formsvc.ResponseKey{AccountID: account, CampaignID: campaign, ID: r.ResponseID}
 	var response formsvc.Response
 	if current {
-		response, err = s.response(ctx, s.read, of, selectResponse)
+		response, err = s.response(ctx, s.read, of, s.responses.get)
 		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
 			return r, err
 		}
@@ -152,21 +152,18 @@ func (s *Store) record(ctx context.Context, account formsvc.ID, key string) (r f
 	case current:
 		r.Response = &response
 	case len(r.Result) > 0:
-		r.Response, err = storedResult(r.Result, of)
+		r.Response, err = storedResult(r.Result)
 		r.Result = nil
 	}
 	return r, err
 }
 
 // storedResult returns the response that keepResult kept.
-func storedResult(text []byte, key formsvc.ResponseKey) (*formsvc.Response, error) {
-	var was storedResponse
+func storedResult(text []byte) (*formsvc.Response, error) {
+	was := storedResponse{Response: new(formsvc.Response)}
 	err := json.Unmarshal(text, &was)
-	return &formsvc.Response{
-		ID: key.ID, AccountID: key.AccountID, CampaignID: key.CampaignID, Reference: was.Reference, Status: was.Status, Held: was.Held,
-		User: was.User, Answers: formsvc.StoredAnswers(was.Answers), Version: was.Version, CreatedAt: fromMicros(was.CreatedAt),
-		UpdatedAt: fromMicros(was.UpdatedAt), CompletedAt: fromMicros(was.CompletedAt),
-	}, err
+	was.Response.Answers = formsvc.StoredAnswers(was.Answers)
+	return was.Response, err
 }
 
 // recordAlone reads a record without its Response. campaign is that of the Response, and
@@ -179,7 +176,7 @@ func (s *Store) recordAlone(
 		request []byte
 		created int64
 	)
-	row := s.read.QueryRowContext(ctx, selectRecord, RecordHash(account, key))
+	row := s.read.QueryRowContext(ctx, selectRecord, recordHash(account, key))
 	err = row.Scan(&request, &r.Refused, &r.Result, (*ID)(&r.ResponseID), (*ID)(&campaign), &created, &current)
 	copy(r.Request[:], request)
 	r.CreatedAt = fromMicros(created)

@@ -6,42 +6,77 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// responseColumns are the columns of a response except the identifiers that the query
-// selects by, in the order of scanResponse.
-const responseColumns = "id, reference, status, email, first_name, last_name, answers, version, " +
-	"created_at, updated_at, completed_at, held"
-
 type scanner interface{ Scan(dest ...any) error }
 
-// scanResponse reads responseColumns into r, and the columns after them into more.
+// scanResponse reads responseColumns into r, and the columns after them into more. The query knows the account and the
+// campaign.
 func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
-	var (
-		answers                     string
-		created, updated, completed int64
-	)
-	if err := row.Scan(append([]any{(*ID)(&r.ID), &r.Reference, &r.Status, &r.User.Email, &r.User.FirstName,
-		&r.User.LastName, &answers, &r.Version, &created, &updated, &completed, &r.Held}, more...)...); err != nil {
-		return err
+	into := make([]any, 0, len(responseFields)+len(more))
+	for i := range responseFields {
+		if to := responseFields[i].scan; to != nil {
+			into = append(into, to(r))
+		}
 	}
-	r.Answers = formsvc.StoredAnswers(answers)
-	r.CreatedAt, r.UpdatedAt, r.CompletedAt = fromMicros(created), fromMicros(updated), fromMicros(completed)
-	return nil
+	return row.Scan(append(into, more...)...)
 }
 
-// Person returns what the responses of a campaign by an email address have in common, however it is written: a hash, so
+// responseSQL has the statements about responses, which are built once.
+type responseSQL struct {
+	columns string // that scanResponse reads
+	get     string // by campaign, identifier and account
+	touch   string // the same, writing the row
+	update  string // changes what isn't fixed, by campaign and identifier
+}
+
+func newResponseSQL() responseSQL {
+	var read, set []string
+	for i := range responseFields {
+		f := &responseFields[i]
+		if f.scan != nil {
+			read = append(read, f.name)
+		}
+		if !f.fixed {
+			set = append(set, fmt.Sprintf("%s = $%d", f.name, len(set)+1))
+		}
+	}
+	columns, n := strings.Join(read, ", "), len(set)
+	const one = " WHERE campaign_id = $1 AND id = $2 AND account_id = $3"
+	return responseSQL{
+		columns: columns,
+		get:     "SELECT " + columns + " FROM formsvc_responses" + one,
+		touch:   "UPDATE formsvc_responses SET version = version" + one + " RETURNING " + columns,
+		update: "UPDATE formsvc_responses SET " + strings.Join(set, ", ") +
+			fmt.Sprintf(" WHERE campaign_id = $%d AND id = $%d", n+1, n+2),
+	}
+}
+
+// changedArgs returns the arguments of responseSQL.update.
+func (s *Store) changedArgs(r *formsvc.Response) (args []any) {
+	n := &Creation{Response: *r}
+	for i := range responseFields {
+		if f := &responseFields[i]; !f.fixed {
+			args = append(args, f.value(n))
+		}
+	}
+	return append(args, s.dialect.arg(r.CampaignID), s.dialect.arg(r.ID))
+}
+
+// person returns what the responses of a campaign by an email address have in common, however it is written: a hash, so
 // that the index of it is small. It is nil without an address.
-func Person(campaign formsvc.ID, email string) *int64 {
+func person(campaign formsvc.ID, email string) any {
 	if email == "" {
 		return nil
 	}
 	sum := sha256.Sum256([]byte(string(campaign) + formsvc.FoldEmail(email)))
-	return new(int64(binary.BigEndian.Uint64(sum[:]))) //nolint:gosec // any number
+	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any number
 }
 
 func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
@@ -73,21 +108,12 @@ func (s *Store) CreateResponse(
 	})
 }
 
-const (
-	selectResponse = "SELECT " + responseColumns + " FROM formsvc_responses AS r" +
-		" WHERE r.campaign_id = $1 AND r.id = $2 AND r.account_id = $3"
-	updateResponse = "UPDATE formsvc_responses SET status = $1, email = $2, first_name = $3, last_name = $4, " +
-		"answers = $5, version = $6, updated_at = $7, completed_at = $8, person = $9, held = $10 WHERE campaign_id = $11 AND id = $12"
-	touchResponse = "UPDATE formsvc_responses SET version = version" +
-		" WHERE campaign_id = $1 AND id = $2 AND account_id = $3 RETURNING " + responseColumns
-)
-
 // Response implements formsvc.ResponseStore.
 func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return formsvc.Response{}, err
 	}
-	return s.response(ctx, s.read, key, selectResponse)
+	return s.response(ctx, s.read, key, s.responses.get)
 }
 
 func (s *Store) response(
@@ -101,7 +127,7 @@ func (s *Store) response(
 // lockedResponse returns a response and locks it against changes and deletion until the
 // transaction of c ends.
 func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
-	statement := selectResponse
+	statement := s.responses.get
 	if s.dialect.ManyWriters {
 		statement += " FOR UPDATE"
 	}
@@ -113,7 +139,7 @@ func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.Res
 // snapshot (REPEATABLE READ on Postgres) can no longer change the response: its events
 // would come before those of this one.
 func (s *Store) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
-	return s.response(ctx, c, key, touchResponse)
+	return s.response(ctx, c, key, s.responses.touch)
 }
 
 // UpdateResponse implements formsvc.ResponseStore.
@@ -150,9 +176,7 @@ func (s *Store) UpdateResponse(
 				return false, err
 			}
 		}
-		if _, err := c.ExecContext(ctx, updateResponse,
-			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			micros(r.UpdatedAt), micros(r.CompletedAt), Person(r.CampaignID, r.User.Email), r.Held, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID)); err != nil {
+		if _, err := c.ExecContext(ctx, s.responses.update, s.changedArgs(&r)...); err != nil {
 			return false, err
 		}
 		return s.apply(ctx, c, &change)

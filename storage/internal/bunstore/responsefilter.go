@@ -39,7 +39,7 @@ func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Ro
 		found := strings.Repeat(union+"SELECT found.id FROM (?) AS found", len(walks))[len(union):]
 		sel = s.matches(&formsvc.ResponseQuery{AccountID: q.AccountID, CampaignID: q.CampaignID}, "").Where("r.id IN ("+found+")", walks...)
 	}
-	sel = sel.ColumnExpr(responseColumns)
+	sel = sel.ColumnExpr(s.responses.columns)
 	if q.NoTotal {
 		sel = sel.ColumnExpr("CAST(0 AS BIGINT)")
 	} else {
@@ -56,7 +56,7 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) (walks []an
 		return nil, nil
 	}
 	if f.Email != "" {
-		if few, err := s.few(ctx, byPerson, "r.person = ?", Person(q.CampaignID, f.Email)); err != nil || !few {
+		if few, err := s.few(ctx, byPerson, "r.person = ?", person(q.CampaignID, f.Email)); err != nil || !few {
 			return nil, err
 		}
 		return []any{s.sorted(s.matches(q, byPerson), q)}, nil

@@ -68,7 +68,7 @@ const limit = " LIMIT CAST($3 AS BIGINT)"
 // pageStatement returns the statement of a page without a filter. Its arguments are the
 // campaign, the account and the limit; then the position if it is after one, or the offset.
 // There are few such statements, so that each can be prepared.
-func pageStatement(p formsvc.PageQuery, noTotal bool) string {
+func (s *Store) pageStatement(p formsvc.PageQuery, noTotal bool) string {
 	order, compare, total := " DESC", "<", "(SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)"+
 		" FROM formsvc_counters AS n WHERE n.campaign_id = $1)"
 	if p.Ascending {
@@ -77,7 +77,7 @@ func pageStatement(p formsvc.PageQuery, noTotal bool) string {
 	if noTotal {
 		total = "CAST(0 AS BIGINT)"
 	}
-	start := "SELECT " + responseColumns + ", " + total + " FROM formsvc_responses AS r WHERE r.campaign_id = $1 AND r.account_id = $2"
+	start := "SELECT " + s.responses.columns + ", " + total + " FROM formsvc_responses AS r WHERE r.campaign_id = $1 AND r.account_id = $2"
 	if p.Offset > 0 { // the inner query skips rows by reading the index alone
 		return start + " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = $1 ORDER BY s.id" + order +
 			limit + " OFFSET CAST($4 AS BIGINT)) ORDER BY r.id" + order
@@ -97,7 +97,7 @@ func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.
 	case q.Page.After != "":
 		args = append(args, s.dialect.arg(q.Page.After))
 	}
-	return s.read.QueryContext(ctx, pageStatement(q.Page, q.NoTotal), args...)
+	return s.read.QueryContext(ctx, s.pageStatement(q.Page, q.NoTotal), args...)
 }
 
 // matches selects the matches of q. It reads them by an index, unless that is "", if the
@@ -113,7 +113,7 @@ func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 		sel = sel.Where("r.status <> ?", f.NotStatus)
 	}
 	if f.Email != "" {
-		sel = sel.Where("r.person = ?", Person(q.CampaignID, f.Email))
+		sel = sel.Where("r.person = ?", person(q.CampaignID, f.Email))
 		if !f.AnyCase {
 			sel = sel.Where("r.email = ?", f.Email)
 		}

@@ -19,19 +19,20 @@ import (
 // database. Packages sqlite and postgres wrap it. The methods of each role are in the file
 // named after what it stores.
 type Store struct {
-	config  *Config
-	backend Backend
-	dialect Dialect
-	keys    *keyring.Keyring
-	build   Builder
-	read    bun.IConn
-	queue   bun.IConn
-	commit  func(context.Context, *Unit) error
-	drain   func()
-	queued  func()
-	wake    chan struct{}
-	closed  chan struct{}
-	close   *sync.Once
+	config    *Config
+	backend   Backend
+	dialect   Dialect
+	keys      *keyring.Keyring
+	build     Builder
+	read      bun.IConn
+	queue     bun.IConn
+	responses responseSQL
+	commit    func(context.Context, *Unit) error
+	drain     func()
+	queued    func()
+	wake      chan struct{}
+	closed    chan struct{}
+	close     *sync.Once
 }
 
 // A Builder makes bun queries; *bun.DB and bun.Tx are builders.
@@ -78,8 +79,8 @@ func New(c Config) *Store {
 	}
 	s := &Store{
 		config: &c, backend: c.Backend, dialect: c.Dialect, keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
-		queued: c.Queued,
-		wake:   make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
+		queued: c.Queued, responses: newResponseSQL(),
+		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
 	k := newCommitter(&c)
 	s.commit, s.drain = k.commit, k.groups.close

@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
@@ -37,11 +38,11 @@ func TestStoredResult(t *testing.T) {
 		}
 	}
 	fill(reflect.ValueOf(&want).Elem(), "r")
-	text, err := resultOf(&want)
+	text, err := json.Marshal(storedResponse{&want, want.Answers.JSON()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := storedResult(text, want.Key()); err != nil || *got != want {
+	if got, err := storedResult(text); err != nil || *got != want {
 		t.Errorf("%+v, %v\nwant %+v", got, err, want)
 	}
 }
