@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,8 +37,9 @@ type side struct {
 		Migrate(ctx context.Context) error
 		Close() error
 	}
-	db   *sql.DB
-	conn *sql.Conn
+	db     *sql.DB
+	conn   *sql.Conn
+	tables []*table
 }
 
 func openSide(ctx context.Context, dsn string, ring *keyring.Keyring) (s *side, err error) {
@@ -89,8 +91,8 @@ func (s *side) lock(ctx context.Context) error {
 	begin := []string{"BEGIN EXCLUSIVE"}
 	if !s.sqlite {
 		var names []string
-		for _, t := range tables() {
-			names = append(names, t.name)
+		for _, name := range tables() {
+			names = append(names, "formsvc_"+name)
 		}
 		begin = []string{"BEGIN", "SET LOCAL lock_timeout = '10s'", "LOCK TABLE " + strings.Join(names, ", ") + " IN SHARE ROW EXCLUSIVE MODE"}
 	}
@@ -124,15 +126,15 @@ func (s *side) prepare(ctx context.Context) error {
 // rows yields every row of a table, with identifiers as 16 bytes, and adds it to a sum. Events come in the order of the feed. The caller may keep and change
 // a row.
 func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, error] {
-	columns, order := strings.Join(t.names, ", "), ""
-	if t.name == "formsvc_events" {
+	columns, order := slices.Clone(t.names), ""
+	if xact := slices.Index(columns, "xact"); xact >= 0 {
 		order = " ORDER BY xact, seq"
 		if s.sqlite {
-			columns = strings.Replace(columns, "xact, seq", "seq AS xact, 0 AS seq", 1)
+			columns[xact], columns[slices.Index(columns, "seq")], order = "seq AS xact", "0 AS seq", " ORDER BY xact"
 		}
 	}
 	return func(yield func([]any, error) bool) {
-		rows, err := s.conn.QueryContext(ctx, "SELECT "+columns+" FROM "+t.name+order) //nolint:gosec // names of our tables and columns
+		rows, err := s.conn.QueryContext(ctx, "SELECT "+strings.Join(columns, ", ")+" FROM "+t.name+order) //nolint:gosec // names of our tables and columns
 		if err != nil {
 			yield(nil, err)
 			return
@@ -175,9 +177,8 @@ func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, er
 
 // sums returns the sums of all tables.
 func (s *side) sums(ctx context.Context) ([]sum, error) {
-	list := tables()
-	sums := make([]sum, len(list))
-	for i, t := range list {
+	sums := make([]sum, len(s.tables))
+	for i, t := range s.tables {
 		for _, err := range s.rows(ctx, t, &sums[i]) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t.name, err)
@@ -211,9 +212,10 @@ func (s *side) insert(ctx context.Context, t *table, rows iter.Seq2[[]any, error
 // insertSQLite writes rows. Events get numbers in the same order, and none before its position in the other feed, so that a
 // reader with a cursor from there may read some again but misses none.
 func (s *side) insertSQLite(ctx context.Context, t *table, rows iter.Seq2[[]any, error]) error {
-	names, xact, last := t.names, slices.Index(t.names, "xact"), int64(0)
+	names, xact, seq, last := slices.Clone(t.names), slices.Index(t.names, "xact"), slices.Index(t.names, "seq"), int64(0)
 	if xact >= 0 {
-		names = slices.Delete(slices.Clone(names), xact, xact+1)
+		names[xact] = "seq"
+		names = slices.Delete(names, seq, seq+1)
 	}
 	insert, err := s.conn.PrepareContext(ctx, "INSERT INTO "+t.name+" ("+strings.Join(names, ", ")+ //nolint:gosec // as above
 		") VALUES (?"+strings.Repeat(", ?", len(names)-1)+")")
@@ -228,8 +230,8 @@ func (s *side) insertSQLite(ctx context.Context, t *table, rows iter.Seq2[[]any,
 		if xact >= 0 {
 			position, _ := row[xact].(int64)
 			last = max(last+1, position)
-			row = slices.Delete(row, xact, xact+1)
-			row[xact] = last // where seq is now
+			row[xact] = last
+			row = slices.Delete(row, seq, seq+1)
 		}
 		if _, err := insert.ExecContext(ctx, row...); err != nil {
 			return err
@@ -273,7 +275,7 @@ func (s *side) fence(ctx context.Context, place string) error {
 		statements = append(statements, "CREATE OR REPLACE FUNCTION formsvc_fence() RETURNS trigger LANGUAGE plpgsql AS "+
 			"$$ BEGIN RAISE EXCEPTION 'the data was moved to another database' USING ERRCODE = 'MV001'; END $$")
 	}
-	for _, t := range tables() {
+	for _, t := range s.tables {
 		if !s.sqlite {
 			statements = append(statements, "CREATE TRIGGER formsvc_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON "+t.name+
 				" FOR EACH STATEMENT EXECUTE FUNCTION formsvc_fence()")
@@ -287,43 +289,50 @@ func (s *side) fence(ctx context.Context, place string) error {
 	return s.exec(ctx, statements...)
 }
 
-// A table is what is copied of a table: the same columns in the same order in each database.
+// A table is what is copied of a table.
 type table struct {
 	name  string
-	names []string // of its columns
+	names []string // of its columns, sorted, so that they are in the same order in each database
 	bools []bool   // which of them Postgres has as boolean
 }
 
-// tables returns the tables that are copied, parents first. Those about the database itself, sign-in links, sessions and
-// counters are not. A test compares them with the schemas.
-func tables() (list []*table) {
-	for _, text := range []string{
-		"accounts id name contact campaigns file_bytes created_at",
-		"keys id account_id name prefix hash permissions created_at expires_at revoked_at used_at",
-		"campaigns id account_id title description status opens_at closes_at modules metadata version created_at updated_at email_optional? form form_token",
-		"webhooks id account_id url events campaign_id secret previous_secret previous_until headers disabled? version created_at updated_at",
-		"responses id account_id campaign_id reference status email first_name last_name answers version created_at updated_at completed_at events person held",
-		"files id account_id campaign_id response_id name content_type module size sha256 created_at blocks",
-		"comments id account_id campaign_id response_id body author created_at",
-		"signatures id account_id campaign_id response_id email folded first_name last_name file_id provider sha256 signed_at created_at",
-		"events id account_id campaign_id response_id xact seq type created_at about payload traceparent",
-		"deliveries webhook_id id event_id event_type due_at lease created_at updated_at size kind state attempts",
-		"attempts delivery_id number started_at duration status error answer",
-		"notices delivery_id account_id webhook_id event_id event_type attempts status error at due_at noted?",
-		"failing webhook_id account_id failures first_at since last_at status error told_at until lease",
-		"idempotency id account_id request refused? response_id campaign_id created_at result",
-		"quota subject start used",
-		"audit id account_id actor action target details created_at",
-	} {
-		fields := strings.Fields(text)
-		t := &table{name: "formsvc_" + fields[0]}
-		for _, column := range fields[1:] {
-			name, isBool := strings.CutSuffix(column, "?")
-			t.names, t.bools = append(t.names, name), append(t.bools, isBool)
-		}
-		list = append(list, t)
+// tables returns the names of the tables that are copied, without prefix, parents first. Those about the database itself,
+// sign-in links, sessions and counters are not. A test compares them with the schema.
+func tables() []string {
+	return []string{
+		"accounts", "keys", "campaigns", "webhooks", "responses", "files", "comments", "signatures", "events", "deliveries", "attempts",
+		"notices", "failing", "idempotency", "quota", "audit",
 	}
-	return list
+}
+
+// describe reads the columns of the tables. Rows of SQLite have numbers of their own, which are only kept for events:
+// there they are the position, which Postgres has in two columns.
+func (s *side) describe(ctx context.Context) error {
+	for _, name := range tables() {
+		t := &table{name: "formsvc_" + name}
+		rows, err := s.conn.QueryContext(ctx, "SELECT * FROM "+t.name+" WHERE 1 = 0") //nolint:gosec // names of our tables
+		if err != nil {
+			return err
+		}
+		types, err := rows.ColumnTypes()
+		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+		kinds := make(map[string]string, len(types))
+		for _, c := range types {
+			kinds[c.Name()] = c.DatabaseTypeName()
+		}
+		if s.sqlite && name == "events" {
+			kinds["xact"] = ""
+		} else if s.sqlite {
+			delete(kinds, "seq")
+		}
+		for _, column := range slices.Sorted(maps.Keys(kinds)) {
+			t.names, t.bools = append(t.names, column), append(t.bools, kinds[column] == "BOOL")
+		}
+		s.tables = append(s.tables, t)
+	}
+	return nil
 }
 
 // A sum is a checksum of the rows of a table, in any order: the sums of the four words of their SHA-256.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
@@ -110,8 +111,10 @@ func (j *job) copy(ctx context.Context) error {
 	if err := j.from.lock(ctx); err != nil {
 		return err
 	}
-	if err := j.to.prepare(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{j.to.prepare, j.from.describe, j.to.describe} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	sums, err := j.rows(ctx)
 	if err == nil {
@@ -141,11 +144,13 @@ func (j *job) rows(ctx context.Context) ([]sum, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := tables()
-	sums := make([]sum, len(list))
+	sums := make([]sum, len(j.from.tables))
 	var done int64
-	for i, t := range list {
-		err := j.to.insert(ctx, t, func(yield func([]any, error) bool) {
+	for i, t := range j.from.tables {
+		if to := j.to.tables[i]; !slices.Equal(t.names, to.names) {
+			return nil, fmt.Errorf("%w: %s has the columns %q and %q", ErrDiffers, t.name, t.names, to.names)
+		}
+		err := j.to.insert(ctx, j.to.tables[i], func(yield func([]any, error) bool) {
 			for row, err := range j.from.rows(ctx, t, &sums[i]) {
 				if done++; done%1000 == 0 {
 					j.Progress("rows", done)
@@ -169,7 +174,7 @@ func (j *job) compare(ctx context.Context, from []sum) error {
 	if err != nil {
 		return err
 	}
-	for i, t := range tables() {
+	for i, t := range j.to.tables {
 		j.report.Tables = append(j.report.Tables, Count{t.name, to[i].rows})
 		if from[i] != to[i] {
 			err = errors.Join(err, fmt.Errorf("%w: %s has %d and %d rows", ErrDiffers, t.name, from[i].rows, to[i].rows))
@@ -182,6 +187,12 @@ func (j *job) compare(ctx context.Context, from []sum) error {
 // fails with [ErrDiffers], also if one of the databases was used after the copy.
 func Verify(ctx context.Context, from, to string, opts *Options) (Report, error) {
 	return run(ctx, from, to, opts, func(j *job, ctx context.Context) error {
+		if err := j.from.describe(ctx); err != nil {
+			return err
+		}
+		if err := j.to.describe(ctx); err != nil {
+			return err
+		}
 		sums, err := j.from.sums(ctx)
 		if err == nil {
 			err = j.compare(ctx, sums)
