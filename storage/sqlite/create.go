@@ -146,13 +146,10 @@ func (g *group) version(ctx context.Context, key formsvc.CampaignKey) (version i
 	return version, nil
 }
 
-const addCount = "INSERT INTO formsvc_counters (campaign_id, shard, responses) VALUES (?, 0, ?) " +
-	"ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = responses + excluded.responses"
-
 // count adds the new responses to the counters.
 func (g *group) count(ctx context.Context) error {
 	for campaign, n := range g.counts {
-		if _, err := g.c.ExecContext(ctx, addCount, raw(campaign), n); err != nil {
+		if _, err := g.c.ExecContext(ctx, bunstore.AddCount, raw(campaign), 0, n); err != nil {
 			return err
 		}
 	}

@@ -102,7 +102,7 @@ func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys
 			return err
 		}
 	}
-	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (s *Store) UpdateAccount(
 	if err := s.ready(ctx, id); err != nil {
 		return account, err
 	}
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(id))
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 	if err := cmp.Or(s.ready(ctx, key.AccountID), checkKey(&key), checkChange(&change)); err != nil {
 		return err
 	}
-	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		if err := s.checkKeyLimit(ctx, c, &key, change.Limit); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.T
 	if err := cmp.Or(s.ready(ctx, account, id), checkChange(&change)); err != nil {
 		return err
 	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[keyRow](ctx, s, c, "account_id = ? AND id = ?", ID(account), ID(id))
 		if err != nil || row.RevokedAt != Never {
 			return err
@@ -239,8 +239,7 @@ func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.T
 		if _, err := s.build.NewUpdate().Conn(c).Model(&row).Column("revoked_at").WherePK().Exec(ctx); err != nil {
 			return err
 		}
-		_, err = s.apply(ctx, c, &change)
-		return err
+		return s.apply(ctx, c, &change)
 	})
 }
 
@@ -281,7 +280,7 @@ func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 		return nil
 	}
 	rows := slices.Collect(maps.Values(latest))
-	return s.single(ctx, func(ctx context.Context, c bun.IConn) error {
+	return s.single(ctx, func(ctx context.Context, c *Tx) error {
 		held := s.locked(s.build.NewSelect().TableExpr("u").Join("CROSS JOIN formsvc_keys AS k").
 			ColumnExpr("k.id, u.used_at").Where("k.id = u.id AND k.account_id = u.account_id AND k.used_at < u.used_at").
 			Order("k.id"), " OF k")

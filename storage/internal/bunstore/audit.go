@@ -75,7 +75,7 @@ func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	if err := checkChange(&change); err != nil {
 		return err
 	}
-	return s.changing(ctx, &change, func(context.Context, bun.IConn) error { return nil })
+	return s.write(ctx, &change, func(context.Context, *Tx) error { return nil })
 }
 
 // Audit implements formsvc.Store.

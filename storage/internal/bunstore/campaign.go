@@ -87,7 +87,7 @@ func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, c
 	if err := cmp.Or(s.ready(ctx, campaign.AccountID), err, checkChange(&change)); err != nil {
 		return err
 	}
-	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		// The count is also the check that the account exists.
 		if err := changedOne(s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
 			Set("campaigns = campaigns + 1").Where("id = ?", row.AccountID).Exec(ctx)); err != nil {
@@ -116,35 +116,32 @@ func (s *Store) UpdateCampaign(
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return campaign, err
 	}
-	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
 		var row campaignRow
 		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
 		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
-			return false, err
+			return err
 		}
 		if campaign, err = row.campaign(); err != nil {
-			return false, err
+			return err
 		}
-		if wake, err = decided(ctx, s, c, &campaign, decide); err != nil {
-			return false, err
+		if err = decided(ctx, s, c, &campaign, decide); err != nil {
+			return err
 		}
 		if campaign.Version == row.Version {
 			campaign, err = row.campaign()
-			return wake, err
+			return err
 		}
 		changed, err := newCampaignRow(&campaign)
 		if err != nil {
-			return false, err
+			return err
 		}
-		if _, err = s.build.NewUpdate().Conn(c).Model(changed).
-			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "email_optional",
-				"form", "form_token", "version", "updated_at").
-			WherePK().Exec(ctx); err != nil {
-			return false, err
+		if _, err = s.build.NewUpdate().Conn(c).Model(changed).ExcludeColumn("id", "account_id", "created_at").WherePK().Exec(ctx); err != nil {
+			return err
 		}
 		changed.Responses = row.Responses
 		campaign, err = changed.campaign()
-		return wake, err
+		return err
 	})
 	if err != nil {
 		return formsvc.Campaign{}, err
@@ -159,37 +156,37 @@ func (s *Store) DeleteCampaign(
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return err
 	}
-	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[campaignRow](ctx, s, c, "c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
 		if err != nil {
-			return false, err
+			return err
 		}
 		// A response that is being created holds a row, or fails by the foreign key of a new one.
 		var counts []int64
 		err = s.build.NewDelete().Conn(c).Table("formsvc_counters").Where("campaign_id = ?", ID(key.ID)).
 			Returning("responses").Scan(ctx, &counts)
 		if err != nil {
-			return false, err
+			return err
 		}
 		for _, n := range counts {
 			row.Responses += n
 		}
 		if row.Responses > 0 {
-			return false, formsvc.ErrCampaignNotEmpty
+			return formsvc.ErrCampaignNotEmpty
 		}
 		if _, err := s.build.NewDelete().Conn(c).Table("formsvc_statuses").Where("campaign_id = ?", ID(key.ID)).Exec(ctx); err != nil {
-			return false, err
+			return err
 		}
 		campaign, err := row.campaign()
 		if err != nil {
-			return false, err
+			return err
 		}
 		if _, err := s.build.NewDelete().Conn(c).Model(&row).WherePK().Exec(ctx); err != nil {
-			return false, err
+			return err
 		}
 		if _, err := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
 			Set("campaigns = campaigns - 1").Where("id = ?", ID(key.AccountID)).Exec(ctx); err != nil {
-			return false, err
+			return err
 		}
 		return decided(ctx, s, c, &campaign, decide)
 	})

@@ -34,16 +34,16 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 		ID: ID(comment.ID), AccountID: ID(key.AccountID), CampaignID: ID(key.CampaignID), ResponseID: ID(key.ID),
 		Body: comment.Body, Author: comment.Author, CreatedAt: micros(comment.CreatedAt),
 	}
-	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
+	return s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
 		if err := s.holdResponse(ctx, c, key); err != nil {
-			return false, err
+			return err
 		}
 		// Apply the change first: a repeated idempotency key takes precedence over a
 		// taken identifier.
-		if wake, err = s.apply(ctx, c, &change); err == nil {
+		if err = s.apply(ctx, c, &change); err == nil {
 			_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		}
-		return wake, err
+		return err
 	})
 }
 

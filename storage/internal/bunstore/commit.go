@@ -17,17 +17,24 @@ import (
 // A Unit is one atomic write.
 type Unit struct {
 	// Exactly one of these is set. Creations are separate because a group writes all of
-	// them with the same few statements. Do reports whether it left deliveries to send.
+	// them with the same few statements.
 	Creation *Creation
-	Do       func(ctx context.Context, c bun.IConn) (wake bool, err error)
+	Do       func(ctx context.Context, c *Tx) error
 	// Single says that Do is one statement, or atomic by itself, on a database that runs
 	// each statement as a transaction. Otherwise Do runs in a transaction.
 	Single bool
 
 	Err  error // the outcome
-	Wake bool  // whether it left deliveries to send
+	wake bool  // whether it left deliveries to send
 
 	member
+}
+
+// A Tx is the transaction that a Unit runs in.
+type Tx struct {
+	bun.IConn
+
+	wake bool // whether the unit left deliveries to send
 }
 
 // A Creation is a new response.
@@ -102,7 +109,7 @@ func (k *committer) run(ctx context.Context, group []*Unit) {
 
 func fail(group []*Unit, err error) {
 	for _, u := range group {
-		u.Err, u.Wake = err, false
+		u.Err, u.wake = err, false
 		if p, ok := errors.AsType[*panicError](err); ok { // the panic is raised once
 			err = errCommit(errors.New(p.Error()))
 		}
@@ -155,7 +162,7 @@ func (k *committer) underWay(ctx context.Context, try func(ctx context.Context) 
 func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error {
 	creations := make([]*Unit, 0, len(group))
 	for _, u := range group {
-		u.Err, u.Wake = nil, false
+		u.Err, u.wake = nil, false
 		if u.Creation != nil {
 			creations = append(creations, u)
 		}
@@ -191,8 +198,8 @@ func (k *Config) create(ctx context.Context, c bun.IConn, group []*Unit) error {
 		return err
 	}
 	for i, u := range group {
-		if u.Wake = wake; !written[i] {
-			u.Err, u.Wake = k.refusal(ctx, c, u.Creation), false
+		if u.wake = wake; !written[i] {
+			u.Err, u.wake = k.refusal(ctx, c, u.Creation), false
 		}
 	}
 	return nil
@@ -226,7 +233,9 @@ func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 
 func (u *Unit) run(ctx context.Context, c bun.IConn) error {
 	return attempt(func() (err error) {
-		u.Wake, err = u.Do(ctx, c)
+		tx := &Tx{IConn: c}
+		err = u.Do(ctx, tx)
+		u.wake = tx.wake
 		return err
 	})
 }
@@ -238,7 +247,7 @@ func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 	}
 	u.Err = u.run(ctx, c)
 	if u.Err != nil {
-		u.Wake = false
+		u.wake = false
 		if err := exec(ctx, c, "ROLLBACK TO SAVEPOINT formsvc_unit"); err != nil {
 			return fmt.Errorf("bunstore: %w (after %w)", err, u.Err)
 		}
@@ -249,7 +258,7 @@ func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 // inSavepoint runs a unit of a bound store.
 func (k *Config) inSavepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 	if creation := u.Creation; creation != nil {
-		u.Do = func(ctx context.Context, c bun.IConn) (bool, error) { return k.createAlone(ctx, c, creation) }
+		u.Do = func(ctx context.Context, c *Tx) error { return k.createAlone(ctx, c, creation) }
 	}
 	if err := savepoint(ctx, c, u); err != nil {
 		return err
@@ -258,10 +267,11 @@ func (k *Config) inSavepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 }
 
 // createAlone writes a response in the transaction of c.
-func (k *Config) createAlone(ctx context.Context, c bun.IConn, creation *Creation) (wake bool, err error) {
+func (k *Config) createAlone(ctx context.Context, c *Tx, creation *Creation) error {
 	u := &Unit{Creation: creation}
-	err = k.create(ctx, c, []*Unit{u})
-	return u.Wake, cmp.Or(err, u.Err)
+	err := k.create(ctx, c, []*Unit{u})
+	c.wake = u.wake
+	return cmp.Or(err, u.Err)
 }
 
 // A grouper runs concurrent units in groups, because a commit costs as much for many of

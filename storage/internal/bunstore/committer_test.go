@@ -77,7 +77,7 @@ type classifies struct{ Backend }
 func (classifies) Classify(err error) error { return err }
 
 func counted(n *int) *Unit {
-	return &Unit{Do: func(context.Context, bun.IConn) (bool, error) { *n++; return false, nil }}
+	return &Unit{Do: func(context.Context, *Tx) error { *n++; return nil }}
 }
 
 // After a failed commit, whose outcome is unknown, no unit is retried and each caller
@@ -126,7 +126,7 @@ func TestPanickingUnitIsUndoneAlone(t *testing.T) {
 		value := &struct{ int }{1}
 		d := &disk{commit: func() error { return nil }}
 		ran := 0
-		bad := &Unit{Do: func(context.Context, bun.IConn) (bool, error) { panic(value) }}
+		bad := &Unit{Do: func(context.Context, *Tx) error { panic(value) }}
 		errs, panics := d.commitTogether(counted(&ran), bad, counted(&ran))
 		if errs[0] != nil || errs[2] != nil || ran != 2 || panics[0] != nil || panics[2] != nil {
 			t.Errorf("the neighbours got %v and the panics %v", errs, panics)
@@ -148,7 +148,7 @@ func TestGoexitInUnitReturnsToEveryCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{commit: func() error { return nil }}
 		ran := 0
-		exits := &Unit{Do: func(context.Context, bun.IConn) (bool, error) { runtime.Goexit(); return false, nil }}
+		exits := &Unit{Do: func(context.Context, *Tx) error { runtime.Goexit(); return nil }}
 		errs, _ := d.commitTogether(counted(&ran), exits, counted(&ran))
 		for i, err := range errs {
 			if err == nil {

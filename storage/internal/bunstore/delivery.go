@@ -186,28 +186,28 @@ func (s *Store) Redeliver(
 		return d, err
 	}
 	due := micros(at)
-	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		var row deliveryRow
 		q := s.selectDelivery(c, &row, key).Where("EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = d.event_id)")
 		if err := s.notFound(s.locked(q, " OF d").Scan(ctx)); err != nil {
-			return false, err
+			return err
 		}
 		switch {
 		case row.State != statePending:
 			row.State, row.Kind = statePending, int(delivery.Replay)
 		case row.Lease&1 == 1 && row.DueAt > due:
-			return false, formsvc.ErrConflict // a lease is still held
+			return formsvc.ErrConflict // a lease is still held
 		}
 		row.DueAt = due
 		_, err := s.build.NewUpdate().Conn(c).Model(&row).Column("state", "kind", "due_at").WherePK().Exec(ctx)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if d, err = s.oneWithLog(ctx, c, row.delivery(key.AccountID)); err != nil {
-			return false, err
+			return err
 		}
-		_, err = decided(ctx, s, c, &d, decide)
-		return true, err
+		c.wake = true
+		return decided(ctx, s, c, &d, decide)
 	})
 	return d, err
 }
@@ -234,18 +234,18 @@ func (s *Store) RedeliverFailed(
 		return 0, err
 	}
 	n := 0
-	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		if err := s.checkWebhook(ctx, c, q.Key); err != nil {
-			return false, err
+			return err
 		}
 		hook := ID(q.Key.ID)
 		var err error
 		if n, err = Affected(s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
 			micros(q.Since), micros(q.Until), TestBit|EventBit(webhook.ResponseDeleted), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
-			return false, err
+			return err
 		}
-		_, err = decided(ctx, s, c, n, decide)
-		return n > 0, err
+		c.wake = n > 0
+		return decided(ctx, s, c, n, decide)
 	})
 	if err != nil {
 		return 0, err
@@ -269,18 +269,18 @@ func (s *Store) CreateTest(
 		EventType: TypeOf(&event), Size: len(event.Payload), Kind: int(delivery.Replay),
 		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
 	}
-	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		if err := s.checkWebhook(ctx, c, key); err != nil {
-			return false, err
+			return err
 		}
 		if _, err := s.backend.InsertEvents(ctx, c, []formsvc.Event{event}); err != nil {
-			return false, err
+			return err
 		}
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return false, err
+			return err
 		}
-		_, err := decided(ctx, s, c, new(row.delivery(key.AccountID)), decide)
-		return true, err
+		c.wake = true
+		return decided(ctx, s, c, new(row.delivery(key.AccountID)), decide)
 	})
 	if err != nil {
 		return formsvc.Delivery{}, err

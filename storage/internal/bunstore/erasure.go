@@ -16,7 +16,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 		return formsvc.Erased{}, err
 	}
 	var out formsvc.Erased
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		r := erasure{Store: s, c: c, account: ID(q.AccountID)}
 		err := r.run(ctx, &q)
 		out = r.out
@@ -95,7 +95,10 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) (co
 		}
 		r.out.Responses += removed
 		if removed > 0 {
-			counters = append(counters, func() error { return r.addCount(ctx, r.c, formsvc.ID(campaign), -removed) })
+			counters = append(counters, func() error {
+				_, err := r.c.ExecContext(ctx, AddCount, r.dialect.arg(formsvc.ID(campaign)), r.dialect.Shard, -removed)
+				return err
+			})
 		}
 	}
 	slices.Sort(r.out.FileIDs)

@@ -73,12 +73,12 @@ func (s *Store) CreateFile(
 		return err
 	}
 	key := formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID}
-	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
+	return s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
 		// The lock also keeps the response from being deleted before this commits.
 		r, err := s.touchedResponse(ctx, c, key)
 		limit := 0
 		if err == nil {
-			wake, err = decided(ctx, s, c, &r, func(r *formsvc.Response) (formsvc.Change, error) {
+			err = decided(ctx, s, c, &r, func(r *formsvc.Response) (formsvc.Change, error) {
 				change, err := decide(r)
 				limit = change.Limit
 				return change, err
@@ -90,7 +90,7 @@ func (s *Store) CreateFile(
 		if err == nil {
 			_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		}
-		return wake, err
+		return err
 	})
 }
 
@@ -172,7 +172,7 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 	}
 	all := sortedIDs(ids)
 	barred := make(map[formsvc.ID]bool, len(all))
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		clear(barred)
 		for some := range slices.Chunk(all, fileBatch) {
 			rows := make([]barRow, len(some))

@@ -93,7 +93,7 @@ func (s *Store) ClaimDigests(
 		return nil, err
 	}
 	var digests []formsvc.Digest
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		digests = nil
 		var rows []failingRow
 		q := s.build.NewSelect().Conn(c).Model(&rows).
@@ -137,7 +137,7 @@ func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time
 	if checkIDs(d.AccountID, d.WebhookID) != nil {
 		return formsvc.ErrStale
 	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		// Failures since the claim are left to the next digest.
 		n, err := Affected(s.build.NewUpdate().Conn(c).Table("formsvc_failing").
 			Set("failures = CASE WHEN failures > ? THEN failures - ? ELSE 0 END", d.Failures, d.Failures).

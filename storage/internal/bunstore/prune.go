@@ -57,7 +57,7 @@ func (s *Store) prune(
 	// roughly. The exact time is in a column.
 	p.below = ID(formsvc.FloorID(before.Add(time.Millisecond)))
 	deleted := 0
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
 		deleted, err = run(p, ctx, c)
 		return err
 	})

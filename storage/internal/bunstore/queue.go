@@ -116,7 +116,7 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 		return nil, nil
 	}
 	var leased []Leased
-	err := s.single(ctx, func(ctx context.Context, c bun.IConn) (err error) {
+	err := s.single(ctx, func(ctx context.Context, c *Tx) (err error) {
 		leased, err = s.backend.Claim(ctx, c, shares, micros(req.Now), micros(req.Now.Add(req.Lease)))
 		return err
 	})
@@ -209,7 +209,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 		return make([]bool, len(outcomes)), nil
 	}
 	var accepted []bool
-	err := s.single(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.single(ctx, func(ctx context.Context, c *Tx) error {
 		accepted = make([]bool, len(outcomes))
 		oks, err := s.backend.Finish(ctx, c, done)
 		for i, ok := range oks {
@@ -290,7 +290,7 @@ func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) (
 		return nil, err
 	}
 	var rows []noticeRow
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		rows = nil
 		q := s.build.NewSelect().Conn(c).Model(&rows).ModelTableExpr(s.by("formsvc_notices AS n", "formsvc_notices_open")).
 			ColumnExpr("?TableColumns, coalesce(w.url, '') AS url").
@@ -322,7 +322,7 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return s.single(ctx, func(ctx context.Context, c bun.IConn) error {
+	return s.single(ctx, func(ctx context.Context, c *Tx) error {
 		_, err := s.build.NewUpdate().Conn(c).Model((*noticeRow)(nil)).Set("noted = true").
 			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx)
 		return err

@@ -99,12 +99,12 @@ func (s *Store) CreateResponse(
 	}
 	// Groups have no statement for audit entries, which creating a response normally
 	// doesn't write.
-	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
-		wake, err := s.config.createAlone(ctx, c, creation)
+	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+		err := s.config.createAlone(ctx, c, creation)
 		if err == nil {
 			err = s.appendAudit(ctx, c, change.Audit)
 		}
-		return wake, err
+		return err
 	})
 }
 
@@ -150,34 +150,34 @@ func (s *Store) UpdateResponse(
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return r, err
 	}
-	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		var err error
 		if r, err = s.lockedResponse(ctx, c, key); err != nil {
-			return false, err
+			return err
 		}
 		before := r
 		change, err := decide(&r)
 		if err != nil || r.Version == before.Version {
 			r = before
-			return false, err
+			return err
 		}
 		if change.PerFile != nil {
 			files, err := s.filesOf(ctx, c, key)
 			if err != nil {
-				return false, err
+				return err
 			}
 			change.AddPerFile(files)
 		}
 		if err := checkResponse(&r, &change); err != nil {
-			return false, err
+			return err
 		}
 		if before.Version == 1 {
 			if err := s.keepResult(ctx, c, &before); err != nil {
-				return false, err
+				return err
 			}
 		}
 		if _, err := c.ExecContext(ctx, s.responses.update, s.changedArgs(&r)...); err != nil {
-			return false, err
+			return err
 		}
 		return s.apply(ctx, c, &change)
 	})
@@ -196,21 +196,21 @@ func (s *Store) DeleteResponse(
 		return nil, err
 	}
 	var files []formsvc.ID
-	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
 		r, err := s.lockedResponse(ctx, c, key)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if _, _, files, err = s.dropResponses(ctx, c, ID(key.AccountID), ID(key.CampaignID), []ID{ID(key.ID)}); err != nil {
-			return false, err
+			return err
 		}
 		if err := s.emptyResults(ctx, c, ID(key.AccountID), []ID{ID(key.ID)}); err != nil {
-			return false, err
+			return err
 		}
-		if wake, err = decided(ctx, s, c, &r, decide); err == nil {
-			err = s.addCount(ctx, c, key.CampaignID, -1)
+		if err = decided(ctx, s, c, &r, decide); err == nil {
+			_, err = c.ExecContext(ctx, AddCount, s.dialect.arg(key.CampaignID), s.dialect.Shard, -1)
 		}
-		return wake, err
+		return err
 	})
 	return files, err
 }

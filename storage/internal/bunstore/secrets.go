@@ -142,7 +142,7 @@ func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 		return 0, errors.New("rotate secrets: there is no key to seal with")
 	}
 	var unread error
-	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
+	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
 		changed, unread, err = s.sealAnew(ctx, c)
 		return err
 	})

@@ -55,7 +55,7 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 		return err
 	}
 	row := &linkRow{signRow: newSignRow(&link)}
-	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
@@ -70,22 +70,22 @@ func (s *Store) RedeemLink(
 		return formsvc.Session{}, err
 	}
 	row := &sessionRow{}
-	err := s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		used, err := lockRow[linkRow](ctx, s, c, "hash = ?", hash[:])
 		if err != nil {
-			return false, err
+			return err
 		}
 		session, change, err := decide(new(used.link()))
 		if err := cmp.Or(err, checkIDs(session.ID), checkChange(&change)); err != nil {
-			return false, err
+			return err
 		}
 		if _, err := s.build.NewDelete().Conn(c).Model(&used).WherePK().Exec(ctx); err != nil {
-			return false, err
+			return err
 		}
 		session.AccountID = formsvc.ID(used.AccountID)
 		row.signRow = newSignRow((*formsvc.Link)(&session))
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return false, err
+			return err
 		}
 		return s.apply(ctx, c, &change)
 	})
@@ -114,7 +114,7 @@ func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256
 	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
 		return err
 	}
-	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		return changedOne(c.ExecContext(ctx, deleteSession, s.dialect.arg(account), hash[:]))
 	})
 }
@@ -125,7 +125,7 @@ func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change f
 	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
 		return err
 	}
-	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", ID(account)).Exists(ctx)
 		if err != nil {
 			return err

@@ -71,20 +71,20 @@ func (s *Store) CreateSignature(
 	if err != nil {
 		return formsvc.Signature{}, err
 	}
-	err = s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
+	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
 		// The lock keeps the answers from changing until the signature is written.
 		r, err := s.touchedResponse(ctx, c, key)
 		if err != nil {
-			return false, err
+			return err
 		}
 		given := sig
 		// Apply the change first, as in CreateComment.
-		wake, err = decided(ctx, s, c, &r, func(r *formsvc.Response) (formsvc.Change, error) { return decide(r, &given) })
+		err = decided(ctx, s, c, &r, func(r *formsvc.Response) (formsvc.Change, error) { return decide(r, &given) })
 		if err == nil {
 			row.SHA256 = given.DocumentSHA256[:]
 			_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		}
-		return wake, err
+		return err
 	})
 	if err != nil {
 		return formsvc.Signature{}, err

@@ -159,20 +159,19 @@ func checkIDs(ids ...formsvc.ID) error {
 	return nil
 }
 
-// unit commits a function as one transaction.
-func (s *Store) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
-	return s.write(ctx, func(ctx context.Context, c bun.IConn) (bool, error) { return false, do(ctx, c) })
+// write commits a function, and then the change, unless that is nil, as one transaction.
+func (s *Store) write(ctx context.Context, change *formsvc.Change, do func(ctx context.Context, c *Tx) error) error {
+	return s.submit(ctx, &Unit{Do: func(ctx context.Context, c *Tx) error {
+		if err := do(ctx, c); err != nil || change == nil {
+			return err
+		}
+		return s.apply(ctx, c, change)
+	}})
 }
 
-// write is unit for a function that reports whether it left deliveries to send.
-func (s *Store) write(ctx context.Context, do func(ctx context.Context, c bun.IConn) (wake bool, err error)) error {
-	return s.submit(ctx, &Unit{Do: do})
-}
-
-// single commits a function that runs one statement, without a transaction around it if
-// the database allows that.
-func (s *Store) single(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
-	return s.submit(ctx, &Unit{Single: true, Do: func(ctx context.Context, c bun.IConn) (bool, error) { return false, do(ctx, c) }})
+// single is write for a function that runs one statement, without a transaction around it if the database allows that.
+func (s *Store) single(ctx context.Context, do func(ctx context.Context, c *Tx) error) error {
+	return s.submit(ctx, &Unit{Single: true, Do: do})
 }
 
 // locked makes a query lock the rows that it finds. more ends the clause that does so.
@@ -183,20 +182,10 @@ func (s *Store) locked(q *bun.SelectQuery, more string) *bun.SelectQuery {
 	return q
 }
 
-// addCount adds n to the number of responses of a campaign. One row of the counter may
-// fall below zero; their sum does not.
-func (s *Store) addCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error {
-	row := struct {
-		bun.BaseModel `bun:"table:formsvc_counters,alias:n"`
-
-		CampaignID ID
-		Shard      int
-		Responses  int
-	}{CampaignID: ID(campaign), Shard: s.dialect.Shard, Responses: n}
-	_, err := s.build.NewInsert().Conn(c).Model(&row).On("CONFLICT (campaign_id, shard) DO UPDATE").
-		Set("responses = n.responses + EXCLUDED.responses").Exec(ctx)
-	return err
-}
+// AddCount adds to the number of responses of a campaign: its arguments are the campaign, the shard and a number. One row
+// of the counter may fall below zero; their sum does not.
+const AddCount = "INSERT INTO formsvc_counters AS n (campaign_id, shard, responses) VALUES ($1, $2, $3)" +
+	" ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses"
 
 func (s *Store) submit(ctx context.Context, u *Unit) error {
 	if err := s.ready(ctx); err != nil {
@@ -205,7 +194,7 @@ func (s *Store) submit(ctx context.Context, u *Unit) error {
 	if err := raise(s.commit(ctx, u)); err != nil {
 		return s.backend.Classify(err)
 	}
-	if u.Wake {
+	if u.wake {
 		s.Notify()
 	}
 	return nil
@@ -236,51 +225,37 @@ func checkChange(change *formsvc.Change) error {
 	return nil
 }
 
-// apply writes a change in the transaction of c, and reports whether it left deliveries
-// to send.
-func (s *Store) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (wake bool, err error) {
+// apply writes a change.
+func (s *Store) apply(ctx context.Context, c *Tx, change *formsvc.Change) error {
 	if r := change.Idempotency; r != nil {
 		if err := s.remember(ctx, c, r); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if a := change.Audit; a != nil {
 		if err := s.appendAudit(ctx, c, a); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if len(change.Events) == 0 {
-		return false, nil
+		return nil
 	}
-	return s.backend.InsertEvents(ctx, c, change.Events)
+	wake, err := s.backend.InsertEvents(ctx, c, change.Events)
+	c.wake = c.wake || wake
+	return err
 }
 
-// changing commits a transaction that runs a function and applies a change.
-func (s *Store) changing(
-	ctx context.Context, change *formsvc.Change, do func(ctx context.Context, c bun.IConn) error,
-) error {
-	return s.write(ctx, func(ctx context.Context, c bun.IConn) (wake bool, err error) {
-		if err := do(ctx, c); err != nil {
-			return false, err
-		}
-		return s.apply(ctx, c, change)
-	})
-}
-
-// decided runs a decide function, nil for an empty change, and applies the change it
-// returns.
-func decided[T any](
-	ctx context.Context, s *Store, c bun.IConn, of T, decide func(T) (formsvc.Change, error),
-) (wake bool, err error) {
+// decided runs a decide function, nil for an empty change, and applies the change it returns.
+func decided[T any](ctx context.Context, s *Store, c *Tx, of T, decide func(T) (formsvc.Change, error)) error {
 	if decide == nil {
-		return false, nil
+		return nil
 	}
 	change, err := decide(of)
 	if err == nil {
 		err = checkChange(&change)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	return s.apply(ctx, c, &change)
 }

@@ -87,15 +87,14 @@ func (s *Store) CreateWebhook(
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	also := func(ctx context.Context, c bun.IConn) error {
+	also := func(ctx context.Context, c *Tx) error {
 		if decide == nil {
 			return nil
 		}
 		given := stored
-		_, err := decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
-		return err
+		return decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
 	}
-	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		created = false
 		// The lock on the account makes concurrent creations wait for each other.
 		if _, err := lockRow[accountRow](ctx, s, c, "id = ?", row.AccountID); err != nil {
@@ -132,7 +131,7 @@ func (s *Store) UpdateWebhook(
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return hook, err
 	}
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[webhookRow](ctx, s, c, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID))
 		if err != nil {
 			return err
@@ -141,14 +140,13 @@ func (s *Store) UpdateWebhook(
 		if err := cmp.Or(err, checkChange(&change)); err != nil {
 			return err
 		}
-		if _, err := s.apply(ctx, c, &change); err != nil {
+		if err := s.apply(ctx, c, &change); err != nil {
 			return err
 		}
 		if hook = s.webhook(changed); changed.Version == row.Version {
 			return nil
 		}
-		_, err = s.build.NewUpdate().Conn(c).Model(changed).Column("url", "events", "campaign_id", "secret",
-			"previous_secret", "previous_until", "headers", "disabled", "version", "updated_at").WherePK().Exec(ctx)
+		_, err = s.build.NewUpdate().Conn(c).Model(changed).ExcludeColumn("id", "account_id", "created_at").WherePK().Exec(ctx)
 		return err
 	})
 	return hook, err
@@ -208,7 +206,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, chang
 	if err := cmp.Or(s.ready(ctx, key.AccountID, key.ID), checkChange(&change)); err != nil {
 		return err
 	}
-	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		if err := changedOne(s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
 			Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)).Exec(ctx)); err != nil {
 			return err
