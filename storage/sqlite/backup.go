@@ -49,12 +49,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 // new events as were lost. Calling it again does no harm.
 func (s *Store) Restored(ctx context.Context) error {
 	err := s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
-		if _, err := c.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) SELECT 'formsvc_events', 0 "+
-			"WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'formsvc_events')"); err != nil {
-			return err
-		}
-		_, err := c.ExecContext(ctx, fmt.Sprintf("UPDATE sqlite_sequence SET seq = seq + %d WHERE name = 'formsvc_events'",
-			bunstore.LostPositions))
+		_, err := c.ExecContext(ctx, fmt.Sprintf("UPDATE formsvc_feed SET last = %s + %d", LastPosition, bunstore.LostPositions))
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -21,9 +22,11 @@ type backend struct {
 
 func newBackend() *backend {
 	return &backend{
-		newInsertion("formsvc_responses", bunstore.ResponseColumns(), ""),
-		newInsertion("formsvc_idempotency", bunstore.RecordColumns(), " ON CONFLICT DO NOTHING"),
-		newInsertion("formsvc_events", bunstore.EventColumns(), ""),
+		// ?1 is the identifier, ?3 the campaign.
+		newInsertion("formsvc_responses", bunstore.ResponseColumns(), "", ""+
+			" WHERE NOT EXISTS (SELECT 1 FROM formsvc_responses WHERE campaign_id = ?3 AND id = ?1)"),
+		newInsertion("formsvc_idempotency", bunstore.RecordColumns(), "", " WHERE true ON CONFLICT DO NOTHING"),
+		newInsertion("formsvc_events", bunstore.EventColumns(), "seq", ", "+LastPosition+" + 1"),
 	}
 }
 
@@ -33,8 +36,13 @@ type insertion[R any] struct {
 	statement string
 }
 
-func newInsertion[R any](table string, columns []bunstore.Column[R], end string) insertion[R] {
-	return insertion[R]{columns, bunstore.Insert(table, columns, false) + end}
+// newInsertion returns an insertion whose statement ends in that text. more is the name of a column that has its value there.
+func newInsertion[R any](table string, columns []bunstore.Column[R], more, end string) insertion[R] {
+	names := bunstore.Names(columns, "")
+	if more != "" {
+		names += ", " + more
+	}
+	return insertion[R]{columns, "INSERT INTO " + table + " (" + names + ") SELECT ?" + strings.Repeat(", ?", len(columns)-1) + end}
 }
 
 func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, err error) {
@@ -118,7 +126,10 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 			return false, err
 		}
 	}
-	_, err = g.responses.add(ctx, g.c, n)
+	fresh, err := g.responses.add(ctx, g.c, n)
+	if err == nil && fresh == 0 {
+		err = formsvc.ErrConflict
+	}
 	if err == nil && r.Status != formsvc.StatusPending { // held or imported
 		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}

@@ -22,6 +22,9 @@ const (
 	lookBackAtEvents = lookOfAccount + "< ?1 ORDER BY e.seq DESC" + most
 )
 
+// LastPosition is an expression of the last number that an event had.
+const LastPosition = "(SELECT max(last, coalesce((SELECT max(seq) FROM formsvc_events), 0)) FROM formsvc_feed)"
+
 // LookAtEvents implements bunstore.Backend.
 func (*backend) LookAtEvents(ctx context.Context, c bun.IConn, l *bunstore.Look) ([]bunstore.Glimpse, error) {
 	if l.Account == "" {

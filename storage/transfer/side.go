@@ -242,7 +242,7 @@ func (s *side) insertSQLite(ctx context.Context, t *table, rows iter.Seq2[[]any,
 
 // lastPosition returns a position of the feed that no event is after.
 func (s *side) lastPosition(ctx context.Context) (last int64, err error) {
-	query := "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'formsvc_events'"
+	query := "SELECT " + sqlite.LastPosition
 	if !s.sqlite {
 		query = `SELECT greatest((SELECT max(xact) FROM formsvc_events), pg_snapshot_xmax(pg_current_snapshot())::text::bigint + "offset")
 			FROM formsvc_feed WHERE id = 1`
@@ -258,8 +258,7 @@ func (s *side) rebuild(ctx context.Context, last int64) error {
 		"FROM formsvc_responses WHERE status <> 'pending' GROUP BY campaign_id, status"
 	if s.sqlite {
 		return s.exec(ctx, counters, fmt.Sprintf(statuses, "", ""),
-			"INSERT INTO sqlite_sequence (name, seq) SELECT 'formsvc_events', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'formsvc_events')",
-			fmt.Sprintf("UPDATE sqlite_sequence SET seq = max(seq, %d) WHERE name = 'formsvc_events'", last))
+			fmt.Sprintf("UPDATE formsvc_feed SET last = max(last, %d)", last))
 	}
 	return s.exec(ctx, counters, fmt.Sprintf(statuses, "shard, ", "0, "),
 		"ALTER TABLE formsvc_responses ENABLE TRIGGER formsvc_responses_made",
@@ -297,7 +296,7 @@ type table struct {
 }
 
 // tables returns the names of the tables that are copied, without prefix, parents first. Those about the database itself,
-// sign-in links, sessions and counters are not. A test compares them with the schema.
+// sign-in links, sessions, counters and SQLite's last position are not. A test compares them with the schema.
 func tables() []string {
 	return []string{
 		"accounts", "keys", "campaigns", "webhooks", "responses", "files", "comments", "signatures", "events", "deliveries", "attempts",

@@ -26,17 +26,13 @@ func Names[R any](columns []Column[R], prefix string) string {
 	return strings.Join(names, ", ")
 }
 
-// Insert returns the statement that inserts a row. Its parameters are "?", or "$1" and so on if numbered is true. Those
-// are for both databases; SQLite's driver takes longer for them.
-func Insert[R any](table string, columns []Column[R], numbered bool) string {
-	values := strings.Repeat(", ?", len(columns))
-	if numbered {
-		values = ""
-		for i := range columns {
-			values += fmt.Sprintf(", $%d", i+1)
-		}
+// insert returns the statement that inserts a row.
+func insert[R any](table string, columns []Column[R]) string {
+	values := make([]string, len(columns))
+	for i := range values {
+		values[i] = fmt.Sprintf("$%d", i+1)
 	}
-	return "INSERT INTO " + table + " (" + Names(columns, "") + ") VALUES (" + values[len(", "):] + ")"
+	return "INSERT INTO " + table + " (" + Names(columns, "") + ") VALUES (" + strings.Join(values, ", ") + ")"
 }
 
 // Args appends the values of a row, with identifiers by id.

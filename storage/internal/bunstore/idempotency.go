@@ -45,7 +45,7 @@ func RecordColumns() []Column[*Creation] {
 
 // insertRecord adds a record unless the key is taken.
 func insertRecord() string {
-	return Insert("formsvc_idempotency", RecordColumns(), true) + " ON CONFLICT DO NOTHING"
+	return insert("formsvc_idempotency", RecordColumns()) + " ON CONFLICT DO NOTHING"
 }
 
 func (n *Creation) result() any {

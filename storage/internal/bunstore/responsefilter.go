@@ -23,9 +23,10 @@ const (
 
 // Indexes of responses.
 const (
-	byStatus = "formsvc_responses_status"
-	byPerson = "formsvc_responses_person"
-	byChange = "formsvc_responses_changed"
+	byCampaign = "formsvc_responses_campaign" // in SQLite, with the status
+	byStatus   = "formsvc_responses_status"   // in SQLite only of responses that aren't pending
+	byPerson   = "formsvc_responses_person"
+	byChange   = "formsvc_responses_changed"
 )
 
 func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
@@ -79,7 +80,11 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) (walks []an
 	for _, status := range statuses {
 		one := *q
 		one.Filter.Status = []string{status}
-		walks = append(walks, walk(s.matches(&one, byStatus), q))
+		if status == formsvc.StatusPending {
+			walks = append(walks, walk(s.matches(&one, byCampaign), q))
+			continue
+		}
+		walks = append(walks, walk(s.matches(&one, byStatus).Where("r.status <> 'pending'"), q))
 	}
 	return walks, nil
 }

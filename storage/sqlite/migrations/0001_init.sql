@@ -76,7 +76,8 @@ CREATE TABLE formsvc_responses (
   person       INTEGER,
   held         TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
+-- The statement that inserts checks that the identifier is new. The status is in the index for lists of pending responses.
+CREATE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id, status);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
 
 -- A row with nothing but an identifier bars it: no file may have it. Whether a
@@ -98,13 +99,14 @@ CREATE TABLE formsvc_files (
 CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
 
 -- seq is the order of the feed: there is one writer, so events commit in it.
--- AUTOINCREMENT keeps the numbers of deleted events from being given again.
+-- The statement that inserts takes the number after the last one, and after that of formsvc_feed: so the numbers of
+-- deleted events are not given again. AUTOINCREMENT would write one page more for each event.
 -- type is a bit per event type, and 65536 for a test. about is the response again,
 -- except in an event that was made with it, which the response names: so that a new
 -- response is in no index more. The payload comes last, so
 -- that the columns before it can be read without it.
 CREATE TABLE formsvc_events (
-  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq         INTEGER PRIMARY KEY,
   id          BLOB NOT NULL UNIQUE,
   account_id  BLOB NOT NULL,
   campaign_id BLOB NOT NULL,
@@ -117,6 +119,17 @@ CREATE TABLE formsvc_events (
 ) STRICT;
 CREATE INDEX formsvc_events_account ON formsvc_events (account_id);
 CREATE INDEX formsvc_events_about ON formsvc_events (about) WHERE about IS NOT NULL;
+
+-- One row: the highest number of an event that was deleted when it was the last one.
+CREATE TABLE formsvc_feed (
+  id   INTEGER PRIMARY KEY CHECK (id = 1),
+  last INTEGER NOT NULL
+) STRICT;
+INSERT INTO formsvc_feed VALUES (1, 0);
+CREATE TRIGGER formsvc_events_gone AFTER DELETE ON formsvc_events WHEN NOT EXISTS (SELECT 1 FROM formsvc_events WHERE seq > OLD.seq)
+BEGIN
+  UPDATE formsvc_feed SET last = max(last, OLD.seq);
+END;
 
 -- events is a set of bits, one per event type. secret, previous_secret and
 -- headers are in the form of package keyring, or '' for none; headers is JSON.
@@ -319,9 +332,8 @@ CREATE TRIGGER formsvc_responses_gone AFTER DELETE ON formsvc_responses WHEN OLD
   UPDATE formsvc_statuses SET responses = responses - 1 WHERE campaign_id = OLD.campaign_id AND status = OLD.status;
 END;
 
--- In the order of lists. Only a response that has changed is in the second one: a new
--- one is found by its identifier, which has its time.
-CREATE INDEX formsvc_responses_status ON formsvc_responses (campaign_id, status, id);
+-- In the order of lists. A new response is in neither: it is pending, and found by its identifier, which has its time.
+CREATE INDEX formsvc_responses_status ON formsvc_responses (campaign_id, status, id) WHERE status <> 'pending';
 CREATE INDEX formsvc_responses_changed ON formsvc_responses (campaign_id, updated_at, id) WHERE updated_at <> created_at;
 
 -- Addresses are in no order, so each new response would change another page of an index by
