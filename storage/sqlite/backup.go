@@ -49,7 +49,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 // new events as were lost. Calling it again does no harm.
 func (s *Store) Restored(ctx context.Context) error {
 	err := s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
-		_, err := c.ExecContext(ctx, fmt.Sprintf("UPDATE formsvc_feed SET last = %s + %d", LastPosition, bunstore.LostPositions))
+		_, err := c.ExecContext(ctx, MoveFeed(fmt.Sprintf("(SELECT coalesce(max(seq), 0) + %d FROM formsvc_events)", bunstore.LostPositions)))
 		return err
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -22,11 +23,9 @@ type backend struct {
 
 func newBackend() *backend {
 	return &backend{
-		// ?1 is the identifier, ?3 the campaign.
-		newInsertion("formsvc_responses", bunstore.ResponseColumns(), "", ""+
-			" WHERE NOT EXISTS (SELECT 1 FROM formsvc_responses WHERE campaign_id = ?3 AND id = ?1)"),
-		newInsertion("formsvc_idempotency", bunstore.RecordColumns(), "", " WHERE true ON CONFLICT DO NOTHING"),
-		newInsertion("formsvc_events", bunstore.EventColumns(), "seq", ", "+LastPosition+" + 1"),
+		newInsertion("formsvc_responses", bunstore.ResponseColumns(), ""),
+		newInsertion("formsvc_idempotency", bunstore.RecordColumns(), " ON CONFLICT DO NOTHING"),
+		newInsertion("formsvc_events", bunstore.EventColumns(), ""),
 	}
 }
 
@@ -36,13 +35,8 @@ type insertion[R any] struct {
 	statement string
 }
 
-// newInsertion returns an insertion whose statement ends in that text. more is the name of a column that has its value there.
-func newInsertion[R any](table string, columns []bunstore.Column[R], more, end string) insertion[R] {
-	names := bunstore.Names(columns, "")
-	if more != "" {
-		names += ", " + more
-	}
-	return insertion[R]{columns, "INSERT INTO " + table + " (" + names + ") SELECT ?" + strings.Repeat(", ?", len(columns)-1) + end}
+func newInsertion[R any](table string, columns []bunstore.Column[R], end string) insertion[R] {
+	return insertion[R]{columns, "INSERT INTO " + table + " (" + bunstore.Names(columns, "") + ") VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")" + end}
 }
 
 func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, err error) {
@@ -70,7 +64,7 @@ func (b *backend) CreateResponses(
 	ctx context.Context, c bun.IConn, list []*bunstore.Creation,
 ) (written []bool, wake bool, err error) {
 	g := group{
-		backend: b, c: c, versions: make(map[formsvc.CampaignKey]int64, 1), listeners: make(map[formsvc.ID][]listener, 1),
+		backend: b, c: c, campaigns: make(map[formsvc.CampaignKey]*campaign, 1), listeners: make(map[formsvc.ID][]listener, 1),
 		counts: make(map[formsvc.ID]int, 1),
 	}
 	written = make([]bool, len(list))
@@ -98,10 +92,15 @@ type group struct {
 	*backend
 
 	c         bun.IConn
-	versions  map[formsvc.CampaignKey]int64 // 0: there is no such campaign
-	listeners map[formsvc.ID][]listener     // of an account
-	counts    map[formsvc.ID]int            // of new responses of a campaign
-	wake      bool                          // whether there are deliveries
+	campaigns map[formsvc.CampaignKey]*campaign
+	listeners map[formsvc.ID][]listener // of an account
+	counts    map[formsvc.ID]int        // of new responses of a campaign
+	wake      bool                      // whether there are deliveries
+}
+
+type campaign struct {
+	version int64      // 0: there is no such campaign
+	newest  formsvc.ID // the highest identifier of its responses, or ""
 }
 
 type listener struct {
@@ -117,19 +116,22 @@ const addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses)
 // version or its idempotency key is taken.
 func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool, err error) {
 	r := &n.Response
-	version, err := g.version(ctx, formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
-	if err != nil || version == 0 || version != n.CampaignVersion {
+	of, err := g.campaign(ctx, formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
+	if err != nil || of.version == 0 || of.version != n.CampaignVersion {
 		return false, err
 	}
+	if r.ID <= of.newest { // most are new by their time
+		if err := g.c.QueryRowContext(ctx, selectTaken, raw(r.CampaignID), raw(r.ID)).Scan(new(int)); !errors.Is(err, sql.ErrNoRows) {
+			return false, cmp.Or(err, formsvc.ErrConflict)
+		}
+	}
+	of.newest = max(of.newest, r.ID)
 	if n.Change.Idempotency != nil {
 		if fresh, err := g.records.add(ctx, g.c, n); err != nil || fresh == 0 {
 			return false, err
 		}
 	}
-	fresh, err := g.responses.add(ctx, g.c, n)
-	if err == nil && fresh == 0 {
-		err = formsvc.ErrConflict
-	}
+	_, err = g.responses.add(ctx, g.c, n)
 	if err == nil && r.Status != formsvc.StatusPending { // held or imported
 		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}
@@ -142,19 +144,23 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 	return err == nil, err
 }
 
-const selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = ? AND account_id = ?"
+const (
+	selectCampaign = "SELECT c.version, (SELECT max(r.id) FROM formsvc_responses AS r WHERE r.campaign_id = c.id) " +
+		"FROM formsvc_campaigns AS c WHERE c.id = ? AND c.account_id = ?"
+	selectTaken = "SELECT 1 FROM formsvc_responses WHERE campaign_id = ? AND id = ?"
+)
 
-func (g *group) version(ctx context.Context, key formsvc.CampaignKey) (version int64, err error) {
-	version, known := g.versions[key]
-	if known {
-		return version, nil
+func (g *group) campaign(ctx context.Context, key formsvc.CampaignKey) (*campaign, error) {
+	if of := g.campaigns[key]; of != nil {
+		return of, nil
 	}
-	err = g.c.QueryRowContext(ctx, selectVersion, raw(key.ID), raw(key.AccountID)).Scan(&version)
+	of := new(campaign)
+	err := g.c.QueryRowContext(ctx, selectCampaign, raw(key.ID), raw(key.AccountID)).Scan(&of.version, (*bunstore.ID)(&of.newest))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return 0, err
+		return nil, err
 	}
-	g.versions[key] = version
-	return version, nil
+	g.campaigns[key] = of
+	return of, nil
 }
 
 // count adds the new responses to the counters.

@@ -22,8 +22,15 @@ const (
 	lookBackAtEvents = lookOfAccount + "< ?1 ORDER BY e.seq DESC" + most
 )
 
-// LastPosition is an expression of the last number that an event had.
-const LastPosition = "(SELECT max(last, coalesce((SELECT max(seq) FROM formsvc_events), 0)) FROM formsvc_feed)"
+// Anchor has the identifier of the event that keeps the last position, see the schema.
+const Anchor = "X'ffffffffffffffffffffffffffffffff'"
+
+// MoveFeed returns the statement that makes new events come after a position, given as an expression.
+func MoveFeed(position string) string {
+	return "INSERT OR REPLACE INTO formsvc_events (seq, id, account_id, campaign_id, response_id, type, created_at, payload) " +
+		"SELECT n.last, " + Anchor + ", zeroblob(16), zeroblob(16), zeroblob(16), 65536, 0, X'' FROM (SELECT " + position + " AS last) AS n " +
+		"WHERE NOT EXISTS (SELECT 1 FROM formsvc_events WHERE seq >= n.last)"
+}
 
 // LookAtEvents implements bunstore.Backend.
 func (*backend) LookAtEvents(ctx context.Context, c bun.IConn, l *bunstore.Look) ([]bunstore.Glimpse, error) {

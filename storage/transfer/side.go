@@ -12,6 +12,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,7 +131,7 @@ func (s *side) rows(ctx context.Context, t *table, sum *sum) iter.Seq2[[]any, er
 	if xact := slices.Index(columns, "xact"); xact >= 0 {
 		order = " ORDER BY xact, seq"
 		if s.sqlite {
-			columns[xact], columns[slices.Index(columns, "seq")], order = "seq AS xact", "0 AS seq", " ORDER BY xact"
+			columns[xact], columns[slices.Index(columns, "seq")], order = "seq AS xact", "0 AS seq", " WHERE id <> "+sqlite.Anchor+" ORDER BY xact"
 		}
 	}
 	return func(yield func([]any, error) bool) {
@@ -242,7 +243,7 @@ func (s *side) insertSQLite(ctx context.Context, t *table, rows iter.Seq2[[]any,
 
 // lastPosition returns a position of the feed that no event is after.
 func (s *side) lastPosition(ctx context.Context) (last int64, err error) {
-	query := "SELECT " + sqlite.LastPosition
+	query := "SELECT coalesce(max(seq), 0) FROM formsvc_events"
 	if !s.sqlite {
 		query = `SELECT greatest((SELECT max(xact) FROM formsvc_events), pg_snapshot_xmax(pg_current_snapshot())::text::bigint + "offset")
 			FROM formsvc_feed WHERE id = 1`
@@ -258,7 +259,7 @@ func (s *side) rebuild(ctx context.Context, last int64) error {
 		"FROM formsvc_responses WHERE status <> 'pending' GROUP BY campaign_id, status"
 	if s.sqlite {
 		return s.exec(ctx, counters, fmt.Sprintf(statuses, "", ""),
-			fmt.Sprintf("UPDATE formsvc_feed SET last = max(last, %d)", last))
+			sqlite.MoveFeed(strconv.FormatInt(last, 10)))
 	}
 	return s.exec(ctx, counters, fmt.Sprintf(statuses, "shard, ", "0, "),
 		"ALTER TABLE formsvc_responses ENABLE TRIGGER formsvc_responses_made",
@@ -296,7 +297,7 @@ type table struct {
 }
 
 // tables returns the names of the tables that are copied, without prefix, parents first. Those about the database itself,
-// sign-in links, sessions, counters and SQLite's last position are not. A test compares them with the schema.
+// sign-in links, sessions, and counters are not. A test compares them with the schema.
 func tables() []string {
 	return []string{
 		"accounts", "keys", "campaigns", "webhooks", "responses", "files", "comments", "signatures", "events", "deliveries", "attempts",

@@ -27,7 +27,7 @@ func TestEveryTable(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	has, err := bunstore.List(t.Context(), db, func(rows *sql.Rows, s *string) error { return rows.Scan(s) }, "SELECT t.name FROM sqlite_schema AS t "+
 		"WHERE t.type = 'table' AND t.name LIKE 'formsvc%' AND t.name NOT IN ('formsvc_schema', 'formsvc_identity', 'formsvc_links', "+
-		"'formsvc_sessions', 'formsvc_counters', 'formsvc_statuses', 'formsvc_feed')")
+		"'formsvc_sessions', 'formsvc_counters', 'formsvc_statuses')")
 	if err != nil {
 		t.Fatal(err)
 	}

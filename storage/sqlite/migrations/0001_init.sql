@@ -99,8 +99,9 @@ CREATE TABLE formsvc_files (
 CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
 
 -- seq is the order of the feed: there is one writer, so events commit in it.
--- The statement that inserts takes the number after the last one, and after that of formsvc_feed: so the numbers of
--- deleted events are not given again. AUTOINCREMENT would write one page more for each event.
+-- A new event has the number after the last one. So that the numbers of deleted events are not given again, a test of no
+-- account takes the place of a last event that is deleted; it has the highest identifier, so that it stays. AUTOINCREMENT
+-- would write one page more for each event.
 -- type is a bit per event type, and 65536 for a test. about is the response again,
 -- except in an event that was made with it, which the response names: so that a new
 -- response is in no index more. The payload comes last, so
@@ -120,15 +121,10 @@ CREATE TABLE formsvc_events (
 CREATE INDEX formsvc_events_account ON formsvc_events (account_id);
 CREATE INDEX formsvc_events_about ON formsvc_events (about) WHERE about IS NOT NULL;
 
--- One row: the highest number of an event that was deleted when it was the last one.
-CREATE TABLE formsvc_feed (
-  id   INTEGER PRIMARY KEY CHECK (id = 1),
-  last INTEGER NOT NULL
-) STRICT;
-INSERT INTO formsvc_feed VALUES (1, 0);
 CREATE TRIGGER formsvc_events_gone AFTER DELETE ON formsvc_events WHEN NOT EXISTS (SELECT 1 FROM formsvc_events WHERE seq > OLD.seq)
 BEGIN
-  UPDATE formsvc_feed SET last = max(last, OLD.seq);
+  INSERT OR REPLACE INTO formsvc_events (seq, id, account_id, campaign_id, response_id, type, created_at, payload)
+  VALUES (OLD.seq, X'ffffffffffffffffffffffffffffffff', zeroblob(16), zeroblob(16), zeroblob(16), 65536, 0, X'');
 END;
 
 -- events is a set of bits, one per event type. secret, previous_secret and
