@@ -40,12 +40,8 @@ type campaignForm struct {
 }
 
 // QuestionTypes returns the types in the order of the form, for the template.
-func (campaignForm) QuestionTypes() []choice {
-	return []choice{
-		{Value: "text", Text: "Short text"}, {Value: "longtext", Text: "Long text"}, {Value: "choice", Text: "Choice"},
-		{Value: "boolean", Text: "Yes or no"}, {Value: "number", Text: "Number"}, {Value: "date", Text: "Date"},
-		{Value: "email", Text: "E-mail address"}, {Value: "url", Text: "Web address"}, {Value: "file", Text: "File"},
-	}
+func (campaignForm) QuestionTypes() []string {
+	return []string{"text", "longtext", "choice", "boolean", "number", "date", "email", "url", "file"}
 }
 
 // newCampaign shows an empty form.

@@ -21,13 +21,6 @@ type keyRow struct {
 	State string
 }
 
-// permissionTexts describes what each permission allows.
-var permissionTexts = map[formsvc.Permission]string{ //nolint:gochecknoglobals // immutable
-	formsvc.CampaignsRead: "Read campaigns", formsvc.CampaignsWrite: "Create and modify campaigns",
-	formsvc.ResponsesRead: "Read responses, comments, signatures and events", formsvc.ResponsesWrite: "Create and modify responses, upload files",
-	formsvc.FilesRead: "Download files", formsvc.WebhooksRead: "Read webhooks and their deliveries", formsvc.WebhooksWrite: "Manage webhooks, resend deliveries",
-}
-
 // keyInForce is the state of an active key.
 const keyInForce = "active"
 
@@ -58,7 +51,7 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 	for _, k := range page.Items {
 		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
 	}
-	p.Permissions = choices(formsvc.AllPermissions(), permissionTexts, chosen)
+	p.Permissions = choices(v.h, formsvc.AllPermissions(), chosen)
 	return v.show(status, "keys", "API keys", p)
 }
 
