@@ -23,9 +23,9 @@ type deliveryPage struct {
 	Attempts []attempt
 	Headers  []formsvc.Header // of the request, as far as known
 	Body     string
-	Pretty   string           // the same with line breaks, if it is short
-	Pruned   bool             // whether the event has been pruned
-	Gone     bool             // whether the response was deleted, so that it can't be sent again
+	Pretty   string // the same with line breaks, if it is short
+	Pruned   bool   // whether the event has been pruned
+	Gone     bool   // whether the response was deleted, so that it can't be sent again
 }
 
 type attempt struct {

@@ -89,7 +89,7 @@ func (h *Handler) parsePages() (pages, error) {
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.now()) },
 		"curlAPI": func(c *formsvc.Campaign, api string) string { return curlAPI(h.svc, c, api) },
 		"outcome": h.outcome, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
-		 "text": func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
+		"text":  func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {
