@@ -39,11 +39,6 @@ type campaignForm struct {
 	answered map[string]int // names that have answers; they aren't given to new questions
 }
 
-// QuestionTypes returns the types in the order of the form, for the template.
-func (campaignForm) QuestionTypes() []string {
-	return []string{"text", "longtext", "choice", "boolean", "number", "date", "email", "url", "file"}
-}
-
 // newCampaign shows an empty form.
 func (v *visit) newCampaign() error {
 	f := campaignForm{Added: true, stored: []string{""}}

@@ -87,8 +87,9 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 		}
 	}
 	old, err := v.oldNames(list, chosen)
+	removed := map[bool]string{true: " (removed)"}[len(c.Modules) > 0]
 	for _, name := range old {
-		add(name, name+v.removed(), nil)
+		add(name, name+removed, nil)
 	}
 	slices.SortStableFunc(all, func(a, b column) int { return a.Place - b.Place })
 	n := slices.IndexFunc(all, func(c column) bool { return !c.Shown() })
@@ -98,19 +99,21 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 	return all[:n], all, err
 }
 
-// removed marks the column of a removed question. A campaign without questions has none.
-func (v *visit) removed() string {
-	if len(v.campaign.Modules) == 0 {
-		return ""
-	}
-	return " (removed)"
-}
-
 // Limits of the search for answers to removed questions.
 const (
 	oldLooked = 50 // of the newest and of the oldest responses
 	mostOld   = 50 // names
 )
+
+// eachAnswer calls do with each answer. Stored answers can be read, so it has no error.
+func eachAnswer(list []formsvc.Response, do func(name string, values []string)) {
+	for i := range list {
+		_ = list[i].Answers.Each(func(name string, values []string) error {
+			do(name, values)
+			return nil
+		})
+	}
+}
 
 // oldNames returns the names of answers that no question has, sorted.
 func (v *visit) oldNames(list []formsvc.Response, chosen []string) ([]string, error) {
@@ -134,14 +137,11 @@ func (v *visit) oldNames(list []formsvc.Response, chosen []string) ([]string, er
 		}
 		list = slices.Concat(list, page.Items)
 	}
-	for i := range list {
-		_ = list[i].Answers.Each(func(name string, values []string) error { // stored answers can be read
-			if len(values) > 0 && !asked[name] && len(old) < mostOld {
-				old[name] = true
-			}
-			return nil
-		})
-	}
+	eachAnswer(list, func(name string, values []string) {
+		if len(values) > 0 && !asked[name] && len(old) < mostOld {
+			old[name] = true
+		}
+	})
 	return slices.Sorted(maps.Keys(old)), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -93,15 +94,8 @@ func (v *visit) delivery() error {
 
 func (h *Handler) newAttempt(a formsvc.Attempt) attempt {
 	row := attempt{Attempt: a, What: h.failureText(a.Error, a.Status), Todo: h.advice(a.Error, a.Status)}
-	text := a.Answer
-	for range utf8.UTFMax - 1 { // long replies are stored cut, maybe within a character
-		if !utf8.Valid(text) {
-			text = text[:len(text)-1]
-		}
-	}
-	if row.Binary = !utf8.Valid(text); !row.Binary {
-		row.Text = string(text)
-	}
+	row.Text = strings.ToValidUTF8(string(a.Answer), "")
+	row.Binary = len(row.Text)+utf8.UTFMax <= len(a.Answer) // long replies are stored cut, maybe within a character
 	return row
 }
 

@@ -58,7 +58,6 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 type keyMadePage struct {
 	Key    formsvc.NewKey
 	APIURL string
-	Path   string // of an example call that the key may make
 }
 
 // createKey creates a key and shows its value once.
@@ -82,18 +81,7 @@ func (v *visit) createKey() error {
 	if v.idem.Repeated {
 		return errShown
 	}
-	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL(), Path: firstCall(&key.Key)})
-}
-
-// firstCall returns the path of a call that the key may make.
-func firstCall(k *formsvc.Key) string {
-	switch {
-	case slices.Contains(k.Permissions, formsvc.CampaignsRead):
-		return "/v1/campaigns"
-	case slices.Contains(k.Permissions, formsvc.WebhooksRead):
-		return "/v1/webhooks"
-	}
-	return "/v1/me"
+	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL()})
 }
 
 // revokeKey ends a key for good.

@@ -26,13 +26,6 @@ const (
 // Close ends the streams of open pages, which would otherwise keep a server from shutting down for 20 seconds. Pages still work.
 func (h *Handler) Close() { h.closeOnce.Do(func() { close(h.closed) }) }
 
-// A stream tells one page about changes.
-type stream struct {
-	*visit
-
-	look look
-}
-
 // A look returns what there is now, and whether it concerns the page that has seen since.
 type look func(since string) (now string, changed bool, err error)
 
@@ -118,7 +111,6 @@ func (v *visit) seenDeliveries(key formsvc.WebhookKey) (string, error) {
 // live sends a server-sent event for each change since the one that the page knows: its identifier, or what the page was made from.
 func (v *visit) live(look look) error {
 	v.slot.Release()
-	s := &stream{v, look}
 	since, known := v.r.Header.Get("Last-Event-ID"), v.r.URL.Query().Has("since")
 	if since == "" {
 		since = v.query("since")
@@ -134,20 +126,20 @@ func (v *visit) live(look look) error {
 	header.Set("X-Accel-Buffering", "no")
 	switch err := http.NewResponseController(v.w).Flush(); {
 	case errors.Is(err, http.ErrNotSupported):
-		return s.once(since, fmt.Sprintf("retry: %d\nevent: off\ndata: off\n", liveOff.Milliseconds()))
+		return v.tell(look, since, fmt.Sprintf("retry: %d\nevent: off\ndata: off\n", liveOff.Milliseconds()))
 	case err != nil:
 		return nil //nolint:nilerr // the browser has disconnected
 	case v.query("once") != "" || !v.h.streams.begin(v.account()):
-		return s.once(since, fmt.Sprintf("retry: %d\n", livePoll.Milliseconds()))
+		return v.tell(look, since, fmt.Sprintf("retry: %d\n", livePoll.Milliseconds()))
 	}
 	defer v.h.streams.end(v.account())
-	s.run(since)
+	v.stream(look, since)
 	return nil
 }
 
-// once sends what changed, and ends. The browser connects again after the time that begin names.
-func (s *stream) once(since, begin string) error {
-	now, changed, err := s.look(since)
+// tell sends what changed, and ends. The browser connects again after the time that begin names.
+func (v *visit) tell(look look, since, begin string) error {
+	now, changed, err := look(since)
 	if err != nil {
 		now = since
 	}
@@ -155,32 +147,32 @@ func (s *stream) once(since, begin string) error {
 	if changed {
 		message += "data: changed\nid: " + now + "\n\n"
 	}
-	_, _ = s.w.Write([]byte(message)) // on an error the browser has disconnected
+	_, _ = v.w.Write([]byte(message)) // on an error the browser has disconnected
 	return nil
 }
 
-// run sends changes until the stream ends.
-func (s *stream) run(since string) {
-	out := http.NewResponseController(s.w)
+// stream sends changes until the stream ends.
+func (v *visit) stream(look look, since string) {
+	out := http.NewResponseController(v.w)
 	message := "retry: 1000\n\n"
 	tick, end := time.NewTicker(liveEvery), time.After(liveFor)
 	defer tick.Stop()
 	for {
-		if now, changed, err := s.look(since); err == nil {
+		if now, changed, err := look(since); err == nil {
 			if since = now; changed {
 				message += "data: changed\nid: " + now + "\n\n"
 			}
 		}
 		if message != "" {
-			if _, err := s.w.Write([]byte(message)); err != nil || out.Flush() != nil {
+			if _, err := v.w.Write([]byte(message)); err != nil || out.Flush() != nil {
 				return // the browser has disconnected
 			}
 		}
 		message = ""
 		select {
-		case <-s.ctx().Done():
+		case <-v.ctx().Done():
 			return
-		case <-s.h.closed:
+		case <-v.h.closed:
 			return
 		case <-end:
 			return

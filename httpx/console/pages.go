@@ -88,7 +88,7 @@ func (h *Handler) parsePages() (pages, error) {
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.now()) },
 		"curlAPI": func(c *formsvc.Campaign, api string) string { return curlAPI(h.svc, c, api) },
-		"outcome": h.outcome, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
+		"outcome": h.outcome, "languages": formsvc.FormLanguages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
 		"text":  func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")

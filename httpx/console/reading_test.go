@@ -231,11 +231,9 @@ func TestColumnsThatFit(t *testing.T) {
 	c, path := w.form(append(modules, formsvc.Module{Name: "gone", Label: "Gone", Multiple: true})...)
 	w.response(&c, "Ada", append(answers, value("gone", "kept answer", "second; part"))...)
 	page := w.get(path).is(200)
-	var all []string
-	for n := range page.page.Descendants() {
-		if attribute(n, "name") == "column" {
-			all = append(all, attribute(n, "value"))
-		}
+	all := strings.Split(page.body, `name="column" value="`)[1:]
+	for i, part := range all {
+		all[i], _, _ = strings.Cut(part, `"`)
 	}
 	cut := w.submit(page, path+"/columns", url.Values{"column": all}).is(303)
 	if to := cut.header.Get("Location"); len(to) > 1000 {
@@ -288,11 +286,9 @@ func TestSummaryGroups(t *testing.T) {
 		{formsvc.Module{Type: "number"}, numbers(0, 40, 0.1), []string{"0 to below 0.5 5", "3.5 to below 4 5"}, nil},
 		{formsvc.Module{Type: "number"}, numbers(-50, 100, 1), []string{"-50 to -46 5 5 %", "-5 to -1 5", "45 to 49 5"}, nil},
 		{formsvc.Module{Type: "date"}, days(10, 1), []string{"2026-01-01 1 10 %", "2026-01-10 1 10 %", "From 2026-01-01 to 2026-01-10."}, nil},
-		{formsvc.Module{Type: "date"}, days(5, 20), []string{"2026-01-01 1 20 %", "2026-03-22 1 20 %"}, nil},
 		{formsvc.Module{Type: "date"}, days(60, 5), []string{"2026-01 7 12 %", "From 2026-01-01 to 2026-10-23."}, []string{"2026-01-01 1"}},
 		{formsvc.Module{Type: "date"}, days(40, 100), []string{"2026 4 10 %", "2036 "}, []string{"2026-02"}},
 		{formsvc.Module{Type: "date"}, days(1500, 10), []string{"2020s ", "2060s "}, []string{"2031"}},
-		{formsvc.Module{Type: "boolean"}, []string{"true", "false", "true"}, []string{"Yes 2 67 %", "No 1 33 %"}, nil},
 	} {
 		row.module.Name, row.module.Label = "q", "Q"
 		c, path := w.form(row.module)

@@ -147,16 +147,13 @@ func (v *visit) latestTexts() (map[string][]string, error) {
 		Filter: formsvc.ResponseFilter{NotStatus: formsvc.StatusSpam},
 	})
 	texts := map[string][]string{}
-	for i := range list.Items {
-		_ = list.Items[i].Answers.Each(func(name string, values []string) error { // stored answers can be read
-			for _, value := range values {
-				if len(texts[name]) < latestTexts && strings.TrimSpace(value) != "" {
-					texts[name] = append(texts[name], short(shownText, value))
-				}
+	eachAnswer(list.Items, func(name string, values []string) {
+		for _, value := range values {
+			if len(texts[name]) < latestTexts && strings.TrimSpace(value) != "" {
+				texts[name] = append(texts[name], short(shownText, value))
 			}
-			return nil
-		})
-	}
+		}
+	})
 	return texts, err
 }
 
