@@ -36,30 +36,33 @@ type page struct {
 	TellZone                   bool   // whether a script may tell another and load the page again
 	Campaign                   *formsvc.Campaign
 	Data                       any
-	Part                       int  // which part of a page's usual length has space: 1 for all of it, 2 for a half
+	Part                       int  // 1 shows records at their usual length, 2 a half of it, and so on
 	Cut                        bool // whether something was left out so far
+	parted                     bool // whether the template depends on Part
 }
 
-// pageBytes is the limit of a page in bytes of HTML, whatever is stored, and mostParts that of the parts it is cut to for that.
+// Limits of a page with records, whatever is stored.
 const (
-	pageBytes = 150_000
-	mostParts = 64
+	pageBytes = 150_000 // of HTML
+	mostParts = 64      // of [page].Part, with which every page fits
 )
 
-// Short returns a text, cut to what has space of that many characters.
+// Short truncates a text to its part of that many characters.
 func (p *page) Short(most int, text string) string {
+	p.parted = true
 	shown := short(max(most/p.Part, 2), text)
 	p.Cut = p.Cut || shown != text
 	return shown
 }
 
-// Some returns the first of a list, as many of most as have space.
+// Some returns the first of a list, up to its part of most.
 func (p *page) Some(most int, list any) any { return p.some(most, list, 0) }
 
-// Newest returns the last of a list likewise.
+// Newest returns the last of a list, up to its part of most.
 func (p *page) Newest(most int, list any) any { return p.some(most, list, 1) }
 
 func (p *page) some(most int, list any, end int) any {
+	p.parted = true
 	all := reflect.ValueOf(list)
 	left := max(all.Len()-max(most/p.Part, 1), 0)
 	p.Cut = p.Cut || left > 0

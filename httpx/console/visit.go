@@ -168,7 +168,7 @@ func (v *visit) show(status int, name, title string, data any) error {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""
 	}
 	var b bytes.Buffer
-	for p.Part = 1; p.Part == 1 || b.Len() > pageBytes && p.Part <= mostParts; p.Part *= 2 {
+	for p.Part = 1; p.Part == 1 || p.parted && b.Len() > pageBytes && p.Part <= mostParts; p.Part *= 2 {
 		b.Reset()
 		p.Cut = false
 		if err := v.h.pages[name].ExecuteTemplate(&b, "layout.html", &p); err != nil {
