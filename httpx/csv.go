@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/people"
 )
 
 // maxColumns is the limit of columns for answers.
@@ -30,8 +32,10 @@ type table struct {
 	fixed   []int          // the places of the fixed columns; -1: not in the table
 	columns map[string]int // of modules, by name
 	modules map[string]*formsvc.Module
-	chosen  bool     // whether answers may have no column
-	cells   []string // of the current response, with formulas escaped
+	chosen  bool                                                       // whether answers may have no column
+	cells   []string                                                   // of the current response, with formulas escaped
+	people  *people.Export                                             // nil: a table for programs
+	links   func(context.Context, *formsvc.Response) ([]string, error) // returns further cells, of files; nil: none
 }
 
 // newTable returns a table with the fixed columns, then one for each module.
@@ -70,7 +74,7 @@ func (t *table) set(r *formsvc.Response) error {
 	clear(t.cells)
 	for i, text := range [...]string{
 		string(r.ID), r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName,
-		timeCell(r.CreatedAt), timeCell(r.UpdatedAt), timeCell(r.CompletedAt),
+		t.time(r.CreatedAt), t.time(r.UpdatedAt), t.time(r.CompletedAt),
 	} {
 		if at := t.fixed[i]; at >= 0 {
 			t.cells[at] = defused(text)
@@ -87,7 +91,14 @@ func (t *table) set(r *formsvc.Response) error {
 				detail: "A response got an answer with a new name during the export. Retry.",
 			}
 		}
-		t.cells[i] = answerCell(t.modules[name], values)
+		m := t.modules[name]
+		if t.people != nil {
+			values = slices.Clone(values)
+			for i, value := range values {
+				values[i] = m.Shown(value)
+			}
+		}
+		t.cells[i] = answerCell(m, values)
 		return nil
 	})
 }
@@ -103,12 +114,15 @@ func appendRecord(b []byte, fields []string) []byte {
 	return append(b, '\r', '\n')
 }
 
-// timeCell returns a time in the format of JSON, or "" for the zero time.
-func timeCell(t time.Time) string {
-	if t.IsZero() {
+// time returns a time in the format of JSON, or as people write it, or "" for the zero time.
+func (t *table) time(at time.Time) string {
+	switch {
+	case at.IsZero():
 		return ""
+	case t.people != nil:
+		return at.In(t.people.Zone).Format("2006-01-02 15:04")
 	}
-	return t.UTC().Format(timeLayout)
+	return at.UTC().Format(timeLayout)
 }
 
 // answerCell joins the values of an answer in one cell. Numbers of number questions stay as they are, since none of them is a formula.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/people"
@@ -18,122 +17,72 @@ var peopleHeaders = map[string]string{ //nolint:gochecknoglobals // immutable
 	"reference": "Reference", "status": "Status", "firstName": "First name", "lastName": "Last name", "email": "E-mail", "createdAt": "Submitted", "completedAt": "Completed",
 }
 
-// A peopleTable writes a table for people.
-type peopleTable struct {
-	*people.Export
-
-	h       *Handler
-	modules map[string]*formsvc.Module
-	names   []string // of columns, as [table] has them
-	files   []string // questions for files, then "" for other files
-}
-
 // csvForPeople returns the format of a table for people, with the chosen columns and files, or with all if there are none. It begins with
 // a byte order mark, without which Excel takes UTF-8 for another encoding.
 func (h *Handler) csvForPeople(p *people.Export, chosen []string) exportFormat {
 	return func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
-		t := &peopleTable{Export: p, h: h, modules: modulesByName(e.Modules()), names: chosen}
-		if len(chosen) == 0 {
-			names, err := columnsOf(ctx, e)
+		names := chosen
+		if len(names) == 0 {
+			answers, err := columnsOf(ctx, e)
 			if err != nil {
 				return err
 			}
-			t.names = []string{"reference", "status"}
-			for _, name := range names {
-				t.names = append(t.names, answerPrefix+name)
+			names = []string{"reference", "status"}
+			for _, name := range answers {
+				names = append(names, answerPrefix+name)
 			}
-			t.names = append(t.names, "firstName", "lastName", "email", "createdAt", "completedAt")
+			names = append(names, "firstName", "lastName", "email", "createdAt", "completedAt")
 		}
+		t := chosenTable(names)
+		t.modules, t.people = modulesByName(e.Modules()), p
+		for i, name := range names {
+			fixed, ok := peopleHeaders[name]
+			switch {
+			case !ok:
+				fixed = t.label(strings.TrimPrefix(name, answerPrefix))
+			case strings.HasSuffix(name, "At"):
+				fixed += " (" + p.Zone.String() + ")"
+			}
+			t.header[i] = fixed
+		}
+		var files []string
 		for _, m := range e.Modules() {
 			if m.Type == formsvc.FileModule {
-				t.files = append(t.files, m.Name)
+				files, t.header = append(files, m.Name), append(t.header, t.label(m.Name))
 			}
 		}
-		t.files = append(t.files, "")
+		t.header = append(t.header, "Other files")
+		t.links = func(ctx context.Context, r *formsvc.Response) ([]string, error) {
+			return h.fileLinks(ctx, r, p.Files, files)
+		}
 		_, _ = to.WriteString("\ufeff") // an error remains
-		record := appendRecord(nil, t.header())
-		_, _ = to.Write(record)
-		for r, err := range e.All(ctx) {
-			var cells []string
-			if err == nil {
-				cells, err = t.cells(ctx, r)
-			}
-			if err == nil {
-				record = appendRecord(record[:0], cells)
-				_, err = to.Write(record)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.write(ctx, e, to)
 	}
 }
 
-func (t *peopleTable) header() (labels []string) {
-	label := func(name string) string {
-		if m := t.modules[name]; m != nil {
-			name = cmp.Or(m.Label, name)
-		}
-		return defused(name)
+// label returns what people call a question.
+func (t *table) label(name string) string {
+	if m := t.modules[name]; m != nil {
+		name = cmp.Or(m.Label, name)
 	}
-	for _, name := range t.names {
-		fixed, ok := peopleHeaders[name]
-		switch {
-		case !ok:
-			fixed = label(strings.TrimPrefix(name, answerPrefix))
-		case strings.HasSuffix(name, "At"):
-			fixed += " (" + t.Zone.String() + ")"
-		}
-		labels = append(labels, fixed)
-	}
-	for _, name := range t.files[:len(t.files)-1] {
-		labels = append(labels, label(name))
-	}
-	return append(labels, "Other files")
+	return defused(name)
 }
 
-func (t *peopleTable) cells(ctx context.Context, r *formsvc.Response) (cells []string, err error) {
-	answers := map[string]string{
-		"reference": defused(r.Reference), "status": defused(r.Status), "firstName": defused(r.User.FirstName), "lastName": defused(r.User.LastName),
-		"email": defused(r.User.Email), "createdAt": t.time(r.CreatedAt), "completedAt": t.time(r.CompletedAt),
+// fileLinks returns the addresses of a response's files, by the questions that they are for, and last those of other files.
+func (h *Handler) fileLinks(ctx context.Context, r *formsvc.Response, base string, questions []string) ([]string, error) {
+	links := make([]string, len(questions)+1)
+	list, err := h.svc.Files.List(ctx, r.Key(), formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true})
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, formsvc.ErrNotFound) { // deleted meanwhile
+		return links, nil
 	}
-	err = r.Answers.Each(func(name string, values []string) error {
-		m := t.modules[name]
-		shown := make([]string, len(values))
-		for i, value := range values {
-			shown[i] = m.Shown(value)
-		}
-		answers[answerPrefix+name] = answerCell(m, shown)
-		return nil
-	})
-	for _, name := range t.names {
-		cells = append(cells, answers[name])
-	}
-	if err != nil {
-		return nil, err
-	}
-	list, err := t.h.svc.Files.List(ctx, r.Key(), formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true})
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, formsvc.ErrNotFound) { // deleted meanwhile
-		return nil, err
-	}
-	links := make([]string, len(t.files))
 	for i := range list.Items {
-		f := &list.Items[i]
-		at := slices.Index(t.files, f.Module)
+		at := slices.Index(questions, list.Items[i].Module)
 		if at < 0 {
-			at = len(links) - 1
+			at = len(questions)
 		}
-		links[at] = strings.TrimPrefix(links[at]+"\n"+t.Files+string(f.ID), "\n")
+		links[at] = strings.TrimPrefix(links[at]+"\n"+base+string(list.Items[i].ID), "\n")
 	}
-	return append(cells, links...), nil
-}
-
-func (t *peopleTable) time(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.In(t.Zone).Format("2006-01-02 15:04")
+	return links, err
 }
 
 func modulesByName(list []formsvc.Module) map[string]*formsvc.Module {

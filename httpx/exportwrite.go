@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -83,8 +84,13 @@ func (t *table) write(ctx context.Context, e *formsvc.Export, to *bufio.Writer) 
 		if err == nil {
 			err = t.set(r)
 		}
+		cells := t.cells
+		if err == nil && t.links != nil {
+			cells, err = t.links(ctx, r)
+			cells = slices.Concat(t.cells, cells)
+		}
 		if err == nil {
-			record = appendRecord(record[:0], t.cells)
+			record = appendRecord(record[:0], cells)
 			_, err = to.Write(record)
 		}
 		if err != nil {

@@ -20,20 +20,17 @@ import (
 // consolePath is the path of the pages under the base URL.
 const consolePath = "/console"
 
-// formerPath was their path: links to it are redirected.
-const formerPath = "/settings"
-
 // formsPath is the path of public forms under the base URL.
 const formsPath = "/f"
 
-type settingsLinkCmd struct {
+type consoleLinkCmd struct {
 	inAccount
 	BaseURL string `name:"base-url" placeholder:"URL" help:"Public address of the API. Defaults to that of the server that runs with --data on this machine."`
 	Addr    string `placeholder:"ADDR" help:"Address that the server listens on, if none runs here. Defaults to 127.0.0.1:8080."`
 }
 
 // Run prints a link, alone, to standard output.
-func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error {
+func (c *consoleLinkCmd) Run(ctx context.Context, g *global, std streams) error {
 	return c.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
 		token, until, err := svc.Sessions.NewLink(ctx, id)
 		if err != nil {
@@ -47,7 +44,7 @@ func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error
 }
 
 // base returns the address of the API, and prints a note if it is a guess.
-func (c *settingsLinkCmd) base(g *global, std streams) string {
+func (c *consoleLinkCmd) base(g *global, std streams) string {
 	base := cmp.Or(c.BaseURL, g.whereServing())
 	if base == "" {
 		base = "http://" + reachable(cmp.Or(c.Addr, defaultAddr))
@@ -73,7 +70,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	}
 	if m != nil && c.PublicURL != "" {
 		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
-			return m.Send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
+			return m.Send(ctx, to, "Sign in to the console", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
 				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link))
 		}
 	}
@@ -83,12 +80,6 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	}
 	n.ended = pages.Close
 	return pages, nil
-}
-
-// former redirects links to the path that the pages had before.
-func (c *serveCmd) former(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Location", c.PublicURL+consolePath+r.URL.RequestURI())
-	w.WriteHeader(http.StatusPermanentRedirect)
 }
 
 // beside serves pages under a path beside the API, which has no routes there.

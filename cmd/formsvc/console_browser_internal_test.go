@@ -89,7 +89,7 @@ func (p *person) opens(path, heading string) {
 func (p *person) signsIn() {
 	p.t.Helper()
 	p.sees("Sign in")
-	p.do(chromedp.Navigate(strings.TrimSpace(p.shell.do(p.t, "settings-link"))))
+	p.do(chromedp.Navigate(strings.TrimSpace(p.shell.do(p.t, "console-link"))))
 	p.clicks("button", "Sign in")
 	p.sees("Overview")
 	p.forgetConsole() // the previous page returned 401, which the browser logs

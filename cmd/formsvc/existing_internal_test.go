@@ -22,8 +22,8 @@ const anyID = "018f0000-0000-7000-8000-000000000000"
 func onData() map[string]string {
 	return map[string]string{
 		"accounts list": "", "accounts contact": "default ops@example.com", "keys list": "", "keys revoke": anyID,
-		"keys create":   "--name k --permissions all",
-		"settings-link": "", "webhooks list": "", "webhooks create": "--url https://example.com/ --events all",
+		"keys create":  "--name k --permissions all",
+		"console-link": "", "webhooks list": "", "webhooks create": "--url https://example.com/ --events all",
 		"webhooks get": anyID, "webhooks disable": anyID, "webhooks enable": anyID, "webhooks delete": anyID, "webhooks test": anyID, "webhooks deliveries": anyID,
 		"webhooks redeliver": anyID + " --since 2026-11-23T00:00:00Z", "webhooks rotate": anyID,
 		"files sweep": "", "files verify": "", "export": "--campaign " + anyID, "erase": "--email ada@example.com", "person export": "--email ada@example.com --out person.zip",

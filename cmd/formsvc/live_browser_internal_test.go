@@ -93,7 +93,7 @@ func TestLiveStreamsInBrowser(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	p := &person{tab: browser.open(t, front.URL, "/console/", "light", 0), service: s}
-	p.do(chromedp.Navigate(strings.Replace(strings.TrimSpace(s.do(t, "settings-link")), s.url, front.URL, 1)))
+	p.do(chromedp.Navigate(strings.Replace(strings.TrimSpace(s.do(t, "console-link")), s.url, front.URL, 1)))
 	p.clicks("button", "Sign in")
 	p.sees("Overview")
 	p.forgetConsole()

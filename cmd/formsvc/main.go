@@ -116,24 +116,24 @@ type cli struct {
 	global
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version of this program."`
 
-	Serve        serveCmd        `cmd:"" help:"Serve the API and deliver webhooks."`
-	Accounts     accountsCmd     `cmd:"" help:"Create and list accounts."`
-	Keys         keysCmd         `cmd:"" help:"Create, list and revoke API keys."`
-	SettingsLink settingsLinkCmd `cmd:"" name:"settings-link" help:"Print a link that signs in once to the console, for an account."`
-	Webhooks     webhooksCmd     `cmd:"" help:"Manage webhooks, list their deliveries, and send them again."`
-	Files        filesCmd        `cmd:"" help:"Find damaged files, and remove stored bytes that belong to no file."`
-	Export       exportCmd       `cmd:"" help:"Write the responses of a campaign as CSV or NDJSON."`
-	Erase        eraseCmd        `cmd:"" help:"Remove a person's data from an account."`
-	Person       personCmd       `cmd:"" help:"Export a person's data from an account."`
-	Retention    retentionCmd    `cmd:"" help:"Remove old responses."`
-	Audit        auditCmd        `cmd:"" help:"Show the audit trail: who changed keys and webhooks, and erased data."`
-	Backup       backupCmd       `cmd:"" help:"Back up the database, the uploaded files and the encryption keys while servers keep running."`
-	Restore      restoreCmd      `cmd:"" help:"Restore a backup."`
-	Copy         copyCmd         `cmd:"" help:"Move all data to another database: from SQLite to Postgres, or back."`
-	Doctor       doctorCmd       `cmd:"" help:"Check everything that a server needs, and say what is wrong and how to fix it."`
-	Secrets      secretsCmd      `cmd:"" help:"Rotate the key that encrypts the secrets in the database."`
-	Migrate      migrateCmd      `cmd:"" help:"Update the database schema, or list its migrations."`
-	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`
-	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
-	Health       healthCmd       `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
+	Serve       serveCmd       `cmd:"" help:"Serve the API and deliver webhooks."`
+	Accounts    accountsCmd    `cmd:"" help:"Create and list accounts."`
+	Keys        keysCmd        `cmd:"" help:"Create, list and revoke API keys."`
+	ConsoleLink consoleLinkCmd `cmd:"" name:"console-link" aliases:"settings-link" help:"Print a link that signs in once to the console, for an account."`
+	Webhooks    webhooksCmd    `cmd:"" help:"Manage webhooks, list their deliveries, and send them again."`
+	Files       filesCmd       `cmd:"" help:"Find damaged files, and remove stored bytes that belong to no file."`
+	Export      exportCmd      `cmd:"" help:"Write the responses of a campaign as CSV or NDJSON."`
+	Erase       eraseCmd       `cmd:"" help:"Remove a person's data from an account."`
+	Person      personCmd      `cmd:"" help:"Export a person's data from an account."`
+	Retention   retentionCmd   `cmd:"" help:"Remove old responses."`
+	Audit       auditCmd       `cmd:"" help:"Show the audit trail: who changed keys and webhooks, and erased data."`
+	Backup      backupCmd      `cmd:"" help:"Back up the database, the uploaded files and the encryption keys while servers keep running."`
+	Restore     restoreCmd     `cmd:"" help:"Restore a backup."`
+	Copy        copyCmd        `cmd:"" help:"Move all data to another database: from SQLite to Postgres, or back."`
+	Doctor      doctorCmd      `cmd:"" help:"Check everything that a server needs, and say what is wrong and how to fix it."`
+	Secrets     secretsCmd     `cmd:"" help:"Rotate the key that encrypts the secrets in the database."`
+	Migrate     migrateCmd     `cmd:"" help:"Update the database schema, or list its migrations."`
+	Sign        signCmd        `cmd:"" help:"Print the webhook signature of standard input."`
+	Verify      verifyCmd      `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
+	Health      healthCmd      `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
 }

@@ -149,7 +149,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
-	n.handler = n.partingFrom(beside(beside(n.handler, formerPath, http.HandlerFunc(c.former)), consolePath, pages))
+	n.handler = n.partingFrom(beside(n.handler, consolePath, pages))
 	if source != nil {
 		n.redirects = source.Answering(certs.Redirect(c.BaseURL))
 	}

@@ -38,7 +38,7 @@ type routeNames struct {
 
 func newRouteNames() routeNames {
 	m := routeNames{routes: http.NewServeMux(), methods: []string{http.MethodHead}}
-	for _, path := range []string{consolePath, formerPath, formsPath} { // all pages count as one route; the path of a form is a secret
+	for _, path := range []string{consolePath, formsPath} { // all pages count as one route; the path of a form is a secret
 		m.routes.Handle(path+"/", http.NotFoundHandler())
 	}
 	known := map[string]bool{"/": true} // would match every path

@@ -124,7 +124,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	forget, err := g.noteServing(c.BaseURL)
 	if err != nil {
-		logger.WarnContext(ctx, "the file serving was not written; \"formsvc settings-link\" needs --base-url", slog.Any("error", err))
+		logger.WarnContext(ctx, "the file serving was not written; \"formsvc console-link\" needs --base-url", slog.Any("error", err))
 	}
 	defer forget()
 	c.announce(ctx, g, logger, on)
@@ -212,7 +212,7 @@ Make a form in the console, or create a campaign with the key:
 API                 %s
 Documentation       %s/docs
 Console             %s
-                    (this link signs you in once, within 15 minutes; "formsvc settings-link" prints another)
+                    (this link signs you in once, within 15 minutes; "formsvc console-link" prints another)
 
 `, defaultAccount, key.Value, key.Value, c.BaseURL, c.BaseURL, c.BaseURL, signInLink(c.BaseURL, token))
 	return err

@@ -200,7 +200,7 @@ func TestRequestsAreLogged(t *testing.T) {
 	s := newShell(t).serve(t, "--log-requests", "--trusted-proxy", "127.0.0.0/8,10.0.0.0/8")
 	campaign := s.campaign(t)
 	response := s.submit(t, campaign)
-	link := strings.TrimSpace(s.do(t, "settings-link"))
+	link := strings.TrimSpace(s.do(t, "console-link"))
 	for _, path := range []string{"/v1/me?key=secret-query", "/secret-path", strings.TrimPrefix(link, s.url), "/v1/campaigns/" + campaign} {
 		s.get(t, path, "X-Forwarded-For: 192.0.2.66, 203.0.113.9, 10.1.2.3", "X-Request-Id: find-me")
 	}

@@ -57,8 +57,8 @@ func TestServeTLS(t *testing.T) {
 	if r := s.pipe(t, "", "health", "--addr", addr, "--tls-cert", certFile); r.status != 0 {
 		t.Errorf("health: %+v", r)
 	}
-	link := strings.TrimSpace(s.do(t, "settings-link"))
-	contains(t, "settings-link", link, "https://"+addr+"/console/")
+	link := strings.TrimSpace(s.do(t, "console-link"))
+	contains(t, "console-link", link, "https://"+addr+"/console/")
 	client.Jar, _ = cookiejar.New(nil)
 	signedIn(t, client, link)
 	if cookies := client.Jar.Cookies(resp.Request.URL); len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "__Host-") {

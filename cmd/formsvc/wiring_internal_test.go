@@ -32,7 +32,7 @@ var wiring = map[string][]string{
 	"TestServeChecksWebhookAddresses":    {"webhook-allow"},
 	"TestServeForms":                     {"forms-per-visitor", "log-requests"},
 	"TestServeMetrics":                   {"metrics-addr"},
-	"TestSettingsLinkCommand":            {"max-keys"},
+	"TestConsoleLinkCommand":             {"max-keys"},
 	"TestDrainDelay":                     {"drain-delay"},
 	"TestReady":                          {"ready"},
 	"TestServeMails":                     {"smtp", "mail-from"},

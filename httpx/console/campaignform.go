@@ -39,15 +39,6 @@ type campaignForm struct {
 	answered map[string]int // names that have answers; they aren't given to new questions
 }
 
-// QuestionTypes returns the types in the order of the form, for the template.
-func (campaignForm) QuestionTypes() []choice {
-	return []choice{
-		{Value: "text", Text: "Short text"}, {Value: "longtext", Text: "Long text"}, {Value: "choice", Text: "Choice"},
-		{Value: "boolean", Text: "Yes or no"}, {Value: "number", Text: "Number"}, {Value: "date", Text: "Date"},
-		{Value: "email", Text: "E-mail address"}, {Value: "url", Text: "Web address"}, {Value: "file", Text: "File"},
-	}
-}
-
 // newCampaign shows an empty form.
 func (v *visit) newCampaign() error {
 	f := campaignForm{Added: true, stored: []string{""}}

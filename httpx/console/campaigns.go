@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -79,19 +80,13 @@ func (v *visit) duplicateCampaign() error {
 
 // sampleCampaign creates a campaign to try, with a published form.
 func (v *visit) sampleCampaign() error {
-	return v.addCampaign(formsvc.CampaignInput{
-		Title: "Contact us", Description: "A sample: change it, or delete it.",
-		Modules: []formsvc.Module{
-			{Name: "topic", Label: "What is it about?", Type: formsvc.ChoiceModule, Options: []string{"A question", "An order", "Something else"}, Required: true},
-			{
-				Name: "order", Label: "Order number", Type: formsvc.TextModule, Placeholder: "A-1234", MaxLength: 40,
-				ShowIf: &formsvc.Condition{Module: "topic", Equals: []string{"An order"}},
-			},
-			{Name: "message", Label: "Your message", Type: formsvc.LongTextModule, Required: true, MaxLength: 5000},
-			{Name: "attachment", Label: "Attachment", Type: formsvc.FileModule, Help: "A picture or a document, if it helps."},
-		},
-		Form: formsvc.Form{Enabled: true, SuccessMessage: "Thank you. We read every message."},
-	}, "/share", "campaign-created")
+	in := formsvc.CampaignInput{Title: "Contact us", Description: "A sample: change it, or delete it."}
+	in.Form = formsvc.Form{Enabled: true, SuccessMessage: "Thank you. We read every message."}
+	b, _ := templates.ReadFile("templates/sample.json") // embedded
+	if err := json.Unmarshal(b, &in.Modules); err != nil {
+		return err
+	}
+	return v.addCampaign(in, "/share", "campaign-created")
 }
 
 func (v *visit) addCampaign(in formsvc.CampaignInput, page, note string) error {

@@ -25,7 +25,7 @@ const (
 // A column is an answer that the table of responses can show.
 type column struct {
 	Name, Label string
-	Index       string // of the question, or the name of a removed one after a tilde
+	ID          string // in addresses
 	Place       int    // maxColumns: not shown
 	module      *formsvc.Module
 }
@@ -56,7 +56,7 @@ func columnID(name string) string {
 const longID = 40
 
 // columns returns the columns to show, in order, and all others after them: those of the address, or those chosen last, or the first.
-// Removed questions come last. They are found in the responses on the page, in the newest and the oldest, and by a summary.
+// Removed questions come last. They are found in the address, in the responses on the page, and in the newest and the oldest.
 func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error) {
 	c := &v.campaign
 	chosen, given := v.viewed()["c"]
@@ -73,20 +73,23 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 			}
 		}
 	}
-	add := func(x column) {
-		if x.Place = slices.Index(chosen, columnID(x.Name)); x.Place < 0 || x.Place > maxColumns {
+	chosen = chosen[:min(len(chosen), maxColumns)]
+	add := func(name, label string, m *formsvc.Module) {
+		x := column{name, short(shownCell, label), columnID(name), slices.Index(chosen, columnID(name)), m}
+		if x.Place < 0 {
 			x.Place = maxColumns
 		}
 		all = append(all, x)
 	}
 	for i := range c.Modules {
 		if m := &c.Modules[i]; m.Type != formsvc.FileModule {
-			add(column{Name: m.Name, Label: short(shownCell, cmp.Or(m.Label, m.Name)), Index: strconv.Itoa(i), module: m})
+			add(m.Name, cmp.Or(m.Label, m.Name), m)
 		}
 	}
-	old, err := v.oldNames(list)
+	old, err := v.oldNames(list, chosen)
+	removed := map[bool]string{true: " (removed)"}[len(c.Modules) > 0]
 	for _, name := range old {
-		add(column{Name: name, Label: short(shownCell, name) + v.removed(), Index: "~" + name})
+		add(name, name+removed, nil)
 	}
 	slices.SortStableFunc(all, func(a, b column) int { return a.Place - b.Place })
 	n := slices.IndexFunc(all, func(c column) bool { return !c.Shown() })
@@ -96,34 +99,34 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 	return all[:n], all, err
 }
 
-// removed marks the column of a removed question. A campaign without questions has none.
-func (v *visit) removed() string {
-	if len(v.campaign.Modules) == 0 {
-		return ""
+// Limits of the search for answers to removed questions.
+const (
+	oldLooked = 50 // of the newest and of the oldest responses
+	mostOld   = 50 // names
+)
+
+// eachAnswer calls do with each answer. Stored answers can be read, so it has no error.
+func eachAnswer(list []formsvc.Response, do func(name string, values []string)) {
+	for i := range list {
+		_ = list[i].Answers.Each(func(name string, values []string) error {
+			do(name, values)
+			return nil
+		})
 	}
-	return " (removed)"
 }
 
-// oldLooked is how many of the newest and of the oldest responses are looked at for answers to removed questions.
-const oldLooked = 50
-
 // oldNames returns the names of answers that no question has, sorted.
-func (v *visit) oldNames(list []formsvc.Response) ([]string, error) {
-	old, asked := v.h.counts.old(v.campaign.Key()), map[string]bool{}
+func (v *visit) oldNames(list []formsvc.Response, chosen []string) ([]string, error) {
+	old, asked := map[string]bool{}, map[string]bool{"": true}
 	for i := range v.campaign.Modules {
-		asked[v.campaign.Modules[i].Name] = true
+		name := v.campaign.Modules[i].Name
+		asked[name], asked[columnID(name)] = true, true
 	}
-	look := func(list []formsvc.Response) {
-		for i := range list {
-			_ = list[i].Answers.Each(func(name string, values []string) error { // stored answers can be read
-				if len(values) > 0 && !asked[name] && len(old) < mostOld {
-					old[name] = true
-				}
-				return nil
-			})
+	for _, id := range chosen {
+		if !strings.HasPrefix(id, "~") && !asked[id] {
+			old[id] = true
 		}
 	}
-	look(list)
 	for _, ascending := range []bool{false, true} {
 		page, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
 			AccountID: v.account(), CampaignID: v.campaign.ID, Filter: formsvc.ResponseFilter{NotStatus: formsvc.StatusSpam}, NoTotal: true,
@@ -132,9 +135,13 @@ func (v *visit) oldNames(list []formsvc.Response) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		look(page.Items)
+		list = slices.Concat(list, page.Items)
 	}
-	maps.DeleteFunc(old, func(name string, _ bool) bool { return asked[name] })
+	eachAnswer(list, func(name string, values []string) {
+		if len(values) > 0 && !asked[name] && len(old) < mostOld {
+			old[name] = true
+		}
+	})
 	return slices.Sorted(maps.Keys(old)), nil
 }
 
@@ -145,22 +152,12 @@ func (v *visit) chooseColumns() error {
 	if i, step := slices.Index(chosen, moved), map[string]int{"up": -1, "down": 1}[move]; i >= 0 && i+step >= 0 && i+step < len(chosen) {
 		chosen[i], chosen[i+step] = chosen[i+step], chosen[i]
 	}
-	var ids []string
-	for _, text := range chosen {
-		name, old := strings.CutPrefix(text, "~")
-		if i, err := strconv.Atoi(text); !old && err == nil && i >= 0 && i < len(v.campaign.Modules) {
-			name, old = v.campaign.Modules[i].Name, true
-		}
-		if old {
-			ids = append(ids, columnID(name))
-		}
-	}
 	query, path := v.viewed(), "/campaigns/"+string(v.campaign.ID)
-	if len(ids) > maxColumns {
-		ids = ids[:maxColumns]
+	if len(chosen) > maxColumns {
+		chosen = chosen[:maxColumns]
 		query.Set("note", "columns-cut")
 	}
-	if query["c"] = ids; len(ids) == 0 {
+	if query["c"] = chosen; len(chosen) == 0 {
 		query["c"] = []string{""} // none, not the usual ones
 	}
 	v.setCookie(columnsCookie, url.Values{"c": query["c"]}.Encode(), v.base+path, 400*24*time.Hour)
@@ -178,14 +175,14 @@ func tableColumns(answers []column) []string {
 }
 
 // rows returns the responses with their answers by column.
-func rows(list []formsvc.Response, shown []column) ([]row, error) {
+func (v *visit) rows(list []formsvc.Response, shown []column) ([]row, error) {
 	at := make(map[string]int, len(shown))
 	for i := range shown {
 		at[shown[i].Name] = i
 	}
 	table := make([]row, len(list))
 	for i := range list {
-		table[i] = row{Response: list[i], Cells: make([]string, len(shown)), Why: heldText(&list[i])}
+		table[i] = row{Response: list[i], Cells: make([]string, len(shown)), Why: v.h.heldText(&list[i])}
 		err := list[i].Answers.Each(func(name string, values []string) error {
 			if n, ok := at[name]; ok {
 				table[i].Cells[n] = short(shownCell, shown[n].module.ShownValues(values))

@@ -1,5 +1,5 @@
-// Package console serves web pages where people make campaigns, publish their forms and look at the responses, and
-// account settings, where they create keys, manage webhooks and look at failures.
+// Package console serves web pages where people make campaigns, publish their forms, look at the responses, create keys,
+// manage webhooks and look at failures.
 //
 //	pages, err := console.New(svc, "/forms", nil) // the API is at /forms/v1
 //	// handle err
@@ -12,7 +12,7 @@
 // # Signing in
 //
 // Without [Options.Authenticate], a visitor signs in with a one-time link ([formsvc.Sessions.NewLink]) at
-// "/sign-in/TOKEN" below the pages; "formsvc settings-link" prints one. Links last 15 minutes. Opening a link shows a
+// "/sign-in/TOKEN" below the pages; "formsvc console-link" prints one. Links last 15 minutes. Opening a link shows a
 // page with a button, and the button redeems it, since mail scanners open links too. Sessions are stored in the store:
 // ending one ends it on every node, and none lasts longer than 12 hours. With [Options.SendLink], the sign-in page
 // mails links to the contact of an account.

@@ -58,7 +58,7 @@ type Visitor struct {
 	AccountID formsvc.ID
 	// UserID and Name identify the visitor to the API, as in [formsvc.Principal], so that the overview shows the quota
 	// that they have used. Name is also shown on pages, is the author of comments, and is in the audit trail. Defaults
-	// to "account settings", without a quota.
+	// to "console", without a quota.
 	UserID, Name string
 }
 
@@ -74,7 +74,7 @@ type Handler struct {
 	origins   *http.CrossOriginProtection
 	pages     pages
 	snippets  *template.Template
-	texts     map[string]map[string]string // of snippets, by language
+	texts     map[string]map[string]string // of pages by kind, of snippets by language
 	api       http.Handler                 // for downloads, with the visitor as principal
 	mux       *http.ServeMux
 	failures  limits.Limiter // links and sessions that don't exist, by network
@@ -93,7 +93,7 @@ type Handler struct {
 	searchTime, countTime, deleteTime time.Duration
 }
 
-//go:embed templates/*.html templates/snippets.json
+//go:embed templates
 var templates embed.FS
 
 //go:embed assets/console.css assets/console.js assets/console.svg
@@ -117,7 +117,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		failures: limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst}, asked: limits.Limiter{Rate: rate.Every(askEvery), Burst: askBurst},
 		mailers: make(chan struct{}, mailersAtMost),
 		mailed:  limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
-		streams: streams{of: map[formsvc.ID]int{}, looks: map[string]*sharedLook{}},
+		streams: streams{of: map[formsvc.ID]int{}},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.ClientAddress == nil {
@@ -131,9 +131,6 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	}
 	var err error
 	if h.pages, err = h.parsePages(); err != nil {
-		return nil, fmt.Errorf("console: %w", err)
-	}
-	if h.snippets, h.texts, err = parseSnippets(); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	// The API handler sends files and exports.

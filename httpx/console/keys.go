@@ -21,13 +21,6 @@ type keyRow struct {
 	State string
 }
 
-// permissionTexts describes what each permission allows.
-var permissionTexts = map[formsvc.Permission]string{ //nolint:gochecknoglobals // immutable
-	formsvc.CampaignsRead: "Read campaigns", formsvc.CampaignsWrite: "Create and modify campaigns",
-	formsvc.ResponsesRead: "Read responses, comments, signatures and events", formsvc.ResponsesWrite: "Create and modify responses, upload files",
-	formsvc.FilesRead: "Download files", formsvc.WebhooksRead: "Read webhooks and their deliveries", formsvc.WebhooksWrite: "Manage webhooks, resend deliveries",
-}
-
 // keyInForce is the state of an active key.
 const keyInForce = "active"
 
@@ -58,14 +51,13 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 	for _, k := range page.Items {
 		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
 	}
-	p.Permissions = choices(formsvc.AllPermissions(), permissionTexts, chosen)
+	p.Permissions = choices(v.h, formsvc.AllPermissions(), chosen)
 	return v.show(status, "keys", "API keys", p)
 }
 
 type keyMadePage struct {
 	Key    formsvc.NewKey
 	APIURL string
-	Path   string // of an example call that the key may make
 }
 
 // createKey creates a key and shows its value once.
@@ -89,18 +81,7 @@ func (v *visit) createKey() error {
 	if v.idem.Repeated {
 		return errShown
 	}
-	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL(), Path: firstCall(&key.Key)})
-}
-
-// firstCall returns the path of a call that the key may make.
-func firstCall(k *formsvc.Key) string {
-	switch {
-	case slices.Contains(k.Permissions, formsvc.CampaignsRead):
-		return "/v1/campaigns"
-	case slices.Contains(k.Permissions, formsvc.WebhooksRead):
-		return "/v1/webhooks"
-	}
-	return "/v1/me"
+	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL()})
 }
 
 // revokeKey ends a key for good.

@@ -26,28 +26,14 @@ const (
 // Close ends the streams of open pages, which would otherwise keep a server from shutting down for 20 seconds. Pages still work.
 func (h *Handler) Close() { h.closeOnce.Do(func() { close(h.closed) }) }
 
-// A stream tells one page about changes.
-type stream struct {
-	*visit
+// A look returns what there is now, and whether it concerns the page that has seen since.
+type look func(since string) (now string, changed bool, err error)
 
-	// look returns what there is now, and whether it concerns the page that has seen since.
-	look func(since string) (now string, changed bool, err error)
-}
-
-// streams counts the open streams, and shares looks at the store among those that look at the same.
+// streams counts the open streams.
 type streams struct {
-	mu    sync.Mutex
-	all   int
-	of    map[formsvc.ID]int
-	looks map[string]*sharedLook
-}
-
-// A sharedLook is what was seen last, which is new enough for liveEvery.
-type sharedLook struct {
-	mu     sync.Mutex
-	at     time.Time
-	events []formsvc.Event // newest first, without payloads
-	states string          // of deliveries
+	mu  sync.Mutex
+	all int
+	of  map[formsvc.ID]int
 }
 
 // begin counts a stream of an account unless there are too many.
@@ -69,29 +55,6 @@ func (s *streams) end(account formsvc.ID) {
 	if s.of[account]--; s.of[account] == 0 {
 		delete(s.of, account)
 	}
-	if s.all == 0 {
-		clear(s.looks)
-	}
-}
-
-// share returns the look with that name, locked, after read has looked again if it is old.
-func (s *streams) share(name string, read func(*sharedLook) error) (*sharedLook, error) {
-	s.mu.Lock()
-	look := s.looks[name]
-	if look == nil {
-		look = new(sharedLook)
-		s.looks[name] = look
-	}
-	s.mu.Unlock()
-	look.mu.Lock()
-	if time.Since(look.at) < liveEvery*9/10 {
-		return look, nil
-	}
-	err := read(look)
-	if err == nil {
-		look.at = time.Now()
-	}
-	return look, err
 }
 
 // seenEvents returns the newest event of the account.
@@ -103,35 +66,21 @@ func (v *visit) seenEvents() (string, error) {
 	return string(events[0].ID), nil
 }
 
-// liveCampaign tells the page of a campaign about events of its responses. All pages of an account share one look at its newest events,
-// whose cost doesn't depend on how many events there are.
+// liveCampaign tells the page of a campaign about events of its responses. What a look costs doesn't depend on how many events there are.
 func (v *visit) liveCampaign() error {
 	return v.live(func(since string) (now string, changed bool, err error) {
-		look, err := v.h.streams.share(string(v.account()), func(l *sharedLook) error {
-			newest, err := v.seenEvents()
-			if err != nil || len(l.events) > 0 && string(l.events[0].ID) == newest {
-				return err
-			}
-			l.events, err = v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: liveEntries})
-			for i := range l.events {
-				l.events[i].Payload = nil
-			}
-			return err
-		})
-		defer look.mu.Unlock()
-		if now = since; err != nil || len(look.events) == 0 {
+		now, err = v.seenEvents()
+		if err != nil || now == since {
 			return now, false, err
 		}
-		for _, e := range look.events {
+		events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: liveEntries})
+		for _, e := range events {
 			if string(e.ID) == since {
-				return string(look.events[0].ID), changed, nil
+				return now, changed, err
 			}
 			changed = changed || e.CampaignID == v.campaign.ID
 		}
-		if string(look.events[0].ID) < since { // the page is newer than the look
-			return since, false, nil
-		}
-		return string(look.events[0].ID), changed || len(look.events) == liveEntries, nil // there may be others in between
+		return now, changed || len(events) == liveEntries, err // there may be others in between
 	})
 }
 
@@ -142,12 +91,8 @@ func (v *visit) liveWebhook() error {
 		return err
 	}
 	return v.live(func(since string) (now string, changed bool, err error) {
-		look, err := v.h.streams.share(string(key.AccountID+key.ID), func(l *sharedLook) (err error) {
-			l.states, err = v.seenDeliveries(key)
-			return err
-		})
-		defer look.mu.Unlock()
-		return look.states, look.states != since, err
+		now, err = v.seenDeliveries(key)
+		return now, now != since, err
 	})
 }
 
@@ -164,9 +109,8 @@ func (v *visit) seenDeliveries(key formsvc.WebhookKey) (string, error) {
 }
 
 // live sends a server-sent event for each change since the one that the page knows: its identifier, or what the page was made from.
-func (v *visit) live(look func(since string) (string, bool, error)) error {
+func (v *visit) live(look look) error {
 	v.slot.Release()
-	s := &stream{v, look}
 	since, known := v.r.Header.Get("Last-Event-ID"), v.r.URL.Query().Has("since")
 	if since == "" {
 		since = v.query("since")
@@ -182,20 +126,20 @@ func (v *visit) live(look func(since string) (string, bool, error)) error {
 	header.Set("X-Accel-Buffering", "no")
 	switch err := http.NewResponseController(v.w).Flush(); {
 	case errors.Is(err, http.ErrNotSupported):
-		return s.once(since, fmt.Sprintf("retry: %d\nevent: off\ndata: off\n", liveOff.Milliseconds()))
+		return v.tell(look, since, fmt.Sprintf("retry: %d\nevent: off\ndata: off\n", liveOff.Milliseconds()))
 	case err != nil:
 		return nil //nolint:nilerr // the browser has disconnected
 	case v.query("once") != "" || !v.h.streams.begin(v.account()):
-		return s.once(since, fmt.Sprintf("retry: %d\n", livePoll.Milliseconds()))
+		return v.tell(look, since, fmt.Sprintf("retry: %d\n", livePoll.Milliseconds()))
 	}
 	defer v.h.streams.end(v.account())
-	s.run(since)
+	v.stream(look, since)
 	return nil
 }
 
-// once sends what changed, and ends. The browser connects again after the time that begin names.
-func (s *stream) once(since, begin string) error {
-	now, changed, err := s.look(since)
+// tell sends what changed, and ends. The browser connects again after the time that begin names.
+func (v *visit) tell(look look, since, begin string) error {
+	now, changed, err := look(since)
 	if err != nil {
 		now = since
 	}
@@ -203,32 +147,32 @@ func (s *stream) once(since, begin string) error {
 	if changed {
 		message += "data: changed\nid: " + now + "\n\n"
 	}
-	_, _ = s.w.Write([]byte(message)) // on an error the browser has disconnected
+	_, _ = v.w.Write([]byte(message)) // on an error the browser has disconnected
 	return nil
 }
 
-// run sends changes until the stream ends.
-func (s *stream) run(since string) {
-	out := http.NewResponseController(s.w)
+// stream sends changes until the stream ends.
+func (v *visit) stream(look look, since string) {
+	out := http.NewResponseController(v.w)
 	message := "retry: 1000\n\n"
 	tick, end := time.NewTicker(liveEvery), time.After(liveFor)
 	defer tick.Stop()
 	for {
-		if now, changed, err := s.look(since); err == nil {
+		if now, changed, err := look(since); err == nil {
 			if since = now; changed {
 				message += "data: changed\nid: " + now + "\n\n"
 			}
 		}
 		if message != "" {
-			if _, err := s.w.Write([]byte(message)); err != nil || out.Flush() != nil {
+			if _, err := v.w.Write([]byte(message)); err != nil || out.Flush() != nil {
 				return // the browser has disconnected
 			}
 		}
 		message = ""
 		select {
-		case <-s.ctx().Done():
+		case <-v.ctx().Done():
 			return
-		case <-s.h.closed:
+		case <-v.h.closed:
 			return
 		case <-end:
 			return

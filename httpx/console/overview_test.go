@@ -53,7 +53,7 @@ func TestQuotaOnOverview(t *testing.T) {
 // With a login of the host application, visitors see their own requests.
 func TestQuotaOfUsersOnOverview(t *testing.T) {
 	w := newWorld(t, nil)
-	w.embed("", "/settings", "", "/")
+	w.embed("", "/console", "", "/")
 	api := func(user string, n int) {
 		t.Helper()
 		for range n {

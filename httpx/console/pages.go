@@ -1,12 +1,15 @@
 package console
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -19,15 +22,6 @@ import (
 
 // pages has the templates, by the name of the page.
 type pages map[string]*template.Template
-
-// sections maps pages to their entries in the menu.
-var sections = map[string]string{ //nolint:gochecknoglobals // immutable
-	"overview": "/", "keys": "/keys", "key-made": "/keys",
-	"webhooks": "/webhooks", "webhook": "/webhooks", "webhook-form": "/webhooks", "secret": "/webhooks", "delivery": "/webhooks",
-	"failures": "/failures", "campaigns": "/campaigns", "campaign": "/campaigns", "response": "/campaigns",
-	"confirm": "/campaigns", "campaign-form": "/campaigns", "share": "/campaigns", "delete": "/campaigns", "summary": "/campaigns",
-	"sign-in": "", "refused": "",
-}
 
 // A page is the data of every template.
 type page struct {
@@ -42,21 +36,70 @@ type page struct {
 	TellZone                   bool   // whether a script may tell another and load the page again
 	Campaign                   *formsvc.Campaign
 	Data                       any
+	Part                       int  // 1 shows records at their usual length, 2 a half of it, and so on
+	Cut                        bool // whether something was left out so far
+	parted                     bool // whether the template depends on Part
+}
+
+// Limits of a page with records, whatever is stored.
+const (
+	pageBytes = 150_000 // of HTML
+	mostParts = 64      // of [page].Part, with which every page fits
+)
+
+// Short truncates a text to its part of that many characters.
+func (p *page) Short(most int, text string) string {
+	p.parted = true
+	shown := short(max(most/p.Part, 2), text)
+	p.Cut = p.Cut || shown != text
+	return shown
+}
+
+// Some returns the first of a list, up to its part of most.
+func (p *page) Some(most int, list any) any { return p.some(most, list, 0) }
+
+// Newest returns the last of a list, up to its part of most.
+func (p *page) Newest(most int, list any) any { return p.some(most, list, 1) }
+
+func (p *page) some(most int, list any, end int) any {
+	p.parted = true
+	all := reflect.ValueOf(list)
+	left := max(all.Len()-max(most/p.Part, 1), 0)
+	p.Cut = p.Cut || left > 0
+	return all.Slice(left*end, all.Len()-left*(1-end)).Interface()
+}
+
+// readTexts reads the texts of pages and snippets.
+func (h *Handler) readTexts() (err error) {
+	for _, name := range []string{"texts", "snippets"} {
+		b, _ := templates.ReadFile("templates/" + name + ".json") // embedded
+		err = cmp.Or(err, json.Unmarshal(b, &h.texts))
+	}
+	return err
 }
 
 // parsePages parses the templates. Each page uses the same layout.
 func (h *Handler) parsePages() (pages, error) {
+	if err := h.readTexts(); err != nil {
+		return nil, err
+	}
+	var err error
+	if h.snippets, err = template.New("").Funcs(template.FuncMap{"join": strings.Join}).ParseFS(templates, "templates/snippets.html"); err != nil {
+		return nil, err
+	}
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.now()) },
 		"curlAPI": func(c *formsvc.Campaign, api string) string { return curlAPI(h.svc, c, api) },
-		"outcome": outcome, "bytes": func(n int64) string { return humanize.Bytes(uint64(n)) }, //nolint:gosec // sizes aren't negative
+		"outcome": h.outcome, "languages": formsvc.FormLanguages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
+		"text":  func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
+		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
 	}
 	parsed := pages{}
-	for name := range sections {
+	for name := range h.texts["sections"] {
 		t, err := layout.Clone()
 		if err != nil {
 			return nil, err
@@ -89,46 +132,9 @@ func (v *visit) asset() error {
 	return nil
 }
 
-// notes has the messages after a form, by the parameter "note" of the address.
-var notes = map[string]string{ //nolint:gochecknoglobals // immutable
-	"revoked":     "Key revoked. Requests with it now fail.",
-	"saved":       "Webhook saved.",
-	"saved-weak":  "Webhook saved. " + formsvc.SecretWarning("x"),
-	"deleted":     "Webhook deleted. It won't receive any more events.",
-	"enabled":     "Webhook enabled. It receives events again.",
-	"disabled":    "Webhook disabled. New events aren't sent to it, and pending deliveries are paused.",
-	"test":        "Test event sent. Reload this page to see the reply.",
-	"redelivered": "Resending. Reload this page to see the reply.",
-	"status":      "Status changed.",
-	"columns-cut": "A table has up to 12 answers. The others that you chose aren't shown.",
-	"commented":   "Comment added.",
-	"gone":        "Response deleted.",
-
-	"campaign-created": "Campaign created.",
-	"campaign-saved":   "Campaign saved.",
-	"campaign-copied":  "This is the copy. Change what is different, and save.",
-	"campaign-open":    "The campaign is open.",
-	"campaign-closed":  "The campaign is closed. It takes no more responses.",
-	"campaign-times":   "The campaign takes responses within its opening times, which isn't now. You can edit them.",
-	"campaign-deleted": "Campaign deleted.",
-	"form-saved":       "Form saved.",
-	"site-allowed":     "The site may embed the form now. Copy the frame into its page.",
-	"form-rotated":     "The form has another address. The old one stopped working.",
-}
-
 // note returns the result of the last form. A forged address can only select another of the fixed messages.
 func (v *visit) note() string {
-	name := v.query("note")
-	if name == "redelivered-all" {
-		if v.counted("n") == "0" {
-			return "No deliveries have failed since then."
-		}
-		return "Resending " + v.counted("n") + " failed deliveries, 50 a second."
-	}
-	if name == "selected" {
-		return "Done: " + v.counted("n") + ". Left as they were, since they can't change now or are gone: " + v.counted("refused") + "."
-	}
-	return notes[name]
+	return strings.NewReplacer("{n}", v.counted("n"), "{refused}", v.counted("refused")).Replace(v.h.texts["notes"][v.query("note")])
 }
 
 // counted returns a number in the address.
@@ -165,11 +171,12 @@ func millis(d time.Duration) string {
 }
 
 // outcome describes the result of the last attempt of a delivery.
-func outcome(d formsvc.Delivery) string {
+func (h *Handler) outcome(d formsvc.Delivery) string {
 	if len(d.Log) == 0 {
 		return ""
 	}
-	return newAttempt(d.Log[len(d.Log)-1]).What
+	last := d.Log[len(d.Log)-1]
+	return h.failureText(last.Error, last.Status)
 }
 
 // list returns its arguments, for templates that pass several values.

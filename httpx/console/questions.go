@@ -237,14 +237,11 @@ func (v *visit) readAnswered() (counts map[string]int, read int, err error) {
 	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
 		AccountID: v.account(), CampaignID: v.campaign.ID, NoTotal: true, Page: formsvc.PageQuery{Limit: mostAsked, MaxBytes: maxPage},
 	})
-	for i := range list.Items {
-		err = cmp.Or(err, list.Items[i].Answers.Each(func(name string, values []string) error {
-			if len(values) > 0 {
-				counts[name]++
-			}
-			return nil
-		}))
-	}
+	eachAnswer(list.Items, func(name string, values []string) {
+		if len(values) > 0 {
+			counts[name]++
+		}
+	})
 	return counts, len(list.Items), err
 }
 

@@ -13,41 +13,21 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// Limits of a response's page: the API has the rest.
+// Limits of a response's page, beside those in its template: the API has the rest.
 const (
-	shownAnswers  = 200
-	shownValue    = 500 // characters of one value
 	shownRecords  = 100 // files, and signatures
 	shownComments = 50
-	shownComment  = 4000 // characters of one comment
 	shownHistory  = 100
-)
-
-// Bytes of HTML for a response, without its history and the layout: in all, and reserved for each part whatever comes
-// before it. One comment always fits.
-const (
-	responseBytes  = 110_000
-	signatureBytes = 8_000
-	fileBytes      = 8_000
-	commentBytes   = 28_000
-)
-
-// Bytes of HTML around one answer, and at most around another record, without the path that the pages are under.
-const (
-	answerMarkup = len("\n<dt> <code></code></dt>\n")
-	recordMarkup = 300
-	linkMarkup   = len(`<a href="mailto:" rel="noopener noreferrer" target="_blank"></a>`)
 )
 
 type responsePage struct {
 	Response   formsvc.Response
 	Answers    []shownAnswer
-	Cut        bool // whether some answers are cut or left out
-	Files      []formsvc.File
-	Comments   []formsvc.Comment
-	Signatures []formsvc.Signature
-	Older      older
+	Files      formsvc.Page[formsvc.File]
+	Comments   formsvc.Page[formsvc.Comment]
+	Signatures formsvc.Page[formsvc.Signature]
 	History    []happening
+	Happened   int        // how many events there are
 	Later      bool       // whether later events may be missing from the history
 	Statuses   []string   // that may follow
 	AnyStatus  bool       // whether any other status may follow too
@@ -59,24 +39,13 @@ type responsePage struct {
 	Ham        bool   // whether it can be told that it isn't spam
 }
 
-// heldTexts says why a response is held.
-var heldTexts = map[formsvc.HoldReason]string{ //nolint:gochecknoglobals // immutable
-	formsvc.NotHeld:    "Somebody marked it as spam.",
-	formsvc.HeldTrap:   "A field that people don't see was filled in, as programs do.",
-	formsvc.HeldQuick:  "The form was sent sooner after it was shown than people usually need.",
-	formsvc.HeldJudged: "The spam filter of this server called it spam.",
-}
-
 // heldText says why a response is spam, or returns "" if it isn't.
-func heldText(r *formsvc.Response) string {
+func (h *Handler) heldText(r *formsvc.Response) string {
 	if r.Status != formsvc.StatusSpam {
 		return ""
 	}
-	return cmp.Or(heldTexts[r.Held], "It is held: "+string(r.Held)+".")
+	return cmp.Or(h.texts["held"][string(r.Held)], "It is held: "+string(r.Held)+".")
 }
-
-// older counts the records that aren't shown.
-type older struct{ Files, Comments, Signatures, History int64 }
 
 type shownAnswer struct {
 	Label  string
@@ -105,11 +74,10 @@ func (v *visit) showResponse(status int) error {
 	if p.Response, err = v.svc.Responses.Get(v.ctx(), key); err != nil {
 		return err
 	}
-	b := &budget{left: responseBytes, kept: fileBytes + signatureBytes + commentBytes}
-	if err = p.readAnswers(b, v.campaign.Modules); err != nil {
+	if err = p.readAnswers(v.campaign.Modules); err != nil {
 		return err
 	}
-	if err = v.readRecords(b, &p); err != nil {
+	if err = v.readRecords(&p); err != nil {
 		return err
 	}
 	if err = v.readHistory(&p); err != nil {
@@ -124,7 +92,7 @@ func (v *visit) showResponse(status int) error {
 	if p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status); err != nil {
 		return err
 	}
-	p.View, p.Suffix, p.Held = v.view(), v.suffix(), heldText(&p.Response)
+	p.View, p.Suffix, p.Held = v.view(), v.suffix(), v.h.heldText(&p.Response)
 	if p.Held != "" {
 		n := len(p.Statuses)
 		p.Statuses = slices.DeleteFunc(p.Statuses, func(s string) bool { return s == formsvc.StatusPending })
@@ -150,73 +118,41 @@ func (v *visit) neighbour(id formsvc.ID, newer bool) (formsvc.ID, error) {
 	return list.Items[0].ID, nil
 }
 
-// readAnswers chooses the answers to show, in the order of the modules.
-func (p *responsePage) readAnswers(b *budget, asked []formsvc.Module) error {
+// readAnswers reads the answers, in the order of the modules.
+func (p *responsePage) readAnswers(asked []formsvc.Module) error {
 	modules := map[string]*formsvc.Module{}
 	for i := range asked {
 		modules[asked[i].Name] = &asked[i]
 	}
 	return p.Response.Answers.Each(func(name string, values []string) error {
 		m := cmp.Or(modules[name], &formsvc.Module{})
-		a := shownAnswer{Label: short(200, m.Label), Name: short(120, name), Type: m.Type}
-		if len(p.Answers) == shownAnswers || !b.take(answerMarkup+escaped(a.Label, a.Name)) {
-			p.Cut = true
-			return nil
-		}
+		a := shownAnswer{Label: m.Label, Name: name, Type: m.Type}
 		for _, value := range values {
-			value = m.Shown(value)
-			shown := short(shownValue, value)
-			cost := len("<dd></dd>") + escaped(shown)
-			if shown != value {
-				p.Cut, a.Type = true, "" // a link would be wrong
-			} else if a.Type == formsvc.URLModule || a.Type == formsvc.EmailModule {
-				cost = linkMarkup + 4*cost // escaped once more in the link
-			}
-			if !b.take(cost) {
-				p.Cut = true
-				break
-			}
-			a.Values = append(a.Values, shown)
+			a.Values = append(a.Values, m.Shown(value))
 		}
-		if len(a.Values) > 0 || len(values) == 0 {
-			p.Answers = append(p.Answers, a)
-		}
+		p.Answers = append(p.Answers, a)
 		return nil
 	})
 }
 
-// readRecords chooses the files, signatures and comments to show.
-func (v *visit) readRecords(b *budget, p *responsePage) (err error) {
-	p.Files, p.Older.Files, err = readNewest(v, b, fileBytes, shownRecords, v.svc.Files.List, func(f *formsvc.File) int {
-		f.Name, f.Module = short(120, f.Name), short(60, f.Module)
-		return recordMarkup + len(v.base) + escaped(f.Name, f.Module)
-	})
+// readRecords reads the newest files, signatures and comments.
+func (v *visit) readRecords(p *responsePage) (err error) {
+	p.Files, err = readNewest(v, shownRecords, v.svc.Files.List)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without a blob store there are no files
 		return err
 	}
-	p.Signatures, p.Older.Signatures, err = readNewest(v, b, signatureBytes, shownRecords, v.svc.Signatures.List, func(s *formsvc.Signature) int {
-		s.Signer.FirstName, s.Signer.LastName, s.Provider = short(60, s.Signer.FirstName), short(60, s.Signer.LastName), short(60, s.Provider)
-		return recordMarkup + escaped(s.Signer.FirstName, s.Signer.LastName, s.Signer.Email, s.Provider)
-	})
-	if err != nil {
+	if p.Signatures, err = readNewest(v, shownRecords, v.svc.Signatures.List); err != nil {
 		return err
 	}
-	p.Comments, p.Older.Comments, err = readNewest(v, b, commentBytes, shownComments, v.svc.Comments.List, func(c *formsvc.Comment) int {
-		c.Body, c.Author = short(shownComment, c.Body), short(100, c.Author)
-		return recordMarkup + escaped(c.Body, c.Author)
-	})
+	p.Comments, err = readNewest(v, shownComments, v.svc.Comments.List)
 	return err
 }
 
-// readNewest reads the newest records of the response that fit, and counts the older ones. cut cuts the texts of a
-// record, and returns the bytes that it takes.
-func readNewest[T any](v *visit, b *budget, kept, most int,
-	list func(context.Context, formsvc.ResponseKey, formsvc.PageQuery) (formsvc.Page[T], error), cut func(*T) int,
-) (shown []T, older int64, err error) {
-	b.kept -= kept
+// readNewest reads the newest records of the response, and returns them as people read them: the oldest first.
+func readNewest[T any](v *visit, most int, list func(context.Context, formsvc.ResponseKey, formsvc.PageQuery) (formsvc.Page[T], error)) (formsvc.Page[T], error) {
 	page, err := list(v.ctx(), v.responseKey(), formsvc.PageQuery{Limit: most})
-	shown = newest(b, page.Items, cut)
-	return shown, page.Total - int64(len(shown)), err
+	slices.Reverse(page.Items)
+	return page, err
 }
 
 // readHistory reads the events to show. Stores return the oldest, so the newest events of a long history may be
@@ -232,9 +168,8 @@ func (v *visit) readHistory(p *responsePage) error {
 		size += len(e.Payload)
 	}
 	p.Later = len(events) == most || size > formsvc.DefaultEventBytes
-	first := max(len(events)-shownHistory, 0)
-	p.Older.History = int64(first)
-	for _, e := range events[first:] {
+	p.Happened = len(events)
+	for _, e := range events[max(len(events)-shownHistory, 0):] {
 		h := happening{Event: e}
 		if parsed, err := webhook.ParseEvent(e.Payload); err == nil {
 			h.Status = parsed.Data.Response.Status

@@ -66,7 +66,7 @@ func (v *visit) responses() error {
 	p.Export = "?" + export.Encode()
 	export["column"] = tableColumns(p.Columns)
 	p.Table = "?" + export.Encode()
-	if p.Responses, err = rows(list.Items, p.Columns); err != nil {
+	if p.Responses, err = v.rows(list.Items, p.Columns); err != nil {
 		return err
 	}
 	if err := v.readStatuses(&p); err != nil {

@@ -20,7 +20,7 @@ import (
 // I2: a link works once; opening it doesn't redeem it; redeeming it begins a new session.
 func TestSignIn(t *testing.T) {
 	w := newWorld(t, nil)
-	w.get("/").is(401).says("Sign in", "formsvc settings-link")
+	w.get("/").is(401).says("Sign in", "formsvc console-link")
 	link := "/sign-in/" + w.link(w.account.ID)
 	for range 3 { // mail scanners
 		w.get(link).is(200)
@@ -158,7 +158,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 // Over TLS the cookie is for this host and TLS alone.
 func TestCookieOnTLS(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, base := range []string{"", "https://forms.example.com/settings/"} { // which is behind a proxy
+	for _, base := range []string{"", "https://forms.example.com/console/"} { // which is behind a proxy
 		pages, err := console.New(w.svc, "/", &console.Options{BaseURL: base})
 		w.must(err)
 		ask := func(r *http.Request) *httptest.ResponseRecorder {
@@ -201,7 +201,7 @@ func TestAuthenticate(t *testing.T) {
 		t.Errorf("audit %+v, %v", page.Items, err)
 	}
 	failure = formsvc.ErrUnauthenticated
-	w.get("/").is(401).says("aren't signed in").lacks("settings-link")
+	w.get("/").is(401).says("aren't signed in").lacks("console-link")
 	failure = errors.New("secret cause")
 	if a := w.get("/").is(500).says("a problem on the server"); strings.Contains(a.body, "secret") || !strings.Contains(w.log.String(), "secret cause") {
 		t.Errorf("%s\n%s", a.body, w.log)

@@ -24,15 +24,6 @@ type sharePage struct {
 	Version  int64
 }
 
-// Languages returns the languages of forms with their names, for the template.
-func (p sharePage) Languages() (list []choice) {
-	names := map[string]string{"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "ar": "العربية"}
-	for _, code := range formsvc.FormLanguages() {
-		list = append(list, choice{code, names[code], code == p.Form.Language})
-	}
-	return list
-}
-
 // share shows the address of a campaign's form and its settings.
 func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form: v.campaign.Form}) }
 

@@ -2,9 +2,7 @@ package console
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"html/template"
 	"math"
 	"net/url"
 	"slices"
@@ -32,15 +30,6 @@ type question struct {
 	ID, Complete, Hint string
 	Repeated           []string // the accessible names of its inputs after the first
 	T                  map[string]string
-}
-
-// parseSnippets returns the templates of snippets, and their texts in all languages of forms.
-func parseSnippets() (t *template.Template, texts map[string]map[string]string, err error) {
-	b, _ := templates.ReadFile("templates/snippets.json") // embedded
-	if err = json.Unmarshal(b, &texts); err == nil {
-		t, err = template.New("").Funcs(template.FuncMap{"join": strings.Join}).ParseFS(templates, "templates/snippets.html")
-	}
-	return t, texts, err
 }
 
 // snippets returns the snippets for a form at that address.

@@ -99,11 +99,11 @@ func TestShownCommandsWork(t *testing.T) {
 		t.Skip("SKIPPED: no curl here")
 	}
 	for _, where := range []struct{ name, prefix, pages, api, say string }{
-		{"pages beside the API", "", "/account/settings", "/forms", "/forms"},
-		{"pages below the API", "", "/forms/settings", "/forms", "/forms/"},
-		{"API at the root", "", "/settings", "", "/"},
-		{"both below a prefix", "/app", "/settings", "/forms", "/app/forms"},
-		{"another host", "", "/settings", "/forms", "http://HOST/forms"},
+		{"pages beside the API", "", "/account/console", "/forms", "/forms"},
+		{"pages below the API", "", "/forms/console", "/forms", "/forms/"},
+		{"API at the root", "", "/console", "", "/"},
+		{"both below a prefix", "/app", "/console", "/forms", "/app/forms"},
+		{"another host", "", "/console", "/forms", "http://HOST/forms"},
 	} {
 		t.Run(where.name, func(t *testing.T) {
 			w := newWorld(t, nil)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,12 +23,7 @@ const (
 	latestTexts  = 5
 	shownLabel   = 100 // characters
 	shownText    = 200
-	mostDays     = 31     // from the first date to the last, to show days
-	mostMonths   = 24     // likewise
-	mostYears    = 30     // years shown
-	mostSummed   = 100    // questions, and choices of one
-	summaryBytes = 80_000 // of HTML for groups and texts
-	groupMarkup  = 300
+	mostSummed   = 100 // questions, and choices of one
 )
 
 type summaryPage struct {
@@ -83,14 +79,14 @@ func (v *visit) summary() error {
 	if err != nil {
 		return err
 	}
-	first := dayOf(v.h.now(), v.zone).AddDate(0, 0, 1-summedDays)
 	texts, err := v.latestTexts()
 	if err != nil {
 		return err
 	}
+	first := dayOf(v.h.now(), v.zone).AddDate(0, 0, 1-summedDays)
 	c.mu.Lock() // until the page is sent to its slow reader
 	err = c.goOn(v.ctx(), v.svc, first, time.Now().Add(v.h.countTime))
-	p.fill(c, &v.campaign, first, texts)
+	p.fill(c, v.campaign.Modules, first, texts)
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -104,49 +100,35 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: 1})
-	if err != nil {
-		return nil, nil, err
-	}
+	event, err := v.seenEvents()
 	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.h.now()}
 	for _, n := range counts {
 		p.All += n
 	}
-	mark := fmt.Sprint(p.All, p.Spam) // erasures raise no events
-	for i := range events {
-		mark += string(events[i].ID)
-	}
 	p.All -= p.Spam
-	return v.h.counts.of(&v.campaign, v.zone, mark, again), p, nil
+	return v.h.counts.of(newCount(&v.campaign, v.zone, fmt.Sprint(counts, event)), again), p, err // erasures raise no events
 }
 
 // fill shows what was counted.
-func (p *summaryPage) fill(c *count, campaign *formsvc.Campaign, first time.Time, texts map[string][]string) {
-	p.Counted, p.More = c.n, !c.done.Load()
+func (p *summaryPage) fill(c *count, asked []formsvc.Module, first time.Time, texts map[string][]string) {
+	p.Counted, p.More = c.n, !c.all.Load()
+	day := func(i int) string { return first.AddDate(0, 0, i).Format(time.DateOnly) }
 	days := make([]int, summedDays)
 	for i := range days {
-		days[i] = c.days[first.AddDate(0, 0, i).Unix()]
+		days[i] = c.days[day(i)]
 	}
-	p.Days = countChart("Responses per day", fmt.Sprint(summedDays, " days"), days, func(i int) string { return first.AddDate(0, 0, i).Format(time.DateOnly) })
-	b := &budget{left: summaryBytes}
-	for i := range campaign.Modules {
-		m := &campaign.Modules[i]
+	p.Days = countChart("Responses per day", fmt.Sprint(summedDays, " days"), days, day)
+	for _, m := range asked {
 		if t := c.questions[m.Name]; t != nil {
 			s := &summary{Label: short(shownLabel, cmp.Or(m.Label, m.Name)), Answered: int64(t.answered)}
-			s.group(b, t)
-			for _, text := range texts[m.Name] {
-				if len(s.Groups) == 0 && b.take(groupMarkup+escaped(text)) {
-					s.Texts = append(s.Texts, text)
-				}
+			if s.group(t); len(s.Groups) == 0 {
+				s.Texts = texts[m.Name]
 			}
 			p.Questions = append(p.Questions, s)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.old)) {
-		table := "?" + url.Values{"c": {columnID(name)}}.Encode()
-		if name = short(shownLabel, name); b.take(groupMarkup + escaped(name, table)) {
-			p.Old = append(p.Old, oldQuestion{name, int64(c.old[name]), table})
-		}
+		p.Old = append(p.Old, oldQuestion{short(shownLabel, name), int64(c.old[name]), "?" + url.Values{"c": {columnID(name)}}.Encode()})
 	}
 }
 
@@ -165,85 +147,46 @@ func (v *visit) latestTexts() (map[string][]string, error) {
 		Filter: formsvc.ResponseFilter{NotStatus: formsvc.StatusSpam},
 	})
 	texts := map[string][]string{}
-	for i := range list.Items {
-		_ = list.Items[i].Answers.Each(func(name string, values []string) error { // stored answers can be read
-			for _, value := range values {
-				if len(texts[name]) < latestTexts && strings.TrimSpace(value) != "" {
-					texts[name] = append(texts[name], short(shownText, value))
-				}
+	eachAnswer(list.Items, func(name string, values []string) {
+		for _, value := range values {
+			if len(texts[name]) < latestTexts && strings.TrimSpace(value) != "" {
+				texts[name] = append(texts[name], short(shownText, value))
 			}
-			return nil
-		})
-	}
+		}
+	})
 	return texts, err
 }
 
-// group makes groups of what was counted, as far as they fit.
-func (s *summary) group(b *budget, t *tally) {
+// group makes groups of what was counted.
+func (s *summary) group(t *tally) {
 	add := func(text string, n int) {
-		text = short(shownText, text)
-		if b.take(groupMarkup + escaped(text)) {
-			s.Groups = append(s.Groups, group{text, int64(n), share(int64(n), s.Answered), float64(n) * 100 / float64(max(s.Answered, 1))})
-		}
+		s.Groups = append(s.Groups, group{short(shownText, text), int64(n), share(int64(n), s.Answered), float64(n) * 100 / float64(max(s.Answered, 1))})
 	}
-	switch m := t.module; m.Type {
-	case formsvc.FileModule:
+	switch {
+	case t.Type == formsvc.FileModule:
 		s.About = "Files: " + thousands(int64(t.files)) + "."
-	case formsvc.NumberModule:
-		s.About = t.numbers.about()
-		t.numbers.each(add)
-	case formsvc.DateModule:
-		s.About = t.dates(add)
-	case formsvc.BooleanModule:
+	case t.numbers > 0:
+		average := math.Round(t.sum/float64(t.numbers)*1e4) / 1e4
+		s.About = "From " + decimal(t.least) + " to " + decimal(t.most) + ", on average " + decimal(average) + "."
+		t.ranges(add)
+	case t.to != "":
+		s.About = "From " + t.from + " to " + t.to + "."
+		for _, date := range slices.Sorted(maps.Keys(t.counts)) {
+			if missing := len("2006") - len(date); missing > 0 { // decades
+				add(date+strings.Repeat("0", missing)+"s", t.counts[date])
+				continue
+			}
+			add(date, t.counts[date])
+		}
+	case t.Type == formsvc.BooleanModule:
 		add("Yes", t.counts["true"])
 		add("No", t.counts["false"])
-		s.others(add, t)
-	case formsvc.ChoiceModule:
-		for _, name := range m.Options[:min(len(m.Options), mostSummed)] {
-			add(name, t.counts[name])
+	case t.Type == formsvc.ChoiceModule:
+		for _, option := range t.Options[:min(len(t.Options), mostSummed)] {
+			add(option, t.counts[option])
 		}
-		s.others(add, t)
 	}
-}
-
-// others adds the answers that the question doesn't have any more.
-func (*summary) others(add func(string, int), t *tally) {
-	if t.others > 0 {
+	if t.others > 0 && len(s.Groups) > 0 {
 		add("Others, which can't be chosen any more", t.others)
 	}
-}
-
-// dates adds the dates: each day if there are few from the first to the last, otherwise months, otherwise years.
-func (t *tally) dates(add func(string, int)) (about string) {
-	dates, length := t.counts, t.length
-	names := slices.Sorted(maps.Keys(dates))
-	if len(names) == 0 {
-		return ""
-	}
-	about = "From " + names[0] + " to " + names[len(names)-1] + "."
-	if from, err := time.Parse(time.DateOnly, names[0]); err == nil {
-		to, _ := time.Parse(time.DateOnly, names[len(names)-1])
-		switch days := int(to.Sub(from).Hours() / 24); {
-		case days >= mostDays && from.AddDate(0, mostMonths, 0).After(to):
-			length = len("2006-01")
-		case days >= mostDays:
-			length = len("2006")
-		}
-	} else {
-		length = len("2006")
-	}
-	dates = shorter(dates, length)
-	names = slices.Sorted(maps.Keys(dates))
-	if left := names[:max(len(names)-mostYears, 0)]; len(left) > 0 {
-		n := 0
-		for _, name := range left {
-			n += dates[name]
-		}
-		add("Until "+left[len(left)-1], n)
-		names = names[len(left):]
-	}
-	for _, name := range names {
-		add(name, dates[name])
-	}
-	return about
 }

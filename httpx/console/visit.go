@@ -72,7 +72,7 @@ func (v *visit) enter() error {
 	v.who = new(*who)
 	v.who.UserID = cmp.Or(who.UserID, who.Name) // as for [formsvc.Principal.Subject]
 	if strings.TrimSpace(v.who.Name) == "" {
-		v.who.Name = "account settings"
+		v.who.Name = "console"
 	}
 	v.svc = v.h.svc.As(v.who.Name)
 	if err := v.readForm(); err != nil {
@@ -160,7 +160,7 @@ func (v *visit) redirect(path string, query url.Values) error {
 // show sends a page.
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
-		Base: v.base, Name: name, Title: title, Section: sections[name], Token: v.token(), Once: newOnce(), Note: v.note(),
+		Base: v.base, Name: name, Title: title, Section: v.h.texts["sections"][name], Token: v.token(), Once: newOnce(), Note: v.note(),
 		Wrong: v.wrong, Version: v.h.version, Campaign: &v.campaign, Data: data,
 		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet,
 	}
@@ -168,8 +168,12 @@ func (v *visit) show(status int, name, title string, data any) error {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""
 	}
 	var b bytes.Buffer
-	if err := v.h.pages[name].ExecuteTemplate(&b, "layout.html", &p); err != nil {
-		return err
+	for p.Part = 1; p.Part == 1 || p.parted && b.Len() > pageBytes && p.Part <= mostParts; p.Part *= 2 {
+		b.Reset()
+		p.Cut = false
+		if err := v.h.pages[name].ExecuteTemplate(&b, "layout.html", &p); err != nil {
+			return err
+		}
 	}
 	page := v.localTimes(b.Bytes())
 	v.slot.Release()
@@ -280,9 +284,9 @@ type choice struct {
 }
 
 // choices returns the values in their order.
-func choices[T ~string](values []T, texts map[T]string, chosen []T) (list []choice) {
+func choices[T ~string](h *Handler, values, chosen []T) (list []choice) {
 	for _, value := range values {
-		list = append(list, choice{string(value), texts[value], slices.Contains(chosen, value)})
+		list = append(list, choice{string(value), h.texts["choices"][string(value)], slices.Contains(chosen, value)})
 	}
 	return list
 }

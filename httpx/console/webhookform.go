@@ -24,14 +24,6 @@ type hookForm struct {
 	Stored    *formsvc.Webhook // what somebody else saved meanwhile
 }
 
-// eventTexts describes when each event occurs (specification).
-var eventTexts = map[webhook.EventType]string{ //nolint:gochecknoglobals // immutable
-	webhook.ResponseCreated: "A new response is submitted", webhook.ResponseUpdated: "A response is modified",
-	webhook.ResponseStatusChanged: "The status of a response changes", webhook.ResponseCompleted: "A response is finalized",
-	webhook.SignatureCompleted: "A document is signed", webhook.FileUploaded: "A file is uploaded",
-	webhook.ResponseDeleted: "A response is deleted",
-}
-
 // kept stands for the value of a header, which is never shown again.
 const kept = "(kept)"
 
@@ -58,7 +50,7 @@ func (v *visit) editWebhook() error {
 }
 
 func (v *visit) showForm(status int, form hookForm) error {
-	form.Choices = choices(webhook.KnownEventTypes(), eventTexts, form.Events)
+	form.Choices = choices(v.h, webhook.KnownEventTypes(), form.Events)
 	// A select is unusable with more campaigns; the API reaches the others.
 	campaigns, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 100}})
 	if err != nil {

@@ -203,5 +203,9 @@ func (v *visit) redeliverFailed() error {
 	if err != nil {
 		return err
 	}
-	return v.redirect("/webhooks/"+string(v.id("webhook")), url.Values{"note": {"redelivered-all"}, "n": {strconv.Itoa(n)}})
+	note := "redelivered-all"
+	if n == 0 {
+		note = "redelivered-none"
+	}
+	return v.redirect("/webhooks/"+string(v.id("webhook")), url.Values{"note": {note}, "n": {strconv.Itoa(n)}})
 }

@@ -84,7 +84,7 @@ func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 	n.Asks = form(attacker, `{"name":"q","label":"`+strings.Repeat("'", 1000)+`","multiple":true},{"name":"u","type":"url"}`)
 	n.Files, n.ownForm = form(attacker, `{"name":"f","type":"file"}`), form(n.victim, `{"name":"f","type":"file"}`)
 	n.Console = n.Server + "/console" + strings.TrimSuffix(strings.TrimPrefix(n.Many, api), "/responses")
-	n.Cookie = n.signIn(t, s.command(t, "settings-link"))
+	n.Cookie = n.signIn(t, s.command(t, "console-link"))
 	for range 40 {
 		n.Response = n.List + "/" + attacker.made(t, n.List, submission(500_000))
 	}
