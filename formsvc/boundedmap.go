@@ -1,14 +1,19 @@
 package formsvc
 
-import "sync"
+import (
+	"math"
+	"sync"
 
-// A boundedMap caches values by key. When it is full, it drops all of them. Create it with
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// A boundedMap caches values by key, as many of those that were used last as its limit allows. Create it with
 // newBoundedMap; the zero value isn't usable. It is safe for concurrent use.
 type boundedMap[K comparable, V any] struct {
-	mu   sync.RWMutex
+	mu   sync.Mutex
 	most int
-	used int // the sizes of the values in m
-	m    map[K]sized[V]
+	used int // the sizes of the values in lru
+	lru  *simplelru.LRU[K, sized[V]]
 }
 
 type sized[V any] struct {
@@ -18,13 +23,15 @@ type sized[V any] struct {
 
 // newBoundedMap returns a map for values whose sizes are at most that much together.
 func newBoundedMap[K comparable, V any](most int) *boundedMap[K, V] {
-	return &boundedMap[K, V]{most: most, m: make(map[K]sized[V])}
+	b := &boundedMap[K, V]{most: most}
+	b.lru, _ = simplelru.NewLRU(math.MaxInt, func(_ K, gone sized[V]) { b.used -= gone.size }) // fails only without a size
+	return b
 }
 
 func (b *boundedMap[K, V]) get(key K) (V, bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	kept, ok := b.m[key]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kept, ok := b.lru.Get(key)
 	return kept.value, ok
 }
 
@@ -32,29 +39,28 @@ func (b *boundedMap[K, V]) get(key K) (V, bool) {
 func (b *boundedMap[K, V]) put(key K, value V, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used += size - b.m[key].size
-	if b.used > b.most {
-		b.m, b.used = make(map[K]sized[V]), size
+	b.lru.Remove(key) // replaced values aren't reported
+	b.lru.Add(key, sized[V]{value, size})
+	for b.used += size; b.used > b.most; {
+		b.lru.RemoveOldest()
 	}
-	b.m[key] = sized[V]{value, size}
 }
 
 // drop removes a value.
 func (b *boundedMap[K, V]) drop(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used -= b.m[key].size
-	delete(b.m, key)
+	b.lru.Remove(key)
 }
 
-// clear removes all values and returns them.
+// clear removes all values and returns them, the oldest first.
 func (b *boundedMap[K, V]) clear() []V {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []V
-	for _, kept := range b.m {
+	for _, kept := range b.lru.Values() {
 		list = append(list, kept.value)
 	}
-	b.m, b.used = make(map[K]sized[V]), 0
+	b.lru.Purge()
 	return list
 }

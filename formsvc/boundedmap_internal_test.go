@@ -9,7 +9,7 @@ func TestBoundedMapCountsSizes(t *testing.T) {
 		m.drop(i % 4)
 		m.put(i%4, make([]byte, size), size)
 		sum := 0
-		for _, v := range m.m {
+		for _, v := range m.lru.Values() {
 			sum += len(v.value)
 		}
 		if sum != m.used || m.used > 100 {
@@ -29,9 +29,10 @@ func TestBoundedMapCountsSizes(t *testing.T) {
 		few.put(1, "y", 1)
 	}
 	if x, ok := few.get(0); x != "x" || !ok {
-		t.Errorf("%v", few.m)
+		t.Errorf("%v", few.lru.Keys())
 	}
-	if few.put(2, "z", 1); len(few.m) != 1 {
-		t.Errorf("%v", few.m)
+	few.put(2, "z", 1)
+	if _, ok := few.get(1); ok || few.lru.Len() != 2 { // 0 was used later
+		t.Errorf("%v", few.lru.Keys())
 	}
 }
