@@ -10,6 +10,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // A call is one request in progress. Calls and their buffers are reused.
@@ -21,7 +22,7 @@ type call struct {
 	who       *formsvc.Principal
 	ids       [maxIDs]formsvc.ID // the identifiers in the path, in order
 	requestID string
-	body      decoder
+	body      wire.Body
 	idem      formsvc.Idempotency // without a Key: none
 	whole     bool                // whether idem knows the whole request
 	quota     formsvc.QuotaState  // as the reply shows it; zero for none
@@ -56,7 +57,7 @@ func (c *call) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 
 // reset clears the request, so that a pooled call keeps nothing of it alive.
 func (c *call) reset() {
-	c.body.reset()
+	c.body.Reset()
 	*c = call{body: c.body, out: c.out[:0]}
 	if cap(c.out) > keep {
 		c.out = nil
@@ -89,13 +90,10 @@ func (h *Handler) noQuery(c *call) error {
 	return err
 }
 
-// freeBody is how many bytes of each body don't count for [Options.MaxMemory].
-const freeBody = 16 << 10
-
 // reserve charges n bytes of the reply to the account until the client has read them, without the first 16 KiB. They include bytes that
 // were reserved for the reply before. A request that changes nothing fails if they aren't free.
 func (c *call) reserve(n int) error {
-	more := int64(n) - freeBody - c.replies
+	more := int64(n) - wire.FreeBody - c.replies
 	if more <= 0 || c.who == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // maxColumns is the limit of columns for answers.
@@ -82,10 +83,8 @@ func (t *table) set(r *formsvc.Response) error {
 			return nil
 		}
 		if !ok {
-			return &problem{
-				status: http.StatusServiceUnavailable, code: "unavailable",
-				detail: "A response got an answer with a new name during the export. Retry.",
-			}
+			return wire.Refuse(http.StatusServiceUnavailable, "unavailable",
+				"A response got an answer with a new name during the export. Retry.")
 		}
 		t.cells[i] = answerCell(t.modules[name], values)
 		return nil
@@ -108,7 +107,7 @@ func timeCell(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(timeLayout)
+	return t.UTC().Format(wire.TimeLayout)
 }
 
 // answerCell joins the values of an answer in one cell. Numbers of number questions stay as they are, since none of them is a formula.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"html"
 	"strings"
+
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // A Link is an address that GET / lists. See [Options.Links].
@@ -44,7 +46,7 @@ func (h *Handler) getRoot(c *call) error {
 		for _, l := range h.links {
 			root.Links = append(root.Links, rootLink{l.Title, h.address(c, l.Path)})
 		}
-		c.out = appendReply(c.out, root)
+		c.out = wire.AppendReply(c.out, root)
 	}
 	return c.sendPublic(mediaType)
 }
