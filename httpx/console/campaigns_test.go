@@ -45,7 +45,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 	w.submit(w.get(one), one+"/status", url.Values{"status": {"not\ta status"}}).is(422)
 	page := w.get(one)
 	comment := url.Values{"body": {"Called her.\nAll <well>."}}
-	w.submit(page, one+"/comments", comment).is(303).leadsTo(one).says("Comment added", "Called her. All <well>.", "account settings")
+	w.submit(page, one+"/comments", comment).is(303).leadsTo(one).says("Comment added", "Called her. All <well>.", "console")
 	w.submit(page, one+"/comments", comment).is(303) // a double click
 	if n := strings.Count(w.get(one).body, "Called her."); n != 1 {
 		t.Errorf("the comment is there %d times", n)
@@ -57,7 +57,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 	w.submit(page, path+"/responses/"+string(doomed.ID)+"/delete", nil).is(303).leadsTo(path).says("Response deleted", "2 responses").lacks("Mary")
 	w.submit(page, path+"/responses/"+string(doomed.ID)+"/delete", nil).is(404)
 	audit, err := w.svc.Audits.List(t.Context(), formsvc.AuditQuery{AccountID: w.account.ID, Action: formsvc.AuditResponseDeleted})
-	if err != nil || len(audit.Items) != 1 || audit.Items[0].Target != doomed.ID || audit.Items[0].Actor != "account settings" {
+	if err != nil || len(audit.Items) != 1 || audit.Items[0].Target != doomed.ID || audit.Items[0].Actor != "console" {
 		t.Errorf("audit trail %+v, %v", audit.Items, err)
 	}
 

@@ -58,7 +58,7 @@ type Visitor struct {
 	AccountID formsvc.ID
 	// UserID and Name identify the visitor to the API, as in [formsvc.Principal], so that the overview shows the quota
 	// that they have used. Name is also shown on pages, is the author of comments, and is in the audit trail. Defaults
-	// to "account settings", without a quota.
+	// to "console", without a quota.
 	UserID, Name string
 }
 
