@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -214,25 +216,5 @@ func (c *call) path() string { return strings.ToLower(c.r.URL.Path) }
 
 // address returns the public address of a path of the API.
 func (h *Handler) address(c *call, path string) string {
-	if h.baseURL != "" {
-		return h.baseURL + path
-	}
-	return strings.TrimSuffix(askedPath(c.r), c.r.URL.Path) + path
-}
-
-// askedPath returns the path as the client sent it, with the prefix that the handler is mounted under. If it doesn't
-// end in our own path, a proxy or middleware changed it; if it begins with two slashes, it would name another host.
-func askedPath(r *http.Request) string {
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	if !strings.HasPrefix(path, "/") { // the absolute form, which clients send to proxies
-		if _, rest, ok := strings.Cut(path, "://"); ok {
-			if i := strings.IndexByte(rest, '/'); i >= 0 {
-				path = rest[i:]
-			}
-		}
-	}
-	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || !strings.HasSuffix(path, r.URL.Path) {
-		return r.URL.Path
-	}
-	return path
+	return cmp.Or(h.baseURL, mount.Prefix(c.r)) + path
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -23,14 +24,13 @@ type handler func(*Handler, *call) error
 // ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
 // the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests; to "/" if no route has the path.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "": // what StripPrefix leaves of a prefix without a slash
-		h.serve(h.root, w, r)
-	case plain(r.URL):
-		h.routes.ServeHTTP(w, r)
-	default:
-		h.serve(&resource{}, w, r)
+	below := mount.Below(r, h.routes)
+	if u := below.URL; mount.Plain(below) && (u.RawPath == "" || u.RawPath == u.Path) { // none of our paths needs an escape
+		h.routes.ServeHTTP(w, below)
+	} else {
+		h.serve(&resource{}, w, below)
 	}
+	r.Pattern = below.Pattern
 }
 
 // serve serves one request for a path. It gives the request an ID and survives panics, whichever route serves it.

@@ -120,7 +120,6 @@ type Handler struct {
 	grace         time.Duration    // how long clients that send or take files may pause
 	bodyGrace     time.Duration    // how long clients may pause while they send JSON over HTTP/2
 	routes        *http.ServeMux
-	root          *resource // for the empty path
 	links         []Link    // of the root
 	calls         sync.Pool // of *call
 	shared        *gate.Shared

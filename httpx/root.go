@@ -5,6 +5,7 @@ import (
 	"html"
 	"strings"
 
+	"github.com/formsvc/toolkit/httpx/internal/mount"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -68,8 +69,8 @@ type rootLink struct {
 // path.
 func (c *call) appendRootPage(links []Link) error {
 	prefix := "./" // so that nothing after it is read as a scheme
-	if c.r.URL.Path == "" {
-		prefix = html.EscapeString(askedPath(c.r)) + "/"
+	if path, _, _ := strings.Cut(c.r.RequestURI, "?"); !strings.HasSuffix(path, "/") {
+		prefix = html.EscapeString(mount.Prefix(c.r)) + "/"
 	}
 	var list strings.Builder
 	for _, l := range links {
