@@ -48,30 +48,25 @@ func has(mux *http.ServeMux, r *http.Request) bool {
 	return pattern != "" && pattern != "/"
 }
 
-// prefixLen returns the length of the prefix that r.Pattern has in the path. With chi, it may be the pattern of an inner router.
+// prefixLen returns the length of the prefix that r.Pattern has in the path.
 func prefixLen(r *http.Request, path string) int {
 	_, pattern, _ := strings.Cut(r.Pattern, "/") // without method and host
 	slashes := strings.Count(pattern, "/")       // those of the prefix
-	switch {
-	case pattern == "":
+	switch end := pattern[strings.LastIndexByte(pattern, '/')+1:]; {
+	case pattern == "", strings.HasSuffix(end, "}") && !strings.HasSuffix(end, "...}"):
 		return 0
-	case !strings.Contains(pattern, "{") && strings.HasSuffix(path, "/"+pattern): // the prefix itself
-		return len(strings.TrimSuffix(path, "/"))
-	case strings.HasSuffix(pattern, "*"):
-		slashes = strings.Count(path, "/") - strings.Count(r.PathValue("*"), "/") - 1
-	case !strings.HasSuffix(pattern, "/") && !strings.HasSuffix(pattern, "...}"):
-		return 0
+	case end != "" && end != "*" && !strings.HasSuffix(end, "...}"): // the prefix without its slash, or in chi also with it
+		slashes++
 	}
 	for i := range len(path) {
-		if path[i] != '/' {
-			continue
+		if path[i] == '/' {
+			if slashes == 0 {
+				return i
+			}
+			slashes--
 		}
-		if slashes == 0 {
-			return i
-		}
-		slashes--
 	}
-	return 0
+	return len(path)
 }
 
 // Prefix returns the path that the handler is mounted under, as the client knows it. r is from [Below]. If a proxy or middleware changed
