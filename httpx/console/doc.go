@@ -1,5 +1,5 @@
-// Package console serves web pages where people make campaigns, publish their forms and look at the responses, and
-// account settings, where they create keys, manage webhooks and look at failures.
+// Package console serves web pages where people make campaigns, publish their forms, look at the responses, create keys, manage
+// webhooks and look at failures: the console.
 //
 //	pages, err := console.New(svc, "/forms", nil) // the API is at /forms/v1
 //	// handle err

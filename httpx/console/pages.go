@@ -113,7 +113,7 @@ var notes = map[string]string{ //nolint:gochecknoglobals // immutable
 	"campaign-deleted": "Campaign deleted.",
 	"form-saved":       "Form saved.",
 	"site-allowed":     "The site may embed the form now. Copy the frame into its page.",
-	"form-rotated":     "The form has another address. The old one stopped working.",
+	"form-rotated":     "The form has a new address. The old one no longer works.",
 }
 
 // note returns the result of the last form. A forged address can only select another of the fixed messages.

@@ -42,7 +42,7 @@ export default {
         : await this.call('POST', '/v1/webhooks', webhook)
       this.db.set('webhook', { uuid, secret })
     },
-    // A source can always be switched off; a webhook that is left can be deleted in the account settings.
+    // A source can always be switched off; a webhook that is left can be deleted in the console.
     async deactivate() {
       const webhook = this.db.get('webhook')
       if (!webhook) return

@@ -109,7 +109,7 @@ var kinds = [...]kind{
 	{formsvc.ErrConflict, http.StatusConflict, "conflict", "",
 		"Another record has that value, and it must be unique."},
 	{formsvc.ErrLimit, http.StatusConflict, "limit_reached", "",
-		"The account has as many of these records as it may."}, // the kinds of limits have their own codes
+		"The account has reached its limit for these records."}, // the kinds of limits have their own codes
 	{formsvc.ErrDigest, http.StatusBadRequest, "digest_mismatch", "",
 		"What arrived does not have the hash that Content-Digest names."},
 	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed", "A value isn't allowed",

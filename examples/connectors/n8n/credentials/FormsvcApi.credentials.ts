@@ -33,7 +33,7 @@ export class FormsvcApi implements ICredentialType {
       typeOptions: { password: true },
       default: '',
       required: true,
-      description: 'Create it in the account settings, under API keys. It is shown only once.',
+      description: 'Create it in the console, under API keys. It is shown only once.',
     },
   ]
 

@@ -119,7 +119,7 @@ class Subscription {
     this.#client = client
     this.#url = url
     if (first) {
-      // Headers of its own may have been added in the account settings; null keeps the value of each.
+      // Headers of its own may have been added in the console; null keeps the value of each.
       const json = { ...wanted, secret: this.secret, disabled: false, headers: first.headers }
       await client.send({ method: 'PUT', path: `/v1/webhooks/${first.uuid}`, json }, options)
       this.#uuid = first.uuid

@@ -31,7 +31,7 @@ module.exports = {
       label: 'API Key',
       type: 'password',
       required: true,
-      helpText: 'Create it in the account settings of the service, under API keys. It is shown only once. Give it only the permissions ' +
+      helpText: 'Create it in the console of the service, under API keys. It is shown only once. Give it only the permissions ' +
         'that your Zaps need; the README of this app lists them.',
     },
   ],

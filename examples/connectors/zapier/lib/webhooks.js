@@ -51,7 +51,7 @@ function remove(z, bundle, uuid) {
 }
 
 // Ends the subscription. A failure is logged and no more, so that a Zap can always be switched off; Zapier refuses what
-// still arrives at its URL, and the webhook can be deleted in the account settings.
+// still arrives at its URL, and the webhook can be deleted in the console.
 async function unsubscribe(z, bundle) {
   try {
     const known = bundle.subscribeData?.id
@@ -60,7 +60,7 @@ async function unsubscribe(z, bundle) {
   } catch (error) {
     if (error.problem?.code !== 'not_found') {
       z.console.error(`The webhook ${bundle.subscribeData?.id ?? `to ${bundle.targetUrl}`} could not be deleted; ` +
-        `delete it in the account settings of the service, under Webhooks. ${error.message}`)
+        `delete it in the console of the service, under Webhooks. ${error.message}`)
     }
   }
   return {}
