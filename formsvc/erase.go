@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // An EraseQuery names the records that a store removes in one atomic write. Records that don't
@@ -24,6 +26,8 @@ type EraseQuery struct {
 	// campaigns' ResponseCount. Their references become free. Replies kept for idempotent retries
 	// of calls about them lose their body, and get status 410.
 	Responses []ResponseKey
+	// Raise are events that are written if their response was among those removed.
+	Raise []Event
 	// Signatures are removed; the events about them stay.
 	Signatures []ID
 	// Events are removed with their deliveries, attempts and notices. Attempts under way continue, and leave no record.
@@ -107,7 +111,7 @@ func (r *Receipt) counts() map[string]string {
 //   - the replies kept for idempotent retries of calls about all of these, and the account's refusals
 //     kept so, which may name the person.
 //
-// What others wrote about the person in answers and comments of other responses stays, and so does what has left the
+// Each response raises "response.deleted", with identifiers alone. What others wrote about the person in answers and comments of other responses stays, and so does what has left the
 // service: requests to webhooks, and backups. Records submitted during the call may stay; run it again.
 //
 // ErasePerson removes in small atomic writes with pauses, so that no request waits for it. The audit
@@ -142,7 +146,7 @@ func (a Accounts) ErasePerson(ctx context.Context, account ID, email string) (_ 
 
 // EraseOlder removes the responses of a campaign that were created longer than age ago, oldest first.
 // With each it removes the files, comments, signatures and events, and the events' deliveries,
-// attempts and notices. Those that are still waiting are no longer sent.
+// attempts and notices. Those that are still waiting are no longer sent. Each response raises "response.deleted".
 //
 // It proceeds as [Accounts.ErasePerson] does. It fails with a *[ValidationError] for an age that is
 // not positive, and with [ErrNotFound] for an unknown campaign.
@@ -233,7 +237,12 @@ func (w *erasure) note(ctx context.Context, action AuditAction, target ID, detai
 }
 
 func (w *erasure) eraseResponses(ctx context.Context, list iter.Seq2[*Response, error]) error {
-	return eraseEach(ctx, w, list, func(q *EraseQuery, r *Response) { q.Responses = append(q.Responses, r.Key()) })
+	return eraseEach(ctx, w, list, func(q *EraseQuery, r *Response) {
+		q.Responses = append(q.Responses, r.Key())
+		if r.Held == NotHeld {
+			q.Raise = append(q.Raise, w.newEvent(ctx, webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, w.now(), eventExtra{}))
+		}
+	})
 }
 
 // eraseEach removes what add names for each record, in atomic writes of eraseUnit records.
@@ -264,6 +273,9 @@ func (w *erasure) erase(ctx context.Context, q EraseQuery) error {
 	out, err := w.store.Erase(ctx, q)
 	if err != nil {
 		return err
+	}
+	if len(q.Raise) > 0 {
+		w.raised(q.AccountID)
 	}
 	w.receipt.Responses += out.Responses
 	w.receipt.Files += len(out.FileIDs)

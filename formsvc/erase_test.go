@@ -3,11 +3,13 @@ package formsvc_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 func TestErasePerson(t *testing.T) {
@@ -176,6 +178,34 @@ func TestEraseRepliesWithoutTheirEvents(t *testing.T) {
 	}
 	_, err := sign()
 	wantError(t, err, formsvc.ErrErased)
+}
+
+// Erasure and retention raise the event of a deletion, for webhooks that name it, unless the response was held.
+func TestErasureRaisesDeletions(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	named := w.hook(func(in *formsvc.WebhookInput) { in.Events = []formsvc.EventType{webhook.ResponseDeleted} })
+	deleted := func() (ids []formsvc.ID) {
+		for _, e := range w.events() {
+			if e.Type == webhook.ResponseDeleted {
+				ids = append(ids, e.ResponseID)
+			}
+		}
+		return ids
+	}
+	first := w.submitted(&c)
+	must(w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: ada(), Held: formsvc.HeldTrap}))
+	must(w.svc.Accounts.ErasePerson(w.ctx, w.account, ada().Email))
+	again := must(w.svc.Accounts.ErasePerson(w.ctx, w.account, ada().Email))
+	if got := deleted(); !slices.Equal(got, []formsvc.ID{first.ID}) || w.deliveries(&named, "") != 1 || !again.IsZero() {
+		t.Errorf("erasure raised %v, want %s; again %+v", got, first.ID, again)
+	}
+	second := w.submitted(&c)
+	w.clock.add(time.Hour)
+	must(w.svc.Campaigns.EraseOlder(w.ctx, c.Key(), time.Minute))
+	if got := deleted(); !slices.Equal(got, []formsvc.ID{first.ID, second.ID}) || w.deliveries(&named, "") != 2 {
+		t.Errorf("then retention raised %v, want %s", got, second.ID)
+	}
 }
 
 // Every atomic write is small, however much there is to erase.

@@ -83,7 +83,7 @@ func (c *core) removeBlob(ctx context.Context, id ID) bool {
 		err = c.Blobs.Delete(ctx, BlobKey(id))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.Logger.LogAttrs(ctx, slog.LevelWarn, "a blob without a file is left to the sweep",
+		c.Logger.LogAttrs(ctx, slog.LevelWarn, "orphaned blob not removed; the next sweep retries",
 			slog.String("file", string(id)), slog.Any("error", err))
 		return false
 	}

@@ -60,7 +60,7 @@ func (c *core) write(ctx context.Context, interval time.Duration, do func(contex
 
 // failed logs an error of regular work, which names the work.
 func (c *core) failed(ctx context.Context, err error) {
-	c.Logger.LogAttrs(ctx, slog.LevelError, "regular work failed", slog.Any("error", err))
+	c.Logger.LogAttrs(ctx, slog.LevelError, "background maintenance failed", slog.Any("error", err))
 }
 
 // sweep removes blobs without a file and logs their number.

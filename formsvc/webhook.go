@@ -272,7 +272,7 @@ func SecretWarning(secret string) string {
 	if secret == "" || len(secret) >= strongSecret {
 		return ""
 	}
-	return fmt.Sprintf("The secret is weak: with fewer than %d bytes it can be found out from one signed request.", strongSecret)
+	return fmt.Sprintf("The secret is weak: with fewer than %d bytes it can be brute-forced from a single signed request.", strongSecret)
 }
 
 // checkSecret notes the faults of a secret; "" is allowed.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 type meReply struct {
@@ -45,6 +46,6 @@ func (h *Handler) getMe(c *call) error {
 	if q := c.quota; q.Limit > 0 {
 		me.Quota = &quotaReply{q.Limit, q.Left, limits.Seconds(q.Reset, 0), int(q.Window / time.Second)}
 	}
-	c.out = appendReply(c.out, me)
+	c.out = wire.AppendReply(c.out, me)
 	return c.send(http.StatusOK, noStore)
 }

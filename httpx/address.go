@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // TrustedProxies returns a function for [Options.ClientAddress], and for logs. It finds the client's address behind proxies in the
@@ -75,8 +76,8 @@ func (h *Handler) failed(c *call, err error) error {
 	if ok {
 		return err
 	}
-	return &problem{
-		status: http.StatusTooManyRequests, code: "too_many_failures", retryAfter: seconds(wait), cause: err,
-		detail: "Too many requests without a valid key came from this address. A valid key is always accepted.",
+	return &wire.Problem{
+		Status: http.StatusTooManyRequests, Code: "too_many_failures", RetryAfter: seconds(wait), Cause: err,
+		Detail: "Too many requests without a valid key came from this address. A valid key is always accepted.",
 	}
 }

@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // A call is one request in progress. Calls and their buffers are reused.
@@ -21,7 +24,7 @@ type call struct {
 	who       *formsvc.Principal
 	ids       [maxIDs]formsvc.ID // the identifiers in the path, in order
 	requestID string
-	body      decoder
+	body      wire.Body
 	idem      formsvc.Idempotency // without a Key: none
 	whole     bool                // whether idem knows the whole request
 	quota     formsvc.QuotaState  // as the reply shows it; zero for none
@@ -56,7 +59,7 @@ func (c *call) begin(h *Handler, w http.ResponseWriter, r *http.Request) {
 
 // reset clears the request, so that a pooled call keeps nothing of it alive.
 func (c *call) reset() {
-	c.body.reset()
+	c.body.Reset()
 	*c = call{body: c.body, out: c.out[:0]}
 	if cap(c.out) > keep {
 		c.out = nil
@@ -89,13 +92,10 @@ func (h *Handler) noQuery(c *call) error {
 	return err
 }
 
-// freeBody is how many bytes of each body don't count for [Options.MaxMemory].
-const freeBody = 16 << 10
-
 // reserve charges n bytes of the reply to the account until the client has read them, without the first 16 KiB. They include bytes that
 // were reserved for the reply before. A request that changes nothing fails if they aren't free.
 func (c *call) reserve(n int) error {
-	more := int64(n) - freeBody - c.replies
+	more := int64(n) - wire.FreeBody - c.replies
 	if more <= 0 || c.who == nil {
 		return nil
 	}
@@ -216,25 +216,5 @@ func (c *call) path() string { return strings.ToLower(c.r.URL.Path) }
 
 // address returns the public address of a path of the API.
 func (h *Handler) address(c *call, path string) string {
-	if h.baseURL != "" {
-		return h.baseURL + path
-	}
-	return strings.TrimSuffix(askedPath(c.r), c.r.URL.Path) + path
-}
-
-// askedPath returns the path as the client sent it, with the prefix that the handler is mounted under. If it doesn't
-// end in our own path, a proxy or middleware changed it; if it begins with two slashes, it would name another host.
-func askedPath(r *http.Request) string {
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	if !strings.HasPrefix(path, "/") { // the absolute form, which clients send to proxies
-		if _, rest, ok := strings.Cut(path, "://"); ok {
-			if i := strings.IndexByte(rest, '/'); i >= 0 {
-				path = rest[i:]
-			}
-		}
-	}
-	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || !strings.HasSuffix(path, r.URL.Path) {
-		return r.URL.Path
-	}
-	return path
+	return cmp.Or(h.baseURL, mount.Prefix(c.r)) + path
 }

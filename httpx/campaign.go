@@ -21,7 +21,7 @@ func (h *Handler) listCampaigns(c *call) error {
 }
 
 func (h *Handler) createCampaign(c *call) error {
-	in, err := c.body.campaignInput(false)
+	in, err := c.body.CampaignInput(false)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (h *Handler) getCampaign(c *call) error {
 }
 
 func (h *Handler) replaceCampaign(c *call) error {
-	in, err := c.body.campaignInput(true)
+	in, err := c.body.CampaignInput(true)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (h *Handler) replaceCampaign(c *call) error {
 
 // rotateForm gives the campaign's form another address.
 func (h *Handler) rotateForm(c *call) error {
-	if err := c.body.nothing(); err != nil {
+	if err := c.body.Nothing(); err != nil {
 		return err
 	}
 	campaign, err := h.service(c).Campaigns.RotateForm(c.ctx(), c.campaignKey())

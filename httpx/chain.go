@@ -10,9 +10,13 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // This file is the way of a request, from top to bottom. [Handler.run] has its steps.
+
+var errPanic = errors.New("panic")
 
 // A handler replies to a call with [call.send], or returns an error, of which the client gets a problem document.
 type handler func(*Handler, *call) error
@@ -20,14 +24,13 @@ type handler func(*Handler, *call) error
 // ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
 // the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests; to "/" if no route has the path.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "": // what StripPrefix leaves of a prefix without a slash
-		h.serve(h.root, w, r)
-	case plain(r.URL):
-		h.routes.ServeHTTP(w, r)
-	default:
-		h.serve(&resource{}, w, r)
+	below := mount.Below(r, h.routes)
+	if u := below.URL; mount.Plain(below) && (u.RawPath == "" || u.RawPath == u.Path) { // none of our paths needs an escape
+		h.routes.ServeHTTP(w, below)
+	} else {
+		h.serve(&resource{}, w, below)
 	}
+	r.Pattern = below.Pattern
 }
 
 // serve serves one request for a path. It gives the request an ID and survives panics, whichever route serves it.
@@ -56,9 +59,9 @@ func (h *Handler) find(c *call, x *resource) error {
 		if x.route(http.MethodPatch) != nil {
 			c.acceptPatch()
 		}
-		return &problem{
-			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: x.allow,
-			detail: "This address takes " + x.allow + ".",
+		return &wire.Problem{
+			Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Allow: x.allow,
+			Detail: "This address takes " + x.allow + ".",
 		}
 	}
 	c.r.Pattern = c.route.matched
@@ -154,9 +157,9 @@ func (c *call) needs(permission formsvc.Permission) error {
 	if permission == "" || c.who.May(permission) {
 		return nil
 	}
-	return &problem{
-		status: http.StatusForbidden, code: "permission_denied", permission: permission,
-		detail: "The key lacks the permission " + string(permission) + ".",
+	return &wire.Problem{
+		Status: http.StatusForbidden, Code: "permission_denied", Permission: permission,
+		Detail: "The key lacks the permission " + string(permission) + ".",
 	}
 }
 
@@ -167,29 +170,55 @@ func (h *Handler) admit(c *call) (err error) {
 	if c.slot, err = h.shared.For(account, c.route.list, h.now()).Acquire(c.r.Context(), account); err != nil {
 		return h.overloaded(c, err)
 	}
-	c.slot.PauseAfter(len(c.body.raw), h.shared.Requests)
+	c.slot.PauseAfter(len(c.body.Raw), h.shared.Requests)
 	return nil
 }
 
 // fail sends the problem document for err.
 func (h *Handler) fail(c *call, err error) {
-	p := problemOf(c.r.Context(), err)
-	if p.overload {
+	p := wire.ProblemOf(c.r.Context(), err)
+	if p.Overload {
 		h.uncount(c)
 		c.quota = formsvc.QuotaState{}
 	}
-	if (p.status >= http.StatusInternalServerError || p.status == statusClientGone) && !p.told {
+	if (p.Status >= http.StatusInternalServerError || p.Status == wire.StatusClientGone) && !p.Told {
 		level := slog.LevelError
-		if p.status == statusClientGone {
+		if p.Status == wire.StatusClientGone {
 			level = slog.LevelDebug
 		}
 		h.logger.LogAttrs(c.r.Context(), level, "request failed",
-			c.logged(slog.Int("status", p.status), slog.String("error", err.Error()))...)
+			c.logged(slog.Int("status", p.Status), slog.String("error", err.Error()))...)
 	}
 	if c.sent { // a part of another reply is out: only cutting it short tells the client
 		panic(http.ErrAbortHandler)
 	}
 	c.sendProblem(p)
+}
+
+// sendProblem sends the problem document.
+func (c *call) sendProblem(p *wire.Problem) {
+	header := c.w.Header()
+	delete(header, "Etag") // of a reply that found no memory
+	delete(header, "Location")
+	switch p.Status {
+	case http.StatusUnauthorized:
+		header["Www-Authenticate"] = []string{"Bearer"}
+	case http.StatusMethodNotAllowed:
+		header["Allow"] = []string{p.Allow}
+	}
+	retry := p.RetryAfter
+	if p.Passing || p.Status == http.StatusServiceUnavailable {
+		retry = "1"
+	}
+	if retry != "" {
+		header["Retry-After"] = []string{retry}
+	}
+	if p.HangUp && c.r.ProtoMajor == 1 { // HTTP/2 resets the stream; closing would end the client's other requests, too
+		header["Connection"] = []string{"close"}
+	}
+	c.out = p.Append(c.out[:0], c.requestID)
+	c.start(p.Status, typeProblem, noStore, len(c.out))
+	c.write()
 }
 
 // end puts the call back into the pool, or sends 500 for a handler that panicked. A call that panicked isn't used
@@ -212,7 +241,7 @@ func (h *Handler) end(c *call) {
 	if c.sent {
 		panic(http.ErrAbortHandler)
 	}
-	c.sendProblem(problemOf(c.r.Context(), errPanic))
+	c.sendProblem(wire.ProblemOf(c.r.Context(), errPanic))
 }
 
 // logged adds the attributes that identify the request to those of a log record.

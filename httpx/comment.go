@@ -25,7 +25,7 @@ func author(who *formsvc.Principal) string {
 
 // createComment adds a comment by the key's owner. The reply has no Location, since a comment has no address.
 func (h *Handler) createComment(c *call) error {
-	in, err := c.body.commentInput()
+	in, err := c.body.CommentInput()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/people"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // maxColumns is the limit of columns for answers.
@@ -86,10 +87,8 @@ func (t *table) set(r *formsvc.Response) error {
 			return nil
 		}
 		if !ok {
-			return &problem{
-				status: http.StatusServiceUnavailable, code: "unavailable",
-				detail: "A response got an answer with a new name during the export. Retry.",
-			}
+			return wire.Refuse(http.StatusServiceUnavailable, "unavailable",
+				"A response got an answer with a new name during the export. Retry.")
 		}
 		m := t.modules[name]
 		if t.people != nil {
@@ -122,7 +121,7 @@ func (t *table) time(at time.Time) string {
 	case t.people != nil:
 		return at.In(t.people.Zone).Format("2006-01-02 15:04")
 	}
-	return at.UTC().Format(timeLayout)
+	return at.UTC().Format(wire.TimeLayout)
 }
 
 // answerCell joins the values of an answer in one cell. Numbers of number questions stay as they are, since none of them is a formula.

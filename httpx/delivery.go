@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 func (c *call) deliveryKey() formsvc.DeliveryKey {
@@ -40,14 +41,14 @@ func (h *Handler) getDelivery(c *call) error {
 
 // redeliver sends one delivery again.
 func (h *Handler) redeliver(c *call) error {
-	if err := c.body.nothing(); err != nil {
+	if err := c.body.Nothing(); err != nil {
 		return err
 	}
 	d, err := h.service(c).Deliveries.Redeliver(c.ctx(), c.deliveryKey())
 	if errors.Is(err, formsvc.ErrConflict) {
-		return &problem{
-			status: http.StatusConflict, code: "delivery_in_progress", passing: true, cause: err,
-			detail: "An attempt is in progress. Wait for its result, then retry.",
+		return &wire.Problem{
+			Status: http.StatusConflict, Code: "delivery_in_progress", Passing: true, Cause: err,
+			Detail: "An attempt is in progress. Wait for its result, then retry.",
 		}
 	}
 	if err != nil {
@@ -60,7 +61,7 @@ func (h *Handler) redeliver(c *call) error {
 
 // redeliverFailed sends again all deliveries of a webhook that failed permanently since the given time.
 func (h *Handler) redeliverFailed(c *call) error {
-	since, err := c.body.since()
+	since, err := c.body.Since()
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/swaggest/swgui/v5/static"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // docs has the page of the root, the documentation page, and our own files that they use. The rest is Swagger UI.
@@ -172,16 +173,9 @@ const openAPIServer = `"url": "/"`
 
 // getOpenAPI serves the OpenAPI document, with the address that clients are to use.
 func (h *Handler) getOpenAPI(c *call) error {
-	server := h.baseURL
-	if server == "" {
-		server = strings.TrimSuffix(askedPath(c.r), openAPIPath)
-	}
-	if server == "" {
-		server = "/"
-	}
 	before, after, _ := strings.Cut(openAPI, openAPIServer)
 	b := append(c.out, before...)
-	b = appendString(append(b, `"url": `...), server)
+	b = wire.AppendString(append(b, `"url": `...), cmp.Or(h.address(c, ""), "/"))
 	c.out = append(b, after...)
 	return c.sendRecord(contentTag(c.out))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // maxRanges is the limit of ranges of a file in one request. Beyond it the whole file is sent (RFC 9110 §14.2), since
@@ -178,15 +179,11 @@ func (d *download) finish() error {
 	}
 	switch {
 	case d.status == http.StatusPreconditionFailed:
-		return &problem{
-			status: d.status, code: "precondition_failed", detail: "The file doesn't match the condition of the request.",
-		}
+		return wire.Refuse(d.status, "precondition_failed", "The file doesn't match the condition of the request.")
 	case d.status == http.StatusRequestedRangeNotSatisfiable:
 		d.call.w.Header()["Content-Range"] = []string{"bytes */" + strconv.FormatInt(d.file.Size, 10)}
-		return &problem{
-			status: d.status, code: "range_not_satisfiable",
-			detail: fmt.Sprintf("The file has %d bytes, and none of them is in that range.", d.file.Size),
-		}
+		return wire.Refuse(d.status, "range_not_satisfiable",
+			fmt.Sprintf("The file has %d bytes, and none of them is in that range.", d.file.Size))
 	case d.status >= http.StatusBadRequest || d.status == 0:
 		return errors.New("http.ServeContent failed with status " + strconv.Itoa(d.status))
 	case !d.call.sent:

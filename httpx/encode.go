@@ -3,17 +3,9 @@ package httpx
 import (
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
-
-// appendString appends s as a JSON string. It replaces invalid UTF-8, which no store returns, by U+FFFD.
-func appendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s)
-	return b
-}
 
 // A campaignReply is a campaign as clients get it. All fields are always there, so that clients can change a campaign that they
 // read and send it back.
@@ -41,23 +33,6 @@ type formReply struct {
 	URL   *string `json:"url"`
 }
 
-// replyFormat is how replies are encoded: the same campaign always has the same bytes.
-//
-//nolint:gochecknoglobals // immutable
-var replyFormat = json.JoinOptions(json.Deterministic(true), jsontext.AllowInvalidUTF8(true),
-	json.WithMarshalers(json.MarshalToFunc(func(to *jsontext.Encoder, t time.Time) error {
-		return to.WriteValue(appendTime(to.AvailableBuffer(), t))
-	})))
-
-// appendReply appends v, plain data, as JSON.
-func appendReply(b []byte, v any) []byte {
-	text, err := json.Marshal(v, replyFormat)
-	if err != nil {
-		panic(err)
-	}
-	return append(b, text...)
-}
-
 // appendCampaign appends the campaign as clients get it.
 func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	form := formReply{Form: c.Form}
@@ -67,7 +42,7 @@ func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 			form.URL = new(h.formsURL + "/" + c.FormToken)
 		}
 	}
-	return appendReply(b, campaignReply{
+	return wire.AppendReply(b, campaignReply{
 		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.Modules, c.Metadata, form,
 		c.ResponseCount, c.CreatedAt, c.UpdatedAt,
 	})

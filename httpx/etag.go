@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // campaignTag returns the ETag of a campaign. It includes the number of responses, which is part of the campaign as
@@ -138,6 +139,6 @@ func (c *call) sendRecord(tag string) error {
 	return c.send(http.StatusOK, revalidate)
 }
 
-func badHeader(detail string) *problem {
-	return &problem{status: http.StatusBadRequest, code: "invalid_header", detail: detail}
+func badHeader(detail string) *wire.Problem {
+	return wire.BadRequest("invalid_header", detail)
 }

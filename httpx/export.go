@@ -11,6 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/people"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // flushAt is about how many bytes of an export are sent at once.
@@ -132,10 +133,7 @@ func (e *export) Write(p []byte) (n int, err error) {
 		return err
 	})
 	if err != nil {
-		err = &problem{
-			status: statusClientGone, code: "client_gone", detail: "The client disconnected.",
-			cause: fmt.Errorf("send an export: %w", err),
-		}
+		err = wire.ClientGone(fmt.Errorf("send an export: %w", err))
 	}
 	return n, err
 }

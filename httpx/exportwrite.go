@@ -10,11 +10,13 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // WriteCSV writes the responses of an export in the format of GET …/responses.csv: one record each, with a column for
 // each module that has answers. It escapes cells that a spreadsheet might run as formulas. Memory is bounded; WriteCSV
-// reads all responses twice, first for the columns. It fails if there are more modules than a table can have columns.
+// reads all responses twice, first for the columns. If there are more modules than a table can have columns, it
+// fails before it writes; no error has a type to test for.
 func WriteCSV(ctx context.Context, w io.Writer, e *formsvc.Export) error {
 	return writeExport(ctx, w, e, csvOf(nil))
 }
@@ -67,11 +69,9 @@ func csvOf(chosen []string) exportFormat {
 func columnsOf(ctx context.Context, e *formsvc.Export) ([]string, error) {
 	names, ok, err := e.Columns(ctx, maxColumns)
 	if err == nil && !ok {
-		err = &problem{
-			status: http.StatusUnprocessableEntity, code: "too_many_columns",
-			detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
-				" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
-		}
+		err = wire.Refuse(http.StatusUnprocessableEntity, "too_many_columns",
+			"The responses have answers under more than "+strconv.Itoa(maxColumns)+
+				" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.")
 	}
 	return names, err
 }

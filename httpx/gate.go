@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/httpx/internal/gate"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // refusalsEvery is the shortest time between two log records about refused requests: one for each would add load.
@@ -16,8 +17,8 @@ const refusalsEvery = 10 * time.Second
 // a new one costs more than the reply. If it didn't wait, the connection is closed: the client would use it to retry at once.
 func (h *Handler) overloaded(c *call, why error) error {
 	if err := c.r.Context().Err(); err != nil {
-		p := problemOf(c.r.Context(), err)
-		p.overload = true
+		p := wire.ProblemOf(c.r.Context(), err)
+		p.Overload = true
 		return p
 	}
 	h.refused.Add(1)
@@ -26,9 +27,9 @@ func (h *Handler) overloaded(c *call, why error) error {
 	if due {
 		h.logger.LogAttrs(c.r.Context(), slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", h.refused.Swap(0)))
 	}
-	return &problem{
-		status: http.StatusServiceUnavailable, code: "unavailable", cause: why,
-		told: true, overload: true, hangUp: !errors.Is(why, gate.ErrNoSlot),
-		detail: "The service is overloaded. Nothing was changed; retry.",
+	return &wire.Problem{
+		Status: http.StatusServiceUnavailable, Code: "unavailable", Cause: why,
+		Told: true, Overload: true, HangUp: !errors.Is(why, gate.ErrNoSlot),
+		Detail: "The service is overloaded. Nothing was changed; retry.",
 	}
 }

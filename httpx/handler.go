@@ -17,6 +17,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // Defaults of [Options].
@@ -28,6 +29,9 @@ const (
 
 // MaxBody is the limit of a JSON body in bytes.
 const MaxBody = 4 << 20
+
+// MaxErrors is the limit of entries that a problem document lists under errors.
+const MaxErrors = wire.MaxErrors
 
 // bodyGrace is how long a stream of HTTP/2 may take for a JSON body, besides a second for every 16 KiB. Over HTTP/1, the server's
 // ReadTimeout limits it.
@@ -116,7 +120,6 @@ type Handler struct {
 	grace         time.Duration    // how long clients that send or take files may pause
 	bodyGrace     time.Duration    // how long clients may pause while they send JSON over HTTP/2
 	routes        *http.ServeMux
-	root          *resource // for the empty path
 	links         []Link    // of the root
 	calls         sync.Pool // of *call
 	shared        *gate.Shared

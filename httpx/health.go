@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // getHealth replies 200 while the process runs.
@@ -29,13 +30,13 @@ func (h *Handler) getReadiness(c *call) error {
 	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); ok {
 		reply = readinessReply{"degraded", degraded.Components}
 	} else if err != nil {
-		return &problem{
-			status: http.StatusServiceUnavailable, code: "not_ready", cause: err,
-			told:   true, // when the state changed
-			detail: "The service isn't ready.",
+		return &wire.Problem{
+			Status: http.StatusServiceUnavailable, Code: "not_ready", Cause: err,
+			Told:   true, // when the state changed
+			Detail: "The service isn't ready.",
 		}
 	}
-	c.out = appendReply(c.out, reply)
+	c.out = wire.AppendReply(c.out, reply)
 	return c.send(http.StatusOK, noStore)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // serveOnce serves a POST with an Idempotency-Key. The service does the work once and returns the same result again; a
@@ -32,7 +33,7 @@ func idempotencyKey(header http.Header) (string, error) {
 	if len(values) == 1 && formsvc.CheckIdempotencyKey(values[0]) == nil {
 		return values[0], nil
 	}
-	return "", badRequest("invalid_idempotency_key", fmt.Sprintf(
+	return "", wire.BadRequest("invalid_idempotency_key", fmt.Sprintf(
 		"Idempotency-Key must be there once and have 1 to %d characters of printable ASCII without spaces.",
 		formsvc.MaxIdempotencyKey))
 }
@@ -45,7 +46,7 @@ func (c *call) readWhole() error {
 	}
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%s %s?%s\n", c.r.Method, c.path(), c.r.URL.RawQuery)
-	_, _ = hash.Write(c.body.raw)
+	_, _ = hash.Write(c.body.Raw)
 	hash.Sum(c.idem.Request[:0])
 	c.whole = true
 	return nil
@@ -59,8 +60,8 @@ func (h *Handler) service(c *call) *formsvc.Service {
 	if c.idem.Key != "" {
 		svc = svc.Once(&c.idem)
 	}
-	if len(c.body.noted) > 0 {
-		svc = svc.Refusing(c.body.noted)
+	if len(c.body.Noted) > 0 {
+		svc = svc.Refusing(c.body.Noted)
 	}
 	switch {
 	case c.route.Permission != formsvc.WebhooksWrite && c.route.Method != http.MethodDelete:
@@ -87,8 +88,8 @@ func (c *call) sendDone(status int) error {
 // refuse stores the refusal of a call, except one that the client can only retry, and returns the error to send. It
 // sends the refusal of an earlier call with the key instead, if there is one.
 func (h *Handler) refuse(c *call, err error) error {
-	if p := problemOf(c.r.Context(), err); c.whole && !c.sent && p.lasting() {
-		refusal := p.append(nil, c.requestID)
+	if p := wire.ProblemOf(c.r.Context(), err); c.whole && !c.sent && lasting(p) {
+		refusal := p.Append(nil, c.requestID)
 		if failed := h.svc.Refuse(c.ctx(), c.who.AccountID, &c.idem, refusal); failed != nil {
 			err = failed
 		}
@@ -103,7 +104,7 @@ func (h *Handler) refuse(c *call, err error) error {
 	if err := h.repeat(c, len(earlier.Refusal)); err != nil {
 		return err
 	}
-	var sent document
+	var sent wire.Document
 	if err := json.Unmarshal(earlier.Refusal, &sent); err != nil {
 		return err
 	}
@@ -115,12 +116,12 @@ func (h *Handler) refuse(c *call, err error) error {
 
 // lasting reports whether the problem depends on the request itself, and not on the principal, on limits, on other
 // requests, or on the server.
-func (p *problem) lasting() bool {
-	switch p.status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, statusClientGone:
+func lasting(p *wire.Problem) bool {
+	switch p.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, wire.StatusClientGone:
 		return false
 	}
-	return p.status < http.StatusInternalServerError && !p.passing
+	return p.Status < http.StatusInternalServerError && !p.Passing
 }
 
 // repeat prepares to send the outcome of an earlier call again, n bytes. It counts a tenth for the quota.

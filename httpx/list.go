@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
-func badCursor(detail string) *problem {
+func badCursor(detail string) *wire.Problem {
 	p := invalidParameter([]formsvc.FieldError{{Pointer: "cursor", Code: "invalid_cursor", Detail: detail}})
-	p.code = "invalid_cursor"
+	p.Code = "invalid_cursor"
 	return p
 }
 

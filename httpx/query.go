@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 	"github.com/formsvc/toolkit/webhook"
 )
 
@@ -68,20 +69,11 @@ type listQuery struct {
 // maxPage ends a page early, with the record that brings its bytes to this: 1000 of the largest records would take gigabytes.
 const maxPage = 4 << 20
 
-// faults collects the errors of an input.
-type faults []formsvc.FieldError
-
-func (f *faults) add(pointer, code, detail string) {
-	if len(*f) < MaxErrors {
-		*f = append(*f, formsvc.FieldError{Pointer: pointer, Code: code, Detail: detail})
-	}
-}
-
 // parseQuery reads a query with the allowed parameters, and reports all its errors. An empty value means absent, since
 // forms and tools send all their fields.
 func parseQuery(raw, allowed string) (listQuery, error) {
 	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage}}
-	var f faults
+	var f wire.Faults
 	names, seen := strings.Fields(allowed), make(map[string]bool)
 	for pair := range strings.SplitSeq(raw, "&") {
 		escapedName, escapedValue, _ := strings.Cut(pair, "=")
@@ -89,27 +81,27 @@ func parseQuery(raw, allowed string) (listQuery, error) {
 		switch {
 		case pair == "":
 		case !ok:
-			f.add("", "invalid_encoding", undecodedParameter)
+			f.Add("", "invalid_encoding", undecodedParameter)
 		case !slices.Contains(names, name):
 			if len(name) > maxParameterNamed || strings.IndexByte(name, 0) >= 0 {
 				name = ""
 			}
-			f.add(name, "unknown_parameter", unknownParameter)
+			f.Add(name, "unknown_parameter", unknownParameter)
 		case escapedValue == "": // means absent
 		case seen[name] && name != "status" && name != "event" && name != "column":
-			f.add(name, "repeated_parameter", repeatedParameter)
+			f.Add(name, "repeated_parameter", repeatedParameter)
 		default:
 			seen[name] = true
 			if code, detail := q.take(name, escapedValue); code != "" {
-				f.add(name, code, detail)
+				f.Add(name, code, detail)
 			}
 		}
 	}
 	if seen["cursor"] && seen["offset"] {
-		f.add("cursor", "not_applicable", "can't be combined with offset")
+		f.Add("cursor", "not_applicable", "can't be combined with offset")
 	}
 	if seen["cursor"] && slices.Contains(names, "event") && q.order == "desc" {
-		f.add("cursor", "not_applicable", "can't be combined with order=desc")
+		f.Add("cursor", "not_applicable", "can't be combined with order=desc")
 	}
 	if len(f) > 0 {
 		return q, invalidParameter(f)
@@ -120,10 +112,10 @@ func parseQuery(raw, allowed string) (listQuery, error) {
 }
 
 // invalidParameter returns the problem for a query; the pointers in list are names of parameters.
-func invalidParameter(list []formsvc.FieldError) *problem {
-	return &problem{
-		status: http.StatusBadRequest, code: "invalid_parameter", fields: list, query: true,
-		detail: "The query has invalid parameters; errors lists them.",
+func invalidParameter(list []formsvc.FieldError) *wire.Problem {
+	return &wire.Problem{
+		Status: http.StatusBadRequest, Code: "invalid_parameter", Fields: list, Query: true,
+		Detail: "The query has invalid parameters; errors lists them.",
 	}
 }
 
@@ -146,7 +138,7 @@ func (q *listQuery) take(name, escaped string) (code, detail string) {
 	case len(value) > maxValue(name):
 		return "too_long", "is too long"
 	case strings.IndexByte(value, 0) >= 0:
-		return "nul_not_allowed", noNUL
+		return "nul_not_allowed", wire.NoNUL
 	}
 	switch name {
 	case "status":
@@ -229,7 +221,7 @@ func (q *listQuery) choose(name, value string) (code, detail string) {
 // setTime sets a bound in time. Records have whole milliseconds, so it is rounded to one that lets the same records through: down, or
 // up if a millisecond less one nanosecond is added.
 func setTime(bound *time.Time, value string, add time.Duration) (code, detail string) {
-	t, ok := parseTime(value)
+	t, ok := wire.ParseTime(value)
 	*bound = t.Add(add).Truncate(time.Millisecond)
 	switch {
 	case ok:
@@ -237,7 +229,7 @@ func setTime(bound *time.Time, value string, add time.Duration) (code, detail st
 	case strings.IndexByte(value, ' ') >= 0:
 		return "invalid_timestamp", unescapedPlus
 	}
-	return "invalid_timestamp", badTime
+	return "invalid_timestamp", wire.BadTime
 }
 
 // parseCount reads a number of digits only. A number that is too large for any use is above maxOffset.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // counted names what is counted for the principal.
@@ -28,9 +29,9 @@ func counted(policy *formsvc.QuotaPolicy, who *formsvc.Principal) string {
 func (h *Handler) count(c *call) error {
 	if h.rates != nil {
 		if wait, ok := h.rates.Take(string(c.who.Subject()), h.now()); !ok {
-			return &problem{
-				status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: seconds(wait),
-				detail: "The key sends requests too fast. Its limit is " +
+			return &wire.Problem{
+				Status: http.StatusTooManyRequests, Code: "rate_limited", RetryAfter: seconds(wait),
+				Detail: "The key sends requests too fast. Its limit is " +
 					strconv.FormatFloat(float64(h.rates.Rate), 'f', -1, 64) + " a second, and " +
 					strconv.Itoa(h.rates.Burst) + " at once.",
 			}
@@ -74,11 +75,11 @@ func (c *call) showQuota() {
 	c.setHeader("X-Ratelimit-Reset", reset)
 }
 
-func quotaExceeded(over *formsvc.QuotaState, cause error) *problem {
+func quotaExceeded(over *formsvc.QuotaState, cause error) *wire.Problem {
 	wait := seconds(over.Reset)
-	return &problem{
-		status: http.StatusTooManyRequests, code: "quota_exceeded", retryAfter: wait, cause: cause,
-		detail: "The quota of " + strconv.Itoa(over.Limit) + " requests in " + strconv.Itoa(limits.Seconds(over.Window, 1)) +
+	return &wire.Problem{
+		Status: http.StatusTooManyRequests, Code: "quota_exceeded", RetryAfter: wait, Cause: cause,
+		Detail: "The quota of " + strconv.Itoa(over.Limit) + " requests in " + strconv.Itoa(limits.Seconds(over.Window, 1)) +
 			" seconds is used up. There are more in " + wait + " seconds.",
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 func (c *call) responseKey() formsvc.ResponseKey {
@@ -28,13 +29,13 @@ func (h *Handler) listResponses(c *call) error {
 }
 
 func (h *Handler) createResponse(c *call) error {
-	in, err := c.body.responseInput()
+	in, err := c.body.ResponseInput()
 	if err != nil {
 		return err
 	}
 	r, err := h.service(c).Responses.Create(c.ctx(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
 	if err != nil {
-		return c.body.withoutPerson(err)
+		return c.body.WithoutPerson(err)
 	}
 	c.setHeader("Etag", responseTag(r.Version))
 	c.setHeader("Location", h.location(c, r.ID))
@@ -52,7 +53,7 @@ func (h *Handler) getResponse(c *call) error {
 }
 
 func (h *Handler) updateResponse(c *call) error {
-	patch, err := c.body.responsePatch()
+	patch, err := c.body.ResponsePatch()
 	if err != nil {
 		return err
 	}
@@ -93,8 +94,8 @@ func (h *Handler) responseVersion(c *call) (int64, error) {
 // its status and version, and of its content what the client sent.
 func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) []byte {
 	b = append(append(b, `{"uuid":"`...), r.ID...)
-	b = appendString(append(b, `","reference":`...), r.Reference)
-	b = appendString(append(b, `,"status":`...), r.Status)
+	b = wire.AppendString(append(b, `","reference":`...), r.Reference)
+	b = wire.AppendString(append(b, `,"status":`...), r.Status)
 	user := make([]string, 0, 3)
 	for _, field := range []struct {
 		name, value string
@@ -105,7 +106,7 @@ func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) 
 		{"lastName", r.User.LastName, patch.LastName},
 	} {
 		if field.sent != nil {
-			user = append(user, string(appendString([]byte(`"`+field.name+`":`), field.value)))
+			user = append(user, string(wire.AppendString([]byte(`"`+field.name+`":`), field.value)))
 		}
 	}
 	if len(user) > 0 {
@@ -120,7 +121,7 @@ func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) 
 	if len(patch.Answers) > 0 {
 		b = append(append(b, `,"responses":`...), formsvc.NewAnswers(answers...).JSON()...)
 	}
-	b = appendTime(append(b, `,"updatedAt":`...), r.UpdatedAt)
+	b = wire.AppendTime(append(b, `,"updatedAt":`...), r.UpdatedAt)
 	return append(b, '}')
 }
 

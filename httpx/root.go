@@ -4,6 +4,9 @@ import (
 	"errors"
 	"html"
 	"strings"
+
+	"github.com/formsvc/toolkit/httpx/internal/mount"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // A Link is an address that GET / lists. See [Options.Links].
@@ -44,7 +47,7 @@ func (h *Handler) getRoot(c *call) error {
 		for _, l := range h.links {
 			root.Links = append(root.Links, rootLink{l.Title, h.address(c, l.Path)})
 		}
-		c.out = appendReply(c.out, root)
+		c.out = wire.AppendReply(c.out, root)
 	}
 	return c.sendPublic(mediaType)
 }
@@ -66,8 +69,8 @@ type rootLink struct {
 // path.
 func (c *call) appendRootPage(links []Link) error {
 	prefix := "./" // so that nothing after it is read as a scheme
-	if c.r.URL.Path == "" {
-		prefix = html.EscapeString(askedPath(c.r)) + "/"
+	if path, _, _ := strings.Cut(c.r.RequestURI, "?"); !strings.HasSuffix(path, "/") {
+		prefix = html.EscapeString(mount.Prefix(c.r)) + "/"
 	}
 	var list strings.Builder
 	for _, l := range links {

@@ -2,8 +2,6 @@ package httpx
 
 import (
 	"net/http"
-	"net/url"
-	"path"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -171,7 +169,7 @@ func (h *Handler) mux(table []route) *http.ServeMux {
 		case "":
 			pattern = "/" // all others
 		case "/":
-			h.root, pattern = x, "/{$}"
+			pattern = "/{$}"
 		}
 		mux.HandleFunc(strings.Replace(pattern, anyName, "{name...}", 1), func(w http.ResponseWriter, r *http.Request) { h.serve(x, w, r) })
 	}
@@ -180,12 +178,6 @@ func (h *Handler) mux(table []route) *http.ServeMux {
 
 // anyName stands for a segment that the handler checks itself.
 const anyName = "{name}"
-
-// plain reports whether the mux takes the path as it is: it would redirect others. None of our paths needs an escape.
-func plain(u *url.URL) bool {
-	p := u.Path
-	return (u.RawPath == "" || u.RawPath == p) && strings.HasPrefix(p, "/") && (path.Clean(p) == p || p == docsPath+"/")
-}
 
 // parseIDs stores the identifiers in the path in the call, and reports whether they are any.
 func (x *resource) parseIDs(c *call) bool {

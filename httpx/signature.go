@@ -16,13 +16,13 @@ func (h *Handler) listSignatures(c *call) error {
 
 // createSignature records a signature. The reply has no Location, since a signature has no address.
 func (h *Handler) createSignature(c *call) error {
-	in, err := c.body.signatureInput()
+	in, err := c.body.SignatureInput()
 	if err != nil {
 		return err
 	}
 	sig, err := h.service(c).Signatures.Create(c.ctx(), c.responseKey(), in)
 	if err != nil {
-		return c.body.withoutPerson(err)
+		return c.body.WithoutPerson(err)
 	}
 	c.out = sig.AppendJSON(c.out)
 	return c.sendDone(http.StatusCreated)

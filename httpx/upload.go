@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // uploadFile adds a file to a response. It looks up the record before it reads the body, which [formsvc.Files.Upload]
@@ -71,11 +72,9 @@ func (h *Handler) fileInput(c *call, src *source) (formsvc.FileInput, error) {
 		}
 	}
 	if len(header["Content-Disposition"]) == 0 || len(header["Content-Type"]) > 1 {
-		return formsvc.FileInput{}, &problem{
-			status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
-			detail: "Send multipart/form-data with a part named file, or the bytes of the file with its Content-Type " +
-				"and Content-Disposition: attachment; filename=….",
-		}
+		return formsvc.FileInput{}, wire.Refuse(http.StatusUnsupportedMediaType, "unsupported_media_type",
+			"Send multipart/form-data with a part named file, or the bytes of the file with its Content-Type "+
+				"and Content-Disposition: attachment; filename=….")
 	}
 	return h.rawInput(c, src)
 }
@@ -109,7 +108,7 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 // formInput returns the input of an upload whose body is a form.
 func (h *Handler) formInput(c *call, src *source, boundary string) (in formsvc.FileInput, err error) {
 	if !validBoundary(boundary) {
-		return in, badRequest("invalid_boundary",
+		return in, wire.BadRequest("invalid_boundary",
 			"Content-Type needs a boundary of 1 to 70 characters that RFC 2046 allows in one.")
 	}
 	if err := h.noQuery(c); err != nil {
@@ -159,7 +158,7 @@ func (s *source) Read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case !errors.Is(err, io.EOF):
-		s.err = unreadable(err)
+		s.err = wire.Unreadable(err)
 	default:
 		if s.err = s.want.check(); s.err == nil {
 			s.err = io.EOF
@@ -175,16 +174,12 @@ func (s *source) fail(ctx context.Context, err error) error {
 	if s.err != nil && !errors.Is(s.err, io.EOF) {
 		err = s.err
 	}
-	p := problemOf(ctx, err)
+	p := wire.ProblemOf(ctx, err)
 	if s.err == nil {
-		p.hangUp = true
+		p.HangUp = true
 	}
 	return p
 }
 
 // fileTag returns the ETag of a file.
 func fileTag(f *formsvc.File) string { return `"` + hex.EncodeToString(f.SHA256[:]) + `"` }
-
-func badRequest(code, detail string) *problem {
-	return &problem{status: http.StatusBadRequest, code: code, detail: detail}
-}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // Limits of a form in bytes.
@@ -78,7 +79,7 @@ var errAllowance = errors.New("more than is allowed")
 func (f *fileForm) Read(p []byte) (int, error) {
 	for f.file == nil {
 		if err := f.next(); errors.Is(err, io.EOF) {
-			return 0, badRequest("file_required", "The form must have a part named file.")
+			return 0, wire.BadRequest("file_required", "The form must have a part named file.")
 		} else if err != nil {
 			return 0, err
 		}
@@ -109,7 +110,7 @@ func (f *fileForm) complete(in *formsvc.FileInput) error {
 	}
 	switch _, err := io.CopyN(io.Discard, f.in.r, maxPartHeader); {
 	case err == nil:
-		return badRequest("trailing_data", "Too much follows the final boundary.")
+		return wire.BadRequest("trailing_data", "Too much follows the final boundary.")
 	case !errors.Is(err, io.EOF):
 		return f.broken(err)
 	}
@@ -145,11 +146,11 @@ func (f *fileForm) next() error {
 	case "module":
 		return f.setModule(part)
 	}
-	return badRequest("unknown_part", "The form must have no parts but file and module.")
+	return wire.BadRequest("unknown_part", "The form must have no parts but file and module.")
 }
 
 func badDisposition(wrong string) error {
-	return badRequest("malformed_multipart", "The Content-Disposition of a part "+wrong+".")
+	return wire.BadRequest("malformed_multipart", "The Content-Disposition of a part "+wrong+".")
 }
 
 // checkTransferEncoding refuses parts with a transfer encoding, which HTTP doesn't need (RFC 7578 §4.7).
@@ -158,7 +159,7 @@ func checkTransferEncoding(part *multipart.Part) error {
 		switch strings.ToLower(strings.TrimSpace(encoding)) {
 		case "7bit", "8bit", "binary":
 		default:
-			return badRequest("unsupported_transfer_encoding", "Content-Transfer-Encoding must be absent or binary.")
+			return wire.BadRequest("unsupported_transfer_encoding", "Content-Transfer-Encoding must be absent or binary.")
 		}
 	}
 	return nil
@@ -167,11 +168,11 @@ func checkTransferEncoding(part *multipart.Part) error {
 // setFile begins reading the part with the file.
 func (f *fileForm) setFile(part *multipart.Part, name string) (err error) {
 	if f.file != nil {
-		return badRequest("repeated_part", "The form must have one part named file.")
+		return wire.BadRequest("repeated_part", "The form must have one part named file.")
 	}
 	f.contentType = part.Header.Get("Content-Type")
 	if strings.HasPrefix(strings.ToLower(f.contentType), "multipart/") {
-		return badRequest("nested_multipart", "The part named file must be one file, not a multipart body.")
+		return wire.BadRequest("nested_multipart", "The part named file must be one file, not a multipart body.")
 	}
 	if f.want, err = contentDigests(part.Header["Content-Digest"]); err != nil {
 		return err
@@ -185,7 +186,7 @@ func (f *fileForm) setFile(part *multipart.Part, name string) (err error) {
 // setModule reads the part that names the file's module.
 func (f *fileForm) setModule(part *multipart.Part) error {
 	if f.hasModule {
-		return badRequest("repeated_part", "The form must have at most one part named module.")
+		return wire.BadRequest("repeated_part", "The form must have at most one part named module.")
 	}
 	f.hasModule = true
 	text, err := io.ReadAll(io.LimitReader(part, maxModulePart+1))
@@ -207,12 +208,12 @@ func (f *fileForm) broken(err error) error {
 	case f.src.err != nil && !errors.Is(f.src.err, io.EOF):
 		return f.src.err
 	case f.in.over:
-		return badRequest("part_header_too_large",
+		return wire.BadRequest("part_header_too_large",
 			"The header of a part, with what comes before it, must have at most "+strconv.Itoa(maxPartHeader)+" bytes.")
 	case f.src.err != nil:
-		return badRequest("multipart_incomplete", "The body ends before its final boundary.")
+		return wire.BadRequest("multipart_incomplete", "The body ends before its final boundary.")
 	}
-	p := badRequest("malformed_multipart", "The body is not multipart/form-data with this boundary.")
-	p.cause = err
+	p := wire.BadRequest("malformed_multipart", "The body is not multipart/form-data with this boundary.")
+	p.Cause = err
 	return p
 }

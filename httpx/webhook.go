@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 func (c *call) webhookKey() formsvc.WebhookKey {
@@ -41,15 +42,15 @@ func pageOfWebhooks(all []formsvc.Webhook, q formsvc.PageQuery) formsvc.Page[for
 }
 
 func (h *Handler) createWebhook(c *call) error {
-	in, err := c.body.webhookInput(false)
+	in, err := c.body.WebhookInput(false)
 	if err != nil {
 		return err
 	}
 	hook, created, err := h.service(c).Webhooks.Create(c.ctx(), c.who.AccountID, in)
 	if exists, ok := errors.AsType[*formsvc.WebhookExistsError](err); ok {
-		return &problem{
-			status: http.StatusConflict, code: "webhook_exists", cause: err,
-			detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid. Set its secret and headers with PUT, " +
+		return &wire.Problem{
+			Status: http.StatusConflict, Code: "webhook_exists", Cause: err,
+			Detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid. Set its secret and headers with PUT, " +
 				"or leave them out.",
 		}
 	}
@@ -69,7 +70,7 @@ func (c *call) sendSecret(status int, hook *formsvc.Webhook, given, secret strin
 	c.out = appendWarnings(hook.AppendJSON(c.out), given)
 	if secret != "" {
 		c.out = append(c.out[:len(c.out)-1], `,"secret":`...)
-		c.out = append(appendString(c.out, secret), '}')
+		c.out = append(wire.AppendString(c.out, secret), '}')
 	}
 	return c.sendDone(status)
 }
@@ -84,7 +85,7 @@ func (h *Handler) getWebhook(c *call) error {
 }
 
 func (h *Handler) replaceWebhook(c *call) error {
-	in, err := c.body.webhookInput(true)
+	in, err := c.body.WebhookInput(true)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (h *Handler) deleteWebhook(c *call) error {
 
 // testWebhook sends a test event.
 func (h *Handler) testWebhook(c *call) error {
-	if err := c.body.nothing(); err != nil {
+	if err := c.body.Nothing(); err != nil {
 		return err
 	}
 	d, err := h.service(c).Webhooks.Test(c.ctx(), c.webhookKey())
@@ -129,7 +130,7 @@ func (h *Handler) testWebhook(c *call) error {
 
 // rotateWebhook gives a webhook a new secret.
 func (h *Handler) rotateWebhook(c *call) error {
-	rotation, err := c.body.rotation()
+	rotation, err := c.body.Rotation()
 	if err != nil {
 		return err
 	}
@@ -147,5 +148,5 @@ func appendWarnings(b []byte, secret string) []byte {
 		return b
 	}
 	b = append(b[:len(b)-1], `,"warnings":[`...)
-	return append(appendString(b, warning), ']', '}')
+	return append(wire.AppendString(b, warning), ']', '}')
 }

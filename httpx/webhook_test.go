@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Webhooks over the API are an extension: in the specification they are in account settings only. The tests check the
+// Webhooks over the API are an extension: in the specification they are in the console only. The tests check the
 // specification's rules about them too (50 an account, which events exist).
 
 func TestWebhookMembers(t *testing.T) {

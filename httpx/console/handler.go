@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
 )
 
 // Options configures a [Handler]. The zero value is ready for use.
@@ -262,18 +262,7 @@ func (h *Handler) routes() *http.ServeMux {
 
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !strings.HasPrefix(r.URL.Path, "/") { // http.StripPrefix removed the slash, or there was none
-		r = r.Clone(r.Context())
-		path, query, _ := strings.Cut(r.RequestURI, "?")
-		if r.URL.Path == "" && !strings.HasSuffix(path, "/") {
-			r.RequestURI = path + "/?" + query
-		}
-		if r.URL.Path = "/" + r.URL.Path; r.URL.RawPath != "" {
-			r.URL.RawPath = "/" + r.URL.RawPath
-		}
-	}
-	// A ServeMux would redirect such a path to one without the prefix.
-	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path || strings.HasPrefix(r.URL.Path, "//") {
+	if r = mount.Below(r, nil); !mount.Plain(r) {
 		h.serve(w, r, func(*visit) error { return formsvc.ErrNotFound })
 		return
 	}
@@ -297,7 +286,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // pages show private data
-	v := &visit{h: h, w: w, r: r, svc: h.svc, base: basePath(r), zone: zoneOf(r)}
+	v := &visit{h: h, w: w, r: r, svc: h.svc, base: mount.Prefix(r), zone: zoneOf(r)}
 	if h.baseURL != nil {
 		v.base = h.baseURL.EscapedPath() // a proxy may have removed it from the request
 	}
@@ -311,14 +300,4 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	if err != nil {
 		v.fail(err)
 	}
-}
-
-// basePath returns the path that the handler is mounted under, as the browser knows it: the requested path without the
-// path that we get.
-func basePath(r *http.Request) string {
-	asked, _, _ := strings.Cut(r.RequestURI, "?")
-	if path, ok := strings.CutSuffix(asked, r.URL.EscapedPath()); ok && strings.HasPrefix(asked, "/") && !strings.HasPrefix(asked, "//") {
-		return path
-	}
-	return ""
 }

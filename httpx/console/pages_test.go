@@ -239,8 +239,8 @@ func TestFailures(t *testing.T) {
 	token := w.link(w.account.ID)
 	page := w.get("/sign-in/" + token)
 	w.must(w.store.Close())
-	w.submit(page, "/sign-in", nil).is(500)
-	a := w.get("/keys?link="+token).is(500).says("Something went wrong", "The server's log has details under")
+	w.submit(page, "/sign-in", nil).is(503)
+	a := w.get("/keys?link="+token).is(503).says("The service is unavailable", "The server's log has details under")
 	id := regexp.MustCompile(`under ([\w-]+)`).FindStringSubmatch(a.text())
 	log := w.log.String()
 	if id == nil || !strings.Contains(log, "requestId="+id[1]) || !strings.Contains(log, "store is closed") || strings.Contains(log, token) {

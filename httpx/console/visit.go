@@ -19,6 +19,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // maxForm is the limit of a form in bytes. It fits the longest comment, the longest headers of a webhook, and each campaign that the
@@ -202,28 +203,36 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.title }
 
-// kinds lists the errors that visitors can do something about.
-//
-//nolint:gochecknoglobals // immutable
-var kinds = []struct {
-	err           error
-	status        int
-	title, detail string
-}{
-	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
-	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "A value isn't allowed", "Nothing was changed. Go back, and choose another one."},
-	{formsvc.ErrResponseDeleted, http.StatusConflict, "This delivery can't be sent again", "Its response was deleted."},
-	{formsvc.ErrMismatch, http.StatusConflict, "Already done", "This form took effect before, with something else in it. Reload the page to submit another."},
-	{formsvc.ErrInFlight, http.StatusConflict, "In progress", "The form was submitted twice, and takes effect once. Look at the result in a moment."},
-	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "This campaign has responses", "They came a moment ago. Go back, reload the page, and delete them with the campaign."},
-	{formsvc.ErrStale, http.StatusConflict, "Someone else changed this", "Go back, reload the page, and make your change again."},
-	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Contact the operator of this server."},
-	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "This may or may not have been saved", "The connection to the database broke. Check before you try again."},
-	{formsvc.ErrUnavailable, http.StatusServiceUnavailable, "The service is unavailable", "Nothing was changed. Try again in a moment."},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "The service is unavailable", "It took too long. Try again in a moment."},
+// refusalOf returns what the page says about an error. Visitors know no keys and versions, so some texts are not the API's.
+func refusalOf(ctx context.Context, err error) *refusal {
+	p := wire.ProblemOf(ctx, err)
+	if p.Title == "" {
+		return &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
+	}
+	r := &refusal{p.Status, p.Title, p.Detail}
+	if errors.Is(err, formsvc.ErrLimit) {
+		r.detail += " Delete or revoke one first."
+	}
+	switch p.Code {
+	case "not_found":
+		r.detail = "It was deleted, or the address is wrong."
+	case "validation_failed", "too_large":
+		r.detail = "Nothing was changed. Go back, and choose another one."
+	case "response_deleted":
+		r.status = http.StatusConflict
+	case "precondition_failed":
+		r.status, r.detail = http.StatusConflict, "Go back, reload the page, and make your change again."
+	case "idempotency_mismatch":
+		r.status, r.detail = http.StatusConflict, "This form took effect before, with something else in it. Reload the page to submit another."
+	case "idempotency_in_flight":
+		r.detail = "The form was submitted twice, and takes effect once. Look at the result in a moment."
+	case "campaign_not_empty":
+		r.detail = "They came a moment ago. Go back, reload the page, and delete them with the campaign."
+	}
+	return r
 }
 
-// fail shows the error page for err. If the visitor didn't cause the error, the page shows only an identifier, and the
+// fail shows the error page for err. If the visitor didn't cause the error, the page shows an identifier, and the
 // log has the rest. The log doesn't have the address, since that of a sign-in link is a secret.
 func (v *visit) fail(err error) {
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
@@ -234,20 +243,12 @@ func (v *visit) fail(err error) {
 		}
 	}
 	refused, ok := errors.AsType[*refusal](err)
-	if limit, full := errors.AsType[*formsvc.LimitError](err); full {
-		refused, ok = &refusal{http.StatusConflict, "No more " + limit.Kind, "T" + limit.Error()[1:] + ". Delete or revoke one first."}, true
-	}
-	for _, k := range kinds {
-		if !ok && errors.Is(err, k.err) {
-			refused, ok = &refusal{k.status, k.title, k.detail}, true
-		}
+	if !ok {
+		refused = refusalOf(v.ctx(), err)
 	}
 	id := ""
-	if !ok {
-		id = v.w.Header().Get("X-Request-Id")
-		refused = &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
-	}
 	if refused.status >= http.StatusInternalServerError && refused != errBusy && v.ctx().Err() == nil {
+		id = v.w.Header().Get("X-Request-Id")
 		v.h.opts.Logger.LogAttrs(v.ctx(), slog.LevelError, "console page failed", slog.String("method", v.r.Method),
 			slog.String("route", v.r.Pattern), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("requestId", id))
 	}

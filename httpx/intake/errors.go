@@ -1,132 +1,135 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
-// maxErrors is how many entries a problem document lists under errors.
-const maxErrors = 100
+// The errors of forms that the API doesn't have. The others are in the table of package wire.
+var (
+	errFile = wire.Refuse(http.StatusServiceUnavailable, "file_not_stored",
+		"The response was created, but not all files. Send the same again with the same Idempotency-Key.")
+	errMany  = wire.Refuse(http.StatusTooManyRequests, "too_many_requests", "Too many forms came from this address. Wait as long as Retry-After says.")
+	errSpool = wire.Refuse(http.StatusServiceUnavailable, "unavailable", "The service can't keep files now. Nothing was changed; retry.")
+	errBusy  = &wire.Problem{
+		Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "The service is overloaded. Nothing was changed; retry.",
+		Told: true, // there may be many
+	}
+	errTooMuch = wire.Refuse(http.StatusRequestEntityTooLarge, "body_too_large", "") // see limitError
+	errPage    = &wire.Problem{
+		Status: http.StatusInternalServerError, Code: "form_too_large", Detail: "The form has too many questions and options for a page.", Told: true,
+	}
+	errMedia = wire.Refuse(http.StatusUnsupportedMediaType, "unsupported_media_type",
+		"Send application/json, application/x-www-form-urlencoded or multipart/form-data, uncompressed.")
+	errBody   = wire.BadRequest("invalid_body", "The form can't be read.")
+	errOrigin = wire.Refuse(http.StatusForbidden, "origin_not_allowed", "This page's origin isn't allowed.")
+	errMethod = wire.Refuse(http.StatusMethodNotAllowed, "method_not_allowed", "Forms take GET and POST.")
+)
 
-// A kind is a row of the table of errors: what a visitor and a script get for them.
-type kind struct {
-	err    error
-	status int
-	code   string
-	text   string // the name of the page's text, whose title ends in Title
-	detail string
+// A limitError says which limit a form is beyond. It is errTooMuch.
+type limitError struct {
+	text string // the name of the page's text
+	most any    // its argument
 }
 
-// kinds returns the table. The first row that matches an error decides.
-func kinds() []kind {
-	return []kind{
-		{errFile, http.StatusServiceUnavailable, "file_not_stored", "busy", "The response was created, but not all files. Send the same again with the same Idempotency-Key."},
-		{errMany, http.StatusTooManyRequests, "too_many_requests", "many", "Too many forms came from this address. Wait as long as Retry-After says."},
-		{errSpool, http.StatusServiceUnavailable, "unavailable", "busy", "The service can't keep files now. Nothing was changed; retry."},
-		{errTooMuch, http.StatusRequestEntityTooLarge, "body_too_large", "large", ""},
-		{errPage, http.StatusInternalServerError, "form_too_large", "huge", "The form has too many questions and options for a page."},
-		{errMedia, http.StatusUnsupportedMediaType, "unsupported_media_type", "wrong", "Send application/json, application/x-www-form-urlencoded or multipart/form-data, uncompressed."},
-		{errBody, http.StatusBadRequest, "invalid_body", "wrong", `The body can't be read. JSON must be {"user": {…}, "responses": {"name": {"value": ["…"]}}}, without other fields.`},
-		{errOrigin, http.StatusForbidden, "origin_not_allowed", "wrong", "The form's allowed origins don't have the origin of this page."},
-		{errMethod, http.StatusMethodNotAllowed, "method_not_allowed", "wrong", "Forms take GET and POST."},
-		{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed", "wrong", "The body is well-formed, but breaks the rules named in errors."},
-		{formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed", "closed", "The campaign takes no new responses now."},
-		{formsvc.ErrLimit, http.StatusConflict, "limit_reached", "full", "The owner's account is at a limit. Nothing was stored."},
-		{formsvc.ErrNotFound, http.StatusNotFound, "not_found", "gone", "There is no form at this address."},
-		{errBusy, http.StatusServiceUnavailable, "unavailable", "busy", "The service is overloaded. Nothing was changed; retry."},
-		{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "outcome_unknown", "busy", "The connection to the store broke. Retry with the same Idempotency-Key."},
-		{formsvc.ErrStoreClosed, http.StatusServiceUnavailable, "unavailable", "busy", "The service is shutting down; retry."},
-		{formsvc.ErrUnavailable, http.StatusServiceUnavailable, "unavailable", "busy", "The service is unavailable; retry."},
-		{formsvc.ErrNoSpace, http.StatusServiceUnavailable, "unavailable", "busy", "The service is out of storage."},
-		{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "busy", "The service took too long; retry with the same Idempotency-Key."},
-	}
-}
+// Error implements error.
+func (e *limitError) Error() string { return fmt.Sprintf("%s: more than %v", e.text, e.most) }
 
-// kindOf returns the row for an error.
-func kindOf(err error) kind {
-	for _, k := range kinds() {
-		if errors.Is(err, k.err) {
-			return k
-		}
+// Unwrap returns errTooMuch.
+func (e *limitError) Unwrap() error { return errTooMuch }
+
+// textOf returns the name of the page's text for a problem, whose title ends in Title.
+func textOf(p *wire.Problem) string {
+	switch p.Status {
+	case http.StatusNotFound:
+		return "gone"
+	case http.StatusRequestEntityTooLarge:
+		return "large"
+	case http.StatusTooManyRequests:
+		return "many"
+	case http.StatusConflict, http.StatusRequestTimeout, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
+		return cmp.Or(map[string]string{"campaign_closed": "closed", "response_limit": "full", "limit_reached": "full"}[p.Code], "busy")
+	case http.StatusInternalServerError:
+		return cmp.Or(map[string]string{"form_too_large": "huge"}[p.Code], "failed")
 	}
-	return kind{nil, http.StatusInternalServerError, "internal", "failed", "Internal error. Include the requestId when you report it."}
+	return "wrong"
 }
 
 // fail replies with an error.
 func (v *visit) fail(err error) {
-	k := kindOf(err)
-	header := v.w.Header()
-	switch {
-	case errors.Is(err, context.Canceled) && v.r.Context().Err() != nil:
+	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
 		return // the visitor has left
-	case errors.Is(err, os.ErrDeadlineExceeded) && v.sent != nil && v.sent.partial:
-		k = kind{errSlow, http.StatusRequestTimeout, "request_timeout", "busy", "The body came too slowly. Nothing was changed; retry."}
+	}
+	p, header := *wire.ProblemOf(v.r.Context(), err), v.w.Header()
+	if p.HangUp {
 		header.Set("Connection", "close")
-	case k.status == http.StatusServiceUnavailable:
+	}
+	if p.Status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
 	}
-	if header.Get("Access-Control-Allow-Origin") == "" && (v.campaign == nil || k.status == http.StatusTooManyRequests) {
+	if header.Get("Access-Control-Allow-Origin") == "" && (v.campaign == nil || p.Status == http.StatusTooManyRequests) {
 		header.Set("Access-Control-Allow-Origin", "*") // whose form it is isn't known, and scripts must see the status
 	}
-	if k.err == nil || k.status == http.StatusServiceUnavailable && k.err != errBusy { //nolint:errorlint // of our own table
+	if p.Status >= http.StatusInternalServerError && !p.Told {
 		v.h.opts.Logger.LogAttrs(v.r.Context(), slog.LevelError, "form failed",
-			slog.String("requestId", v.id), slog.Int("status", k.status), slog.String("error", err.Error()))
+			slog.String("requestId", v.id), slog.Int("status", p.Status), slog.String("error", err.Error()))
 	}
 	over, _ := errors.AsType[*limitError](err)
 	if over != nil {
-		k.detail = v.h.texts["en"].format(over.text, over.most)
-	} else if limit, ok := errors.AsType[*formsvc.LimitError](err); ok && limit.Kind == "responses" {
-		k.code = "response_limit"
+		p.Detail = v.h.texts["en"].format(over.text, over.most)
+	} else if errors.Is(err, formsvc.ErrLimit) && p.Status == http.StatusConflict {
+		p.Detail = "The owner's account is at a limit. Nothing was stored." // its numbers aren't the visitor's business
 	}
 	if v.script {
-		v.problem(k, err)
+		header.Set("Content-Type", "application/problem+json")
+		v.begin(p.Status, 0)
+		_, _ = v.w.Write(p.Append(nil, v.id)) // on an error the client has disconnected
 		return
 	}
-	p := &page{Title: v.t[k.text+"Title"], About: v.t[k.text]}
+	text := textOf(&p)
+	shown := &page{Title: v.t[text+"Title"], About: v.t[text]}
 	if over != nil {
-		p.About = v.t.format(over.text, over.most) + " " + v.t["smaller"]
-	} else if k.text == "closed" {
-		p.Title, p.About = v.when()
+		shown.About = v.t.format(over.text, over.most) + " " + v.t["smaller"]
+	} else if text == "closed" {
+		shown.Title, shown.About = v.when()
 	}
-	if v.sent != nil && len(v.sent.form) > 0 && (over != nil || k.status == http.StatusUnprocessableEntity || k.text == "full" || !v.sent.partial && k.status >= http.StatusInternalServerError) {
-		if v.again(k.status, func() *page { return v.corrected(k, err, over) }) == nil {
+	if v.sent != nil && len(v.sent.form) > 0 && (over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || !v.sent.partial && p.Status >= http.StatusInternalServerError) {
+		if v.again(p.Status, func() *page { return v.corrected(&p, err) }) == nil {
 			return
 		}
 	}
-	if err := v.show(k.status, p); err != nil {
+	if err := v.show(p.Status, shown); err != nil {
 		v.h.opts.Logger.ErrorContext(v.r.Context(), "showing a form failed", slog.String("requestId", v.id), slog.Any("error", err))
-		http.Error(v.w, http.StatusText(k.status), k.status)
+		http.Error(v.w, http.StatusText(p.Status), p.Status)
 	}
 }
 
 // corrected returns the page with the questions, what was typed, and the errors.
-func (v *visit) corrected(k kind, err error, over *limitError) *page {
+func (v *visit) corrected(why *wire.Problem, err error) *page {
 	token, s := v.sent.page, v.sent
 	if errors.Is(err, errFile) {
 		token += "." + s.resumed
 	}
 	p := v.formPage(s, token)
-	var faults []formsvc.FieldError
-	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
-		faults = invalid.Fields
-	}
+	faults := why.Fields
+	over, tooMuch := errors.AsType[*limitError](err)
 	switch {
-	case over != nil:
+	case tooMuch:
 		p.Problems = []link{{Text: v.t.format(over.text, over.most)}}
 	case errors.Is(err, errFile):
 		p.Problems = []link{{Text: v.t["fileAgain"]}}
 		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
-	case k.text == "full":
+	case textOf(why) == "full":
 		p.Problems = []link{{Text: v.t["full"]}}
-	case k.status >= http.StatusInternalServerError:
+	case why.Status >= http.StatusInternalServerError:
 		p.Problems = []link{{Text: v.t["sendAgain"]}}
 	}
 	if s.partial {
@@ -156,23 +159,4 @@ func (v *visit) when() (title, about string) {
 		return v.t["closedTitle"], v.t.format("closedSince", v.t.time(c.ClosesAt))
 	}
 	return v.t["closedTitle"], v.t["closed"]
-}
-
-// problem sends a problem document, as the API has them.
-func (v *visit) problem(k kind, err error) {
-	doc := struct {
-		Type      string               `json:"type"`
-		Title     string               `json:"title"`
-		Status    int                  `json:"status"`
-		Detail    string               `json:"detail"`
-		Code      string               `json:"code"`
-		RequestID string               `json:"requestId"`
-		Errors    []formsvc.FieldError `json:"errors,omitzero"`
-	}{"about:blank", http.StatusText(k.status), k.status, k.detail, k.code, v.id, nil}
-	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
-		doc.Errors = invalid.Fields[:min(len(invalid.Fields), maxErrors)]
-	}
-	v.w.Header().Set("Content-Type", "application/problem+json")
-	v.begin(k.status, 0)
-	_ = json.MarshalWrite(v.w, doc) // on an error the client has disconnected
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
 )
 
 // Options configures a [Handler]. The zero value is ready for use.
@@ -137,7 +138,7 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 
 // ServeHTTP serves one request. It never redirects out of the handler's prefix: all its addresses are relative.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := strings.TrimLeft(r.URL.Path, "/")
+	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	if name, ok := strings.CutPrefix(path, "assets/"); ok && (name == "form.css" || name == "form.js" || name == "form.svg") {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // the address changes with the content
 		w.Header().Set("X-Content-Type-Options", "nosniff")

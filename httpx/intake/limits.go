@@ -38,7 +38,7 @@ func (v *visit) slow() {
 func acquire(ctx context.Context, from *gate.Gate, tenant string) (gate.Slot, error) {
 	slot, err := from.Acquire(ctx, tenant)
 	if err != nil {
-		err = cmp.Or(ctx.Err(), errBusy)
+		err = cmp.Or[error](ctx.Err(), errBusy)
 	}
 	return slot, err
 }

@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // How long the service may work on a form and on one of its files, and how often a form that is being stored already is looked at again.
@@ -207,7 +206,7 @@ func (v *visit) slot(ctx context.Context, s *sent) (release func(), err error) {
 		waiting, cancel := context.WithTimeout(ctx, slotWait)
 		defer cancel()
 		if v.h.heldSlots.Acquire(waiting, 1) != nil {
-			return nil, cmp.Or(ctx.Err(), errBusy)
+			return nil, cmp.Or[error](ctx.Err(), errBusy)
 		}
 		return func() { v.h.heldSlots.Release(1) }, nil
 	}
@@ -254,7 +253,7 @@ func (v *visit) done(reference string) error {
 	if v.script {
 		header.Set("Content-Type", "application/json")
 		v.begin(http.StatusCreated, 0)
-		_ = json.MarshalWrite(v.w, map[string]string{"reference": reference}) // on an error the client has disconnected
+		_, _ = v.w.Write(wire.AppendReply(nil, map[string]string{"reference": reference})) // on an error the client has disconnected
 		return nil
 	}
 	to := v.campaign.Form.RedirectURL

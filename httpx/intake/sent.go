@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 const (
@@ -31,33 +33,7 @@ const (
 	minFill      = 2 * time.Second        // people need longer to fill in a page
 	maxPageToken = 100
 	maxToken     = 64 // characters of a form's token; longer ones are unknown
-	maxFaults    = 1_000
 )
-
-var (
-	errBusy    = errors.New("too many requests at once")
-	errMany    = errors.New("too many forms from one address")
-	errMedia   = errors.New("not a form")
-	errBody    = errors.New("the body can't be read")
-	errOrigin  = errors.New("a script of another origin")
-	errMethod  = errors.New("a method that forms don't take")
-	errTooMuch = errors.New("too large")
-	errFile    = errors.New("a file of a form can't be stored")
-	errSlow    = errors.New("a body came too slowly")
-	errSpool   = errors.New("the files of a form can't be kept")
-)
-
-// A limitError says which limit a form is beyond. It is errTooMuch.
-type limitError struct {
-	text string // the name of the page's text
-	most any    // its argument
-}
-
-// Error implements error.
-func (e *limitError) Error() string { return fmt.Sprintf("%s: more than %v", e.text, e.most) }
-
-// Is reports whether target is errTooMuch.
-func (e *limitError) Is(target error) bool { return target == errTooMuch }
 
 // sent is what a visitor sent.
 type sent struct {
@@ -72,8 +48,9 @@ type sent struct {
 	files   []file
 	spooled spool // the bytes of the files
 	body    *body
+	json    wire.Body // of a script
 	input   formsvc.ResponseInput
-	faults  []formsvc.FieldError // that the service doesn't find
+	faults  wire.Faults          // that the service doesn't find
 	reads   map[string][2]string // of an ambiguous number or date: how it can be read
 	page    string               // the text against sending twice; "" for none
 	resumed string               // the key of a response that isn't complete; "" for none
@@ -167,11 +144,15 @@ func (v *visit) read(body *body) error {
 
 // bodyError returns the error for a body that broke off or is too large, or nil for nil.
 func bodyError(err error) error {
-	switch whole, ok := errors.AsType[*http.MaxBytesError](err); {
-	case err == nil, errors.Is(err, errTooMuch), errors.Is(err, errBusy), errors.Is(err, formsvc.ErrInvalid):
+	_, own := errors.AsType[*wire.Problem](err)
+	whole, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err == nil, own, errors.Is(err, formsvc.ErrInvalid):
 		return err
-	case ok:
+	case tooLarge:
 		return &limitError{"large", size(whole.Limit)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return wire.Unreadable(err)
 	}
 	return errors.Join(errBody, err)
 }
@@ -223,48 +204,11 @@ func (s *sent) readJSON(body []byte) error {
 	if len(body) > maxText {
 		return &limitError{"largeText", size(maxText)}
 	}
-	var in struct {
-		User struct {
-			Email     string `json:"email"`
-			FirstName string `json:"firstName"`
-			LastName  string `json:"lastName"`
-		} `json:"user"`
-		Responses answers `json:"responses"`
+	s.json.Raw = body
+	in, err := s.json.ResponseInput()
+	if err == nil {
+		s.input, s.faults, s.partial = in, s.json.Noted, false
 	}
-	if err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); err != nil {
-		return errors.Join(errBody, err)
-	}
-	s.input, s.partial = formsvc.ResponseInput{User: formsvc.User(in.User), Answers: in.Responses}, false
-	return nil
-}
-
-// answers are the answers of a JSON body, in their order.
-type answers []formsvc.Answer
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (a *answers) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
-		return errors.Join(errBody, err)
-	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		answer := formsvc.Answer{Name: name.String()}
-		var in struct {
-			Value []string `json:"value"`
-		}
-		if err := json.UnmarshalDecode(dec, &in, json.RejectUnknownMembers(true)); err != nil {
-			return err
-		}
-		if in.Value == nil {
-			return errBody
-		}
-		answer.Value = in.Value
-		*a = append(*a, answer)
-	}
-	_, err := dec.ReadToken()
 	return err
 }
 
@@ -298,7 +242,7 @@ func (s *sent) interpret(c *formsvc.Campaign, language string) {
 		if to := users[name]; to != nil && len(values) > 0 {
 			*to = strings.TrimSpace(values[0])
 			if m == nil && len(distinct(values)) > 1 {
-				s.fault("/user/"+name, "too_many", "takes one value only")
+				s.faults.Add("/user/"+name, "too_many", "takes one value only")
 			}
 		}
 		if len(values) > 0 && (m != nil || users[name] == nil) {
@@ -311,7 +255,7 @@ func (s *sent) interpret(c *formsvc.Campaign, language string) {
 		}
 	}
 	if len(c.Modules) == 0 && len(s.input.Answers) > namesAtMost {
-		s.fault("/responses", "too_many_names", fmt.Sprintf("must have at most %d members", namesAtMost))
+		s.faults.Add("/responses", "too_many_names", fmt.Sprintf("must have at most %d members", namesAtMost))
 	}
 	hidden := c.Hidden(s.input.Answers)
 	s.input.Answers = slices.DeleteFunc(s.input.Answers, func(a formsvc.Answer) bool { return isUser(a.Name) && hidden[a.Name] })
@@ -325,12 +269,6 @@ func distinct(values []string) []string {
 		seen[s] = true
 		return before
 	})
-}
-
-func (s *sent) fault(pointer, code, detail string) {
-	if len(s.faults) < maxFaults {
-		s.faults = append(s.faults, formsvc.FieldError{Pointer: pointer, Code: code, Detail: detail})
-	}
 }
 
 // clean returns a value as the module takes it, or "" if it is blank. m is nil for an unknown module.
@@ -351,7 +289,7 @@ func (s *sent) clean(m *formsvc.Module, value, language string) string {
 			text, other := read(trimmed, language)
 			if other != "" {
 				s.reads[m.Name] = [2]string{text, other}
-				s.fault(pointerTo(m.Name), "ambiguous", fmt.Sprintf("can be read as %s or as %s; send one of these", text, other))
+				s.faults.Add(pointerTo(m.Name), "ambiguous", fmt.Sprintf("can be read as %s or as %s; send one of these", text, other))
 			}
 			return text
 		case formsvc.BooleanModule:
@@ -368,7 +306,7 @@ func pointerTo(name string) string { return string(jsontext.Pointer("/responses"
 
 // check returns a *[formsvc.ValidationError] with all faults of what was sent, or [formsvc.ErrCampaignClosed].
 func (v *visit) check(s *sent) error {
-	err := v.h.svc.Responses.Check(v.campaign, s.input)
+	err := s.json.WithoutPerson(v.h.svc.Responses.Check(v.campaign, s.input))
 	all := &formsvc.ValidationError{Fields: s.faults}
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 		all.Fields = append(all.Fields, invalid.Fields...)

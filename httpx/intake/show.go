@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
 // Limits of pages in bytes: of the questions, and of what was typed on top.
@@ -18,14 +20,8 @@ const (
 	pagesAge  = time.Hour
 )
 
-// A visitor may take replyTime to receive a reply, and a second more for every slowest bytes.
-const (
-	replyTime = 30 * time.Second
-	slowest   = 16 << 10
-)
-
-// errPage is the error for a form whose page would be larger than pageSize.
-var errPage = errors.New("the page of a form is too large")
+// A visitor may take replyTime to receive a reply, besides what [gate.PaceTime] allows.
+const replyTime = 30 * time.Second
 
 // A limited is a buffer of at most so many bytes more.
 type limited struct {
@@ -133,7 +129,7 @@ func (v *visit) send(status int, parts ...[]byte) {
 
 // begin sends the head of a reply of that many bytes, and limits the time for the reply.
 func (v *visit) begin(status, size int) {
-	_ = http.NewResponseController(v.w).SetWriteDeadline(time.Now().Add(replyTime + time.Duration(size/slowest)*time.Second)) // not every server has deadlines
+	_ = http.NewResponseController(v.w).SetWriteDeadline(time.Now().Add(replyTime + gate.PaceTime(int64(size)))) // not every server has deadlines
 	v.w.WriteHeader(status)
 }
 

@@ -169,9 +169,9 @@ func (s *sent) readFile(f file, content io.Reader, limit int64) error {
 	m := s.modules[f.module]
 	switch {
 	case m == nil && len(s.modules) > 0:
-		s.fault(pointerTo(f.module), "unknown_module", "is not a module of this campaign")
+		s.faults.Add(pointerTo(f.module), "unknown_module", "is not a module of this campaign")
 	case m == nil || m.Type != formsvc.FileModule:
-		s.fault(pointerTo(f.module), "no_file", "takes no file")
+		s.faults.Add(pointerTo(f.module), "no_file", "takes no file")
 	case len(s.files) == filesAtMost:
 		s.lost = &limitError{"largeFiles", filesAtMost}
 	default:

@@ -23,12 +23,17 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 	}
 	about := make(map[formsvc.ID]bool)
 	for _, key := range q.Responses {
-		if key.AccountID != a.ID {
-			continue
-		}
-		if r, err := s.response(key); err == nil {
+		_, err := s.response(key)
+		about[key.ID] = err == nil && key.AccountID == a.ID
+	}
+	raise := slices.DeleteFunc(slices.Clone(q.Raise), func(e formsvc.Event) bool { return !about[e.ResponseID] })
+	if err := s.checkEvents(raise); err != nil {
+		return out, err
+	}
+	for _, key := range q.Responses {
+		if r, err := s.response(key); err == nil && about[key.ID] {
 			s.remove(r)
-			about[key.ID], replies[key.ID] = true, true
+			replies[key.ID] = true
 			out.Responses++
 			out.FileIDs = append(out.FileIDs, r.files.ids...)
 		}
@@ -60,5 +65,6 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 			delete(s.records, key)
 		}
 	}
+	s.raise(raise)
 	return out, nil
 }

@@ -366,6 +366,9 @@ func (m *model) erase() {
 	for range m.number("responses", 0, 2) {
 		q.Responses = append(q.Responses, m.response())
 	}
+	for range m.number("raised", 0, 2) { // perhaps about one that stays, or of another account
+		q.Raise = append(q.Raise, m.event(m.response()))
+	}
 	for range m.number("signatures", 0, min(len(m.signatures), 2)) {
 		q.Signatures = append(q.Signatures, one(m, "signature", m.signatures))
 	}

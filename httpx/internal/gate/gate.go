@@ -12,7 +12,7 @@ import (
 
 // Reasons for refusing a request that is beyond a limit.
 var (
-	ErrCrowded = errors.New("as many requests wait as may")
+	ErrCrowded = errors.New("request queue is full")
 	ErrNoSlot  = errors.New("no slot became free in time")
 	ErrBytes   = errors.New("bodies have as many bytes together as they may")
 )

@@ -1,4 +1,4 @@
-// Package limits has what the API, the public forms and the console know their clients by and limit them with.
+// Package limits identifies and rate-limits clients of the API, the public forms and the console.
 package limits
 
 import (

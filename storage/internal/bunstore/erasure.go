@@ -35,7 +35,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 type erasure struct {
 	*Store
 
-	c       bun.IConn
+	c       *Tx
 	account ID
 	out     formsvc.Erased
 
@@ -68,7 +68,13 @@ func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
 			return err
 		}
 	}
-	return nil
+	raise := formsvc.Change{Events: slices.DeleteFunc(slices.Clone(q.Raise), func(e formsvc.Event) bool {
+		return !slices.Contains(r.gone, ID(e.ResponseID))
+	})}
+	if err := checkChange(&raise); err != nil {
+		return err
+	}
+	return r.apply(ctx, r.c, &raise)
 }
 
 // eraseBatch is how many identifiers one statement names.

@@ -1,9 +1,8 @@
-package httpx
+package wire
 
 import (
 	"bytes"
 	"errors"
-	"net/http"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -20,47 +19,61 @@ import (
 // maxPointer is the limit in bytes of a pointer in a reply.
 const maxPointer = 1_500
 
-const noNUL = "must not contain the NUL character"
+// NoNUL is the detail of an error.
+const NoNUL = "must not contain the NUL character"
 
-// A decoder decodes the body of a call, one JSON object, into the structs of the decode_ files. A body that doesn't fit is
-// refused at its first place with 400; all rules that one breaks are found later, by the service.
-type decoder struct {
-	raw    []byte
-	noted  faults // broken rules that the service doesn't see; it lists them with all others, see [Handler.service]
-	nobody string // the pointer of a person that is missing, see withoutPerson; "" for none
+// FreeBody is how many bytes of each body don't count as memory.
+const FreeBody = 16 << 10
+
+// Faults collects the errors of an input.
+type Faults []formsvc.FieldError
+
+// Add adds an error, unless there are [MaxErrors].
+func (f *Faults) Add(pointer, code, detail string) {
+	if len(*f) < MaxErrors {
+		*f = append(*f, formsvc.FieldError{Pointer: pointer, Code: code, Detail: detail})
+	}
 }
 
-// reset clears the body and everything read from it.
-func (d *decoder) reset() {
-	d.raw, d.noted, d.nobody = d.raw[:0], nil, ""
-	if cap(d.raw) > freeBody { // memory is reserved when a buffer grows, so a large one isn't kept
-		d.raw = nil
+// A Body decodes the body of a request, one JSON object, into the structs of the decode_ files. A body that doesn't fit is
+// refused at its first place with 400; all rules that one breaks are found later, by the service.
+type Body struct {
+	Raw    []byte
+	Noted  Faults // broken rules that the service doesn't see, for it to list with all others
+	nobody string // the pointer of a person that is missing, see WithoutPerson; "" for none
+}
+
+// Reset clears the body and everything read from it.
+func (d *Body) Reset() {
+	d.Raw, d.Noted, d.nobody = d.Raw[:0], nil, ""
+	if cap(d.Raw) > FreeBody { // memory is reserved when a buffer grows, so a large one isn't kept
+		d.Raw = nil
 	}
 }
 
 // none reports whether there is no body.
-func (d *decoder) none() bool { return len(d.raw) == 0 }
+func (d *Body) none() bool { return len(d.Raw) == 0 }
 
 // decode decodes the body into v, a pointer to a struct.
-func (d *decoder) decode(v any) error {
-	text := bytes.TrimLeft(d.raw, " \t\r\n")
+func (d *Body) decode(v any) error {
+	text := bytes.TrimLeft(d.Raw, " \t\r\n")
 	switch {
 	case len(text) == 0:
-		return badRequest("empty_body", "The body must be a JSON object.")
+		return BadRequest("empty_body", "The body must be a JSON object.")
 	case bytes.HasPrefix(text, []byte("\uFEFF")):
-		return badRequest("byte_order_mark", "The body must not begin with a byte order mark.")
+		return BadRequest("byte_order_mark", "The body must not begin with a byte order mark.")
 	case strings.IndexByte(`["tfn-0123456789`, text[0]) >= 0:
-		return badRequest("not_an_object", "The body must be a JSON object.")
+		return BadRequest("not_an_object", "The body must be a JSON object.")
 	}
-	if err := json.Unmarshal(d.raw, v, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(d.Raw, v, json.RejectUnknownMembers(true)); err != nil {
 		return d.misfit(err)
 	}
 	return nil
 }
 
 // misfit returns the problem for an error of the json package, or of one of the types below.
-func (d *decoder) misfit(err error) error {
-	if p, ok := errors.AsType[*problem](err); ok {
+func (d *Body) misfit(err error) error {
+	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	if rule, ok := errors.AsType[*formsvc.ValidationError](err); ok {
@@ -89,37 +102,35 @@ func (d *decoder) misfit(err error) error {
 }
 
 // unfit returns the problem for a value that doesn't fit.
-func unfit(pointer jsontext.Pointer, code, detail string) *problem {
-	return &problem{
-		status: http.StatusBadRequest, code: "invalid_body",
-		detail: "The body doesn't fit; errors has the first place.",
-		fields: []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}},
-	}
+func unfit(pointer jsontext.Pointer, code, detail string) *Problem {
+	p := BadRequest("invalid_body", "The body has the wrong shape; errors names the first problem.")
+	p.Fields = []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}}
+	return p
 }
 
 // badPlace returns a problem with a code of its own and the place, unless that is the whole body.
-func badPlace(code string, pointer jsontext.Pointer, detail string) *problem {
-	p := badRequest(code, detail)
+func badPlace(code string, pointer jsontext.Pointer, detail string) *Problem {
+	p := BadRequest(code, detail)
 	if pointer != "" {
-		p.fields = []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}}
+		p.Fields = []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}}
 	}
 	return p
 }
 
 // syntax returns the problem for a syntax error.
-func (d *decoder) syntax(s *jsontext.SyntacticError) *problem {
-	at := min(int(s.ByteOffset), len(d.raw))
-	rest := d.raw[at:]
+func (d *Body) syntax(s *jsontext.SyntacticError) *Problem {
+	at := min(int(s.ByteOffset), len(d.Raw))
+	rest := d.Raw[at:]
 	switch {
 	case errors.Is(s, jsontext.ErrDuplicateName):
 		return badPlace("duplicate_member", s.JSONPointer, "The field appears twice.")
 	case len(rest) > 0 && rest[0] == 0:
-		return unfit(s.JSONPointer, "nul_not_allowed", noNUL)
-	case jsontext.Value(d.raw[:at]).IsValid():
-		return badRequest("trailing_data", "The body must be one JSON object and nothing after it.")
+		return unfit(s.JSONPointer, "nul_not_allowed", NoNUL)
+	case jsontext.Value(d.Raw[:at]).IsValid():
+		return BadRequest("trailing_data", "The body must be one JSON object and nothing after it.")
 	case loneSurrogate.Match(rest):
 		return badPlace("lone_surrogate", s.JSONPointer, "A string has half of a surrogate pair.")
-	case !utf8.Valid(d.raw):
+	case !utf8.Valid(d.Raw):
 		return badPlace("invalid_utf8", s.JSONPointer, "The body must be UTF-8.")
 	case len(rest) == 0:
 		return badPlace("malformed_json", s.JSONPointer, "The body ends too early.")
@@ -169,7 +180,7 @@ func readText(dec *jsontext.Decoder) (string, error) {
 	}
 	s := token.String()
 	if strings.IndexByte(s, 0) >= 0 {
-		return "", unfit(dec.StackPointer(), "nul_not_allowed", noNUL)
+		return "", unfit(dec.StackPointer(), "nul_not_allowed", NoNUL)
 	}
 	return s, nil
 }
@@ -235,8 +246,8 @@ func (t *timestamp) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	var ok bool
-	if t.Time, ok = parseTime(s); !ok {
-		return unfit(dec.StackPointer(), "invalid_timestamp", badTime)
+	if t.Time, ok = ParseTime(s); !ok {
+		return unfit(dec.StackPointer(), "invalid_timestamp", BadTime)
 	}
 	return nil
 }

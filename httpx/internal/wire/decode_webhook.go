@@ -1,4 +1,4 @@
-package httpx
+package wire
 
 import (
 	"cmp"
@@ -56,8 +56,8 @@ func (l *headersBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// webhookInput decodes the body of a POST, or of a PUT when replace is true.
-func (d *decoder) webhookInput(replace bool) (formsvc.WebhookInput, error) {
+// WebhookInput decodes the body of a POST, or of a PUT when replace is true.
+func (d *Body) WebhookInput(replace bool) (formsvc.WebhookInput, error) {
 	var body webhookReplacement
 	var err error
 	if replace {
@@ -76,26 +76,26 @@ func (d *decoder) webhookInput(replace bool) (formsvc.WebhookInput, error) {
 
 // secret returns a secret; nil means absent. It notes an empty one: that would mean absent too, and the client would expect
 // signatures with a secret that isn't in use.
-func (d *decoder) secret(s *text) string {
+func (d *Body) secret(s *text) string {
 	if s == nil {
 		return ""
 	}
 	if *s == "" {
-		d.noted.add("/secret", "out_of_range", "must have between 1 and 256 bytes")
+		d.Noted.Add("/secret", "out_of_range", "must have between 1 and 256 bytes")
 	}
 	return string(*s)
 }
 
-// nothing decodes an empty object or an absent body.
-func (d *decoder) nothing() error {
+// Nothing decodes an empty object or an absent body.
+func (d *Body) Nothing() error {
 	if d.none() {
 		return nil
 	}
 	return d.decode(new(struct{}))
 }
 
-// rotation decodes the body of a rotation, which may be absent.
-func (d *decoder) rotation() (formsvc.Rotation, error) {
+// Rotation decodes the body of a rotation, which may be absent.
+func (d *Body) Rotation() (formsvc.Rotation, error) {
 	r := formsvc.Rotation{Grace: formsvc.DefaultGrace}
 	if d.none() {
 		return r, nil
@@ -112,8 +112,8 @@ func (d *decoder) rotation() (formsvc.Rotation, error) {
 	return r, err
 }
 
-// since decodes the body of a redelivery.
-func (d *decoder) since() (time.Time, error) {
+// Since decodes the body of a redelivery.
+func (d *Body) Since() (time.Time, error) {
 	var body struct {
 		Since member[timestamp] `json:"since"`
 	}

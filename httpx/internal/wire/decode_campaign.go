@@ -1,4 +1,4 @@
-package httpx
+package wire
 
 import "github.com/formsvc/toolkit/formsvc"
 
@@ -65,8 +65,8 @@ type moduleBody struct {
 	} `json:"showIf"`
 }
 
-// campaignInput decodes the body of a POST, or of a PUT when replace is true.
-func (d *decoder) campaignInput(replace bool) (formsvc.CampaignInput, error) {
+// CampaignInput decodes the body of a POST, or of a PUT when replace is true.
+func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 	var body campaignReplacement
 	var err error
 	if replace {

@@ -1,4 +1,4 @@
-package httpx
+package wire
 
 import (
 	"errors"
@@ -61,8 +61,8 @@ func readAnswer(dec *jsontext.Decoder, values []string) (value, all []string, th
 	return values[start:len(values):len(values)], values, there, err
 }
 
-// responseInput decodes the body of a POST.
-func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
+// ResponseInput decodes the body of a POST.
+func (d *Body) ResponseInput() (in formsvc.ResponseInput, err error) {
 	var body struct {
 		User      member[userBody]    `json:"user"`
 		Responses member[answersBody] `json:"responses"`
@@ -77,7 +77,7 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 		return in, unfit("/responses", "invalid_type", "must be an object")
 	}
 	if !body.Responses.there {
-		d.noted.add("/responses", "required", "is required")
+		d.Noted.Add("/responses", "required", "is required")
 	}
 	in.User = body.User.value.user()
 	if !body.User.there {
@@ -91,8 +91,8 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 	return in, nil
 }
 
-// withoutPerson lets the error about a missing address name the whole person, if that is missing.
-func (d *decoder) withoutPerson(err error) error {
+// WithoutPerson lets the error about a missing address name the whole person, if that is missing.
+func (d *Body) WithoutPerson(err error) error {
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && d.nobody != "" {
 		for i := range invalid.Fields {
 			if f := &invalid.Fields[i]; f.Pointer == d.nobody+"/email" && f.Code == "required" {
@@ -103,9 +103,9 @@ func (d *decoder) withoutPerson(err error) error {
 	return err
 }
 
-// responsePatch decodes the body of a PATCH, a merge patch (RFC 7396). For null, which removes a field, a string is "": the
+// ResponsePatch decodes the body of a PATCH, a merge patch (RFC 7396). For null, which removes a field, a string is "": the
 // service decides whether it may be empty.
-func (d *decoder) responsePatch() (patch formsvc.ResponsePatch, err error) {
+func (d *Body) ResponsePatch() (patch formsvc.ResponsePatch, err error) {
 	var body struct {
 		Status member[text] `json:"status"`
 		User   member[struct {
@@ -130,10 +130,10 @@ func (d *decoder) responsePatch() (patch formsvc.ResponsePatch, err error) {
 		return patch, unfit("/status", "invalid_type", "must be a string")
 	}
 	if body.User.null {
-		d.noted.add("/user", "required", "can't be removed")
+		d.Noted.Add("/user", "required", "can't be removed")
 	}
 	if body.Responses.null {
-		d.noted.add("/responses", "required", "can't be removed; remove its fields")
+		d.Noted.Add("/responses", "required", "can't be removed; remove its fields")
 	}
 	user := &body.User.value
 	for to, from := range map[**string]*member[text]{
@@ -148,15 +148,15 @@ func (d *decoder) responsePatch() (patch formsvc.ResponsePatch, err error) {
 }
 
 // answers returns the answers, and notes those without a value.
-func (d *decoder) answers(a *answersBody) []formsvc.AnswerPatch {
+func (d *Body) answers(a *answersBody) []formsvc.AnswerPatch {
 	for _, pointer := range a.incomplete {
-		d.noted.add(pointer, "required", "is required")
+		d.Noted.Add(pointer, "required", "is required")
 	}
 	return a.list
 }
 
-// commentInput decodes a comment. The author isn't part of the input.
-func (d *decoder) commentInput() (formsvc.CommentInput, error) {
+// CommentInput decodes a comment. The author isn't part of the input.
+func (d *Body) CommentInput() (formsvc.CommentInput, error) {
 	var body struct {
 		Body text `json:"body"`
 	}
@@ -164,8 +164,8 @@ func (d *decoder) commentInput() (formsvc.CommentInput, error) {
 	return formsvc.CommentInput{Body: string(body.Body)}, err
 }
 
-// signatureInput decodes a signature.
-func (d *decoder) signatureInput() (formsvc.SignatureInput, error) {
+// SignatureInput decodes a signature.
+func (d *Body) SignatureInput() (formsvc.SignatureInput, error) {
 	var body struct {
 		Signer   member[userBody] `json:"signer"`
 		FileID   identifier       `json:"fileUuid"`
