@@ -123,10 +123,14 @@ func TestServeTellsClientsApart(t *testing.T) {
 	t.Parallel()
 	s := newShell(t).serve(t, "--trusted-proxy", "127.0.0.0/8")
 	s.key = "guessed"
-	guess := func(from string) int { return s.get(t, "/v1/me", "X-Forwarded-For: "+from).status }
-	until(t, "the one that guesses is limited", func() bool { return guess("192.0.2.1") == http.StatusTooManyRequests })
-	if status := guess("192.0.2.2"); status != http.StatusUnauthorized {
-		t.Errorf("the other client gets %d", status)
+	for _, path := range []string{"/v1/me", "/console/"} {
+		guess := func(from string) int {
+			return s.get(t, path, "X-Forwarded-For: "+from, "Cookie: formsvc_session=guessed").status
+		}
+		until(t, "the one that guesses is limited", func() bool { return guess("192.0.2.1") == http.StatusTooManyRequests })
+		if status := guess("192.0.2.2"); status != http.StatusUnauthorized {
+			t.Errorf("%s: the other client gets %d", path, status)
+		}
 	}
 }
 
