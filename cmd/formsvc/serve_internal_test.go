@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -522,4 +523,28 @@ func fetchedBy(t testing.TB, browser *http.Client, url string) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
+}
+
+// A server that stops ends the streams of open pages. Otherwise they would last for longer than this browser waits.
+func TestStopEndsStreams(t *testing.T) {
+	t.Parallel()
+	sh, browser := newShell(t), new(http.Client)
+	s := sh.serve(t)
+	browser.Jar, _ = cookiejar.New(nil)
+	signedIn(t, browser, strings.TrimSpace(sh.do(t, "settings-link")))
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/console/campaigns/"+s.campaign(t)+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := browser.Do(r)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	defer resp.Body.Close()
+	s.stop()
+	if text, err := io.ReadAll(resp.Body); err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
 }
