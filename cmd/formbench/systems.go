@@ -34,7 +34,7 @@ const (
 		`"dietary":{"value":["vegetarian","no nuts"]},"guests":{"value":["2"]},"motivation":{"value":["I have followed the programme ` +
 		`since its first year and would like to meet the people behind it. Our group of five works on accessible forms, and we could ` +
 		`show what we learnt from ours."]}}`
-	campaign = `{"title":"Registration for the autumn meeting","modules":[` +
+	campaign = `{"title":"Registration for the autumn meeting","form":{"enabled":true},"modules":[` +
 		`{"name":"arrival","label":"When will you arrive?","type":"date","required":true},` +
 		`{"name":"attendance","label":"How will you take part?","type":"choice","required":true,"options":["in_person","remote","undecided"]},` +
 		`{"name":"dietary","label":"What can't you eat?","type":"choice","multiple":true,"options":["vegetarian","vegan","no nuts","no gluten"]},` +
@@ -44,6 +44,11 @@ const (
 	// The user of response 0. Each response has a number of its own, which leads from a delivery to its request.
 	user = `{"email":"` + mark + `00000000@example.com","firstName":"Ada","lastName":"Lovelace"}`
 )
+
+// typed are the same answers and user, as a browser sends them with the form.
+const typed = "email=" + mark + "00000000%40example.com&firstName=Ada&lastName=Lovelace&arrival=2026-09-14&attendance=in_person&dietary=vegetarian&" +
+	"dietary=no+nuts&guests=2&motivation=I+have+followed+the+programme+since+its+first+year+and+would+like+to+meet+the+people+behind+it.+Our+group+of+" +
+	"five+works+on+accessible+forms%2C+and+we+could+show+what+we+learnt+from+ours."
 
 // A target is a started system with empty storage, and its dialect.
 type target struct {
@@ -56,6 +61,7 @@ type target struct {
 	id      string // members of the system's JSON
 	total   string
 
+	form     string                               // path of the page where visitors submit the same
 	uploads  func(id any) string                  // path for a file of a response
 	download func(uploaded map[string]any) string // path of an uploaded file
 	client   http.Client                          // for single requests
@@ -131,7 +137,7 @@ func execute(ctx context.Context, dsn, statement string) error {
 
 func (t *target) openFormsvc(ctx context.Context, c *cell, path, dir, dsn, hook string) (err error) {
 	t.process, err = start(ctx, dir, path, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--db", dsn, "--log-format", "json",
-		"--quota", "0", "--max-upload", strconv.FormatInt(c.fileSize, 10), "--webhook-allow", "127.0.0.0/8", "--webhook-timeout", holdLimit.String())
+		"--quota", "0", "--forms-per-visitor", "0", "--max-upload", strconv.FormatInt(c.fileSize, 10), "--webhook-allow", "127.0.0.0/8", "--webhook-timeout", holdLimit.String())
 	if err != nil {
 		return err
 	}
@@ -145,6 +151,9 @@ func (t *target) openFormsvc(ctx context.Context, c *cell, path, dir, dsn, hook 
 		return err
 	}
 	t.path = fmt.Sprintf("/v1/campaigns/%s/responses", made["uuid"])
+	if form, ok := made["form"].(map[string]any); ok {
+		t.form = fmt.Sprintf("/f/%s", form["token"])
+	}
 	t.newest, t.body, t.created, t.id, t.total = "?limit=20", `{"user":`+user+`,"responses":`+answers+`}`, http.StatusCreated, "uuid", "total"
 	t.uploads = func(id any) string { return fmt.Sprintf("%s/%s/files", t.path, id) }
 	t.download = func(uploaded map[string]any) string { return fmt.Sprintf("/v1/files/%s", uploaded["uuid"]) }

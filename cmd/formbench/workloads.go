@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -77,6 +78,38 @@ func create(ctx context.Context, c *cell) error {
 		return t.check(ctx, c.fill+answered, 0)
 	})
 }
+
+// form measures new responses that visitors submit with the published page, as a browser does.
+func form(ctx context.Context, c *cell) error {
+	return c.filled(ctx, func(t *target, _ []string) error {
+		var page []byte
+		if err := t.send(ctx, http.MethodGet, t.form, "", nil, 0, http.StatusOK, func(r io.Reader) (err error) {
+			page, err = io.ReadAll(r)
+			return err
+		}); err != nil {
+			return err
+		}
+		_, rest, ok := strings.Cut(string(page), `name="_page" value="`)
+		token, _, _ := strings.Cut(rest, `"`)
+		if !ok {
+			return fmt.Errorf("the page has no token: %.300s", page)
+		}
+		time.Sleep(humanly)
+		body := "_page=" + url.QueryEscape(token) + "&_honeypot=&" + typed
+		request := newTemplate(fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/html\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
+			"Content-Length: %d\r\n\r\n%s", t.form, len(body), body))
+		l := &load{status: http.StatusSeeOther, next: func(buf []byte, i int) []byte { return request.with(buf, c.fill+i) }}
+		answered, err := c.measure(ctx, t, "Form", l)
+		if err != nil {
+			return err
+		}
+		t.path += "?status=pending" // spam isn't what is measured
+		return t.check(ctx, c.fill+answered, 0)
+	})
+}
+
+// humanly is how long a visitor has a page before it is sent. A program that is quicker is taken for a bot.
+const humanly = 2500 * time.Millisecond
 
 // get measures single responses.
 func get(ctx context.Context, c *cell) error {

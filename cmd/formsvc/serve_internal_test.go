@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -123,10 +124,14 @@ func TestServeTellsClientsApart(t *testing.T) {
 	t.Parallel()
 	s := newShell(t).serve(t, "--trusted-proxy", "127.0.0.0/8")
 	s.key = "guessed"
-	guess := func(from string) int { return s.get(t, "/v1/me", "X-Forwarded-For: "+from).status }
-	until(t, "the one that guesses is limited", func() bool { return guess("192.0.2.1") == http.StatusTooManyRequests })
-	if status := guess("192.0.2.2"); status != http.StatusUnauthorized {
-		t.Errorf("the other client gets %d", status)
+	for _, path := range []string{"/v1/me", "/console/"} {
+		guess := func(from string) int {
+			return s.get(t, path, "X-Forwarded-For: "+from, "Cookie: formsvc_session=guessed").status
+		}
+		until(t, "the one that guesses is limited", func() bool { return guess("192.0.2.1") == http.StatusTooManyRequests })
+		if status := guess("192.0.2.2"); status != http.StatusUnauthorized {
+			t.Errorf("%s: the other client gets %d", path, status)
+		}
 	}
 }
 
@@ -515,4 +520,28 @@ func fetchedBy(t testing.TB, browser *http.Client, url string) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
+}
+
+// A server that stops ends the streams of open pages. Otherwise they would last for longer than this browser waits.
+func TestStopEndsStreams(t *testing.T) {
+	t.Parallel()
+	sh, browser := newShell(t), new(http.Client)
+	s := sh.serve(t)
+	browser.Jar, _ = cookiejar.New(nil)
+	signedIn(t, browser, strings.TrimSpace(sh.do(t, "settings-link")))
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/console/campaigns/"+s.campaign(t)+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := browser.Do(r)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	defer resp.Body.Close()
+	s.stop()
+	if text, err := io.ReadAll(resp.Body); err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
 }

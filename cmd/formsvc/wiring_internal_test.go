@@ -87,25 +87,40 @@ func flagsOfWork(t *testing.T) {
 	if a := newShell(t).serve(t, "--request-timeout", "1ns").get(t, "/v1/campaigns"); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, `"timeout"`) {
 		t.Errorf("--request-timeout: %+v", a)
 	}
-	// Twice as many transfers as requests may run at once, of which an account gets half.
-	s := newShell(t).serve(t, "--max-requests", "1")
+	// Twice as many transfers as requests may run at once, of which an account gets half, and an address of visitors too.
+	s := newShell(t).serve(t, "--max-requests", "1", "--forms-per-visitor", "0", "--trusted-proxy", "127.0.0.0/8")
 	campaign := s.campaign(t)
 	files := responses(campaign) + "/" + s.submit(t, campaign) + "/files"
-	body, open := io.Pipe()
-	defer func() { _ = open.Close() }()
-	go func() {
-		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+files, body)
-		r.Header.Set("Authorization", "Bearer "+s.key)
-		r.Header.Set("Content-Type", "text/plain")
-		r.Header.Set("Content-Disposition", "attachment; filename=a")
-		if resp, err := http.DefaultClient.Do(r); err == nil {
-			_ = resp.Body.Close()
-		}
-	}()
-	_, _ = open.Write([]byte("x"))
+	begin := func(path, first string, header ...string) { // a request whose body doesn't end; it fails if another one is quicker
+		body, open := io.Pipe()
+		t.Cleanup(func() { _ = open.Close() })
+		go func() {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, body)
+			for i := 0; i < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+			if resp, err := http.DefaultClient.Do(r); err == nil {
+				_ = resp.Body.Close()
+			}
+		}()
+		_, _ = open.Write([]byte(first))
+	}
 	until(t, "--max-requests refuses a second transfer", func() bool {
+		begin(files, "x", "Authorization", "Bearer "+s.key, "Content-Type", "text/plain", "Content-Disposition", "attachment; filename=a")
 		a, err := s.ask(t.Context(), http.MethodPost, files, []byte("x"))
 		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "too_many_transfers")
+	})
+	var made struct{ Form struct{ Token string } }
+	if err := json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", map[string]any{
+		"title": "x", "requireEmail": false, "form": map[string]any{"enabled": true}, "modules": []any{map[string]any{"name": "f", "type": "file"}},
+	})), &made); err != nil {
+		t.Fatal(err)
+	}
+	form, part := "/f/"+made.Form.Token, "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"\r\n\r\n"+strings.Repeat("x", 40<<10)
+	until(t, "the forms share these transfers", func() bool {
+		begin(form, part, "Content-Type", "multipart/form-data; boundary=x", "X-Forwarded-For", "192.0.2.1")
+		a, err := s.ask(t.Context(), http.MethodPost, form, []byte(part+"\r\n--x--\r\n"), "Content-Type: multipart/form-data; boundary=x", "X-Forwarded-For: 192.0.2.2")
+		return err == nil && a.status == http.StatusServiceUnavailable
 	})
 }
 

@@ -171,6 +171,10 @@ func TestSummary(t *testing.T) {
 	path := "/campaigns/" + string(campaign.ID)
 	w.get(path+"/summary").is(200).says("All 3 responses", "Pick 2 answered", "Red 2 100 %", "Blue 1 50 %", "Yes 1 100 %", "No 0 0 %",
 		"From 1 to 4, on average 2.", "1 2 67 %", "2026-10-05 1 100 %", "Say 2 answered. The latest, newest first: second <i>first").lacks("latest 12 months")
+	campaign.Modules[0].Options = []string{"Red", "Blue", "Green"}
+	_, err = w.svc.Campaigns.Replace(t.Context(), campaign.Key(), campaign.CampaignInput)
+	w.must(err)
+	w.get(path + "/summary").says("Green 0 0 %")
 	for i := range 1200 {
 		w.response(&campaign, "d", answer("n", fmt.Sprint(i%40*5+10)), answer("d", fmt.Sprintf("2025-%02d-01", i%12+1)))
 	}

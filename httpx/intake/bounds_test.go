@@ -18,6 +18,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/intake"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
@@ -183,4 +184,23 @@ func TestFullStore(t *testing.T) {
 		h.ServeHTTP(recorder, r)
 		(&answer{t, recorder.Code, recorder.Header(), recorder.Body.String()}).is(409).has(wants...)
 	}
+}
+
+// A large page is made once in each language, in a slot that other lists and pages share, and each visitor gets a token of their own.
+func TestLargePages(t *testing.T) {
+	shared := gate.NewShared(gate.Bounds{Requests: 1, Waiting: 1, Wait: time.Millisecond})
+	var in formsvc.CampaignInput
+	for i := range 200 {
+		in.Modules = append(in.Modules, formsvc.Module{Name: fmt.Sprint("a", i), Label: strings.Repeat("x", 500)})
+	}
+	w := newWorld(t, in, &intake.Options{Limits: shared})
+	first := w.get("", "Accept-Language", "en").is(200).token()
+	slot, err := shared.Lists.Acquire(t.Context(), "another account")
+	w.must(err)
+	if again := w.get("", "Accept-Language", "en").is(200).token(); again == first {
+		t.Errorf("two visitors got the token %s", again)
+	}
+	w.get("", "Accept-Language", "de").is(503)
+	slot.Release()
+	w.get("", "Accept-Language", "de").is(200).has(`lang="de"`)
 }

@@ -410,6 +410,7 @@ func TestScripts(t *testing.T) {
 	for range 2 {
 		w.do("POST", w.url, "multipart/form-data; boundary=x", strings.NewReader(form), "Origin", friend, "Sec-Fetch-Mode", "cors", "Idempotency-Key", "k").is(201)
 	}
+	w.do("POST", w.url, "multipart/form-data; boundary=x", strings.NewReader(form), "Sec-Fetch-Mode", "same-origin", "Accept", "*/*").is(201)
 	w.must(w.store.Close())
 	w.wait(time.Minute)
 	a := w.do("POST", w.url, urlencoded, strings.NewReader("x"), "Origin", friend).is(503)

@@ -171,9 +171,9 @@ func TestHiddenQuestions(t *testing.T) {
 // A module with the name of a field of the user is asked once and filled from it.
 func TestModuleOfTheUser(t *testing.T) {
 	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{
-		{Name: "firstName", Label: "Your first name", Required: true}, {Name: "email", Type: formsvc.EmailModule, Required: true, ShowIf: &formsvc.Condition{Module: "firstName", Equals: []string{"Bo"}}},
+		{Name: "firstName", Label: "Your first name", Required: true, MaxLength: 40}, {Name: "email", Type: formsvc.EmailModule, Required: true, ShowIf: &formsvc.Condition{Module: "firstName", Equals: []string{"Bo"}}},
 	}}, nil)
-	a := w.get("").has(`Your first name</label>`, `Email address <small>(optional)`)
+	a := w.get("").has(`Your first name</label>`, `id="q2" maxlength="40"`, `Email address <small>(optional)`)
 	if strings.Count(a.body, `name="firstName"`) != 1 || strings.Count(a.body, `name="email"`) != 1 {
 		t.Error(a.body)
 	}

@@ -257,8 +257,12 @@ func (w *world) addTogether(stores []Store) {
 		w.Errorf("totals %v of %d requests: some were not counted", all, adders*rounds)
 	}
 	for _, subject := range subjects {
-		use, err := w.store.QuotaUse(w.ctx, subject, time.Time{})
+		use, err := w.store.QuotaUse(w.ctx, subject, start()) // as a server that starts within the window
 		w.must("QuotaUse", err)
 		w.same("use", use, []formsvc.QuotaUse{{Start: start(), Used: adders * rounds}})
+		later, err := w.store.QuotaUse(w.ctx, subject, start().Add(time.Second))
+		if w.must("QuotaUse", err); len(later) > 0 {
+			w.Errorf("the use since a second later is %v", later)
+		}
 	}
 }

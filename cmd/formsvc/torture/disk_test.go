@@ -353,3 +353,27 @@ func TestPowerLoss(t *testing.T) {
 		t.Error("INVALID: nothing was lost that was not flushed")
 	}
 }
+
+// When a restore has ended, everything that it made is on the disk.
+func TestRestoreIsFlushed(t *testing.T) {
+	d, from := mountDisk(t), setup{dsn: sqliteDSN(t), data: t.TempDir()}
+	p := from.start(t)
+	key := newClient(t, p.firstKey(t))
+	key.made(t, p.url+"/v1/campaigns", `{"title":"t"}`)
+	from.command(t, "webhooks", "create", "--url", "https://example.com", "--events", "all", "--secret", secret)
+	p.terminate(t)
+	copied := filepath.Join(t.TempDir(), "backup")
+	from.command(t, "backup", "--to", copied)
+	to := setup{dsn: "sqlite:" + filepath.Join(d.dir, "formsvc.db"), data: d.dir}
+	to.command(t, "restore", "--from", copied)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.root.names["secret.keys"] == nil || d.root.names["formsvc.db"] == nil || len(d.root.changes) > 0 {
+		t.Errorf("restored %v, of which %v aren't flushed", d.root.names, d.root.changes)
+	}
+	for name, in := range d.root.names {
+		if len(in.writes) > 0 {
+			t.Errorf("%d writes to %s aren't flushed", len(in.writes), name)
+		}
+	}
+}

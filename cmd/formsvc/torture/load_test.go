@@ -167,7 +167,7 @@ type client struct {
 
 func newClient(t testing.TB, key string) *client {
 	// The timeout is longer than any fault that a request should survive, and short enough to continue after others.
-	c := &client{key: key, http: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	c := &client{key: key, http: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, TLSClientConfig: anyCertificate()}}}
 	t.Cleanup(c.http.CloseIdleConnections)
 	return c
 }

@@ -4,14 +4,21 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +41,7 @@ const (
 type neighbourhood struct {
 	target
 	server   *process
+	tls      bool // whether it speaks TLS, and so HTTP/2
 	victim   *client
 	theirs   string    // address of the victim's responses
 	receiver *receiver // of the victim's events
@@ -56,7 +64,13 @@ type target struct {
 
 func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 	s.data, s.flags = t.TempDir(), nodeFlags
-	n := &neighbourhood{server: s.start(t), receiver: newReceiver(t)}
+	if s.tls {
+		s.flags = append(s.flags[:len(s.flags):len(s.flags)], certificate(t)...)
+	}
+	n := &neighbourhood{server: s.start(t), receiver: newReceiver(t), tls: s.tls}
+	if s.tls {
+		n.server.url = strings.Replace(n.server.url, "http:", "https:", 1)
+	}
 	n.Key, n.Server = n.server.firstKey(t), n.server.url
 	api, attacker := n.Server+"/v1", newClient(t, n.Key)
 	s.command(t, "accounts", "create", "victim")
@@ -117,7 +131,10 @@ func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 func (n *neighbourhood) signIn(t *testing.T, link string) string {
 	t.Helper()
 	token := link[strings.LastIndex(link, "/sign-in/")+len("/sign-in/"):]
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{TLSClientConfig: anyCertificate()},
+	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.Server+"/console/sign-in", strings.NewReader("link="+strings.Fields(token)[0]))
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +174,50 @@ func asking(name string, conns int, method string, address func(*target) string,
 		_, _ = x.client.do(ctx, method, address(x), sent, header)
 	}}
 }
+
+// streams opens one connection with as many streams as it may have. Each sends a part of a long body, and then nothing.
+func streams(name string, conns int, address func(*target) string, mediaType, part string) attack {
+	return attack{streamed + name, conns, func(x *target, ctx context.Context) {
+		short, stop := context.WithTimeout(ctx, 10*time.Second)
+		defer stop()
+		transport := &http.Transport{TLSClientConfig: anyCertificate(), HTTP2: &http.HTTP2Config{StrictMaxConcurrentRequests: true}, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		alone := &client{key: x.Key, http: &http.Client{Transport: transport}, discard: true}
+		if _, err := alone.do(short, http.MethodGet, x.Server+"/healthz", nil, nil); err != nil { // connects once, since each stream would
+			return
+		}
+		var all sync.WaitGroup
+		for range 20 { // as many as the server allows
+			all.Go(func() {
+				for short.Err() == nil {
+					x.stream(short, transport, address(x), mediaType, part)
+				}
+			})
+		}
+		all.Wait()
+	}}
+}
+
+// stream sends a part of a long body and waits for the reply.
+func (x *target) stream(ctx context.Context, on http.RoundTripper, address, mediaType, part string) {
+	rest, silent := io.Pipe()
+	defer context.AfterFunc(ctx, func() { _ = silent.Close() })()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, io.MultiReader(strings.NewReader(part), rest))
+	if err != nil {
+		return
+	}
+	r.ContentLength = 3_900_000
+	r.Header = http.Header{
+		"Authorization": {"Bearer " + x.Key}, "Content-Type": {mediaType}, "X-Forwarded-For": {fmt.Sprint("10.8.", rand.N(256), ".", rand.N(256))},
+	}
+	if resp, err := on.RoundTrip(r); err == nil {
+		_ = resp.Body.Close()
+	}
+	_ = rest.Close()
+}
+
+// streamed begins the names of attacks that need HTTP/2.
+const streamed = "streams of "
 
 // attacks are what an account can do with one key.
 func attacks() []attack {
@@ -216,6 +277,10 @@ func attacks() []attack {
 		browsing("searches for nothing", 48, "?search=nothing+of+it"),
 		browsing("summaries", 16, "/summary"),
 		asking("guessed links", 64, http.MethodGet, func(x *target) string { return x.Server + "/console/sign-in/" + strings.Repeat("A", 52) }, "", nil),
+		streams("bodies that stop", 64, func(x *target) string { return x.List }, "application/json", large[:200_000]),
+		streams("short bodies that stop", 64, func(x *target) string { return x.List }, "application/json", large[:10_000]),
+		streams("forms that stop", 64, func(x *target) string { return x.Form }, urlencoded, "a="+strings.Repeat("x", 200_000)),
+		streams("short forms that stop", 64, func(x *target) string { return x.Form }, urlencoded, "a="+strings.Repeat("x", 10_000)),
 		asking("readiness", 64, http.MethodGet, func(x *target) string { return x.Server + "/readyz" }, "", nil),
 	}
 }
@@ -268,12 +333,17 @@ func randomNames() string {
 func TestBadNeighbour(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { newNeighbourhood(t, setup{dsn: sqliteDSN(t)}).attacked(t) })
 	t.Run("postgres", func(t *testing.T) { newNeighbourhood(t, setup{dsn: postgrestest.DSN(t)}).attacked(t) })
+	t.Run("sqlite over TLS", func(t *testing.T) { newNeighbourhood(t, setup{dsn: sqliteDSN(t), tls: true}).attacked(t) })
+	t.Run("postgres over TLS", func(t *testing.T) { newNeighbourhood(t, setup{dsn: postgrestest.DSN(t), tls: true}).attacked(t) })
 }
 
 func (n *neighbourhood) attacked(t *testing.T) {
 	alone := n.work(t)
 	t.Logf("p99 of the victim alone %v", alone)
 	for _, a := range attacks() {
+		if n.tls != strings.HasPrefix(a.name, streamed) {
+			continue
+		}
 		t.Run(a.name, func(t *testing.T) {
 			stop := n.attack(t, a.name)
 			before := n.created
@@ -390,6 +460,23 @@ func (x *target) send(ctx context.Context, request, header string, part []byte, 
 	_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n", request, header, length)
 	_, _ = conn.Write(part)
 	<-ctx.Done()
+}
+
+// anyCertificate makes a client trust the server.
+func anyCertificate() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }
+
+// certificate writes a certificate and its key to files, and returns the flags for them.
+func certificate(t *testing.T) []string {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	files := []string{filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")}
+	if err := errors.Join(err, os.WriteFile(files[0], pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(files[1], pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--tls-cert", files[0], "--tls-key", files[1]}
 }
 
 // peak returns the most memory that the server has taken since its start, in bytes.

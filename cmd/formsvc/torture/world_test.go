@@ -190,6 +190,7 @@ type setup struct {
 	env       []string // NAME=VALUE
 	flags     []string // of serve
 	under     []string // a program to run it under, such as strace with its flags
+	tls       bool     // for a neighbourhood
 }
 
 // common are the flags of every command.
