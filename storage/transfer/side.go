@@ -310,17 +310,9 @@ func tables() []string {
 func (s *side) describe(ctx context.Context) error {
 	for _, name := range tables() {
 		t := &table{name: "formsvc_" + name}
-		rows, err := s.conn.QueryContext(ctx, "SELECT * FROM "+t.name+" WHERE 1 = 0") //nolint:gosec // names of our tables
+		kinds, err := s.columns(ctx, t.name)
 		if err != nil {
 			return err
-		}
-		types, err := rows.ColumnTypes()
-		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
-			return err
-		}
-		kinds := make(map[string]string, len(types))
-		for _, c := range types {
-			kinds[c.Name()] = c.DatabaseTypeName()
 		}
 		if s.sqlite && name == "events" {
 			kinds["xact"] = ""
@@ -333,6 +325,21 @@ func (s *side) describe(ctx context.Context) error {
 		s.tables = append(s.tables, t)
 	}
 	return nil
+}
+
+// columns returns the types of a table's columns.
+func (s *side) columns(ctx context.Context, table string) (map[string]string, error) {
+	rows, err := s.conn.QueryContext(ctx, "SELECT * FROM "+table+" WHERE 1 = 0") //nolint:gosec // names of our tables
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	types, err := rows.ColumnTypes()
+	kinds := make(map[string]string, len(types))
+	for _, c := range types {
+		kinds[c.Name()] = c.DatabaseTypeName()
+	}
+	return kinds, errors.Join(err, rows.Err())
 }
 
 // A sum is a checksum of the rows of a table, in any order: the sums of the four words of their SHA-256.

@@ -20,7 +20,7 @@ const MaxErrors = 100
 const StatusClientGone = 499
 
 // A Problem is an error in the form that the client gets.
-type Problem struct {
+type Problem struct { //nolint:errname // as RFC 9457 has it
 	Status int
 	Code   string
 	Title  string // of the console's page; "" if visitors can do nothing about the error
