@@ -221,7 +221,7 @@ const (
 
 // RedeliverFailed redelivers the webhook's deliveries that failed permanently at since or later, as
 // [Deliveries.Redeliver] does, 50 a second, and returns their number. Deliveries that fail during the call are not
-// included. It works in atomic writes of 500 deliveries, the last of which has the record of [Service.Once]. If it
+// included. It works in atomic writes of 500 deliveries, the last of which has the record of [Call]. If it
 // fails midway, the deliveries so far are under way; call it again for the rest. It fails with [ErrNotFound].
 func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
 	defer wrap(&err, "redeliver")

@@ -64,9 +64,12 @@ func TestRedeliverFailed(t *testing.T) {
 	w.submitted(&c)
 	w.finish(delivery.Delivered)
 	w.clock.add(time.Hour)
-	svc, o := w.once("k")
-	n, err := svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
-	if err != nil || n != failed || o.Repeated {
+	_, o := w.once("k")
+	redeliver := func(svc *formsvc.Service) (int, error) {
+		return svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
+	}
+	n, repeated, err := formsvc.Do(w.svc, formsvc.Call{Idempotency: o}, redeliver)
+	if err != nil || n != failed || repeated {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since); err != nil || n != 0 {
@@ -81,8 +84,8 @@ func TestRedeliverFailed(t *testing.T) {
 	}
 	w.clock.add(time.Second)
 	w.finish(delivery.Failed)
-	n, err = svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since) // in several atomic writes, none of which it makes
-	if err != nil || n != failed || !o.Repeated {
+	n, repeated, err = formsvc.Do(w.svc, formsvc.Call{Idempotency: o}, redeliver) // in several atomic writes, none of which it makes
+	if err != nil || n != failed || !repeated {
 		t.Errorf("repeated: %d, %v", n, err)
 	}
 	if n := w.deliveries(&hook, formsvc.DeliveryFailed); n != failed+1 { // and the one that is too early

@@ -27,7 +27,7 @@
 //
 //   - Work in your own transaction: [Service.With].
 //   - Act on events in Go, after the commit: [Events.Follow].
-//   - Make a call idempotent, so that clients can retry it: [Service.Once].
+//   - Make a call idempotent, so that clients can retry it: [Call].
 //   - Record who did it: [Service.As] and [Audits]. Sign people in: [Sessions].
 //   - Export and erase a person's data: [Responses.Export], [Accounts.ErasePerson].
 //   - Run regular work, such as deleting old events: [Service.Run].

@@ -34,7 +34,7 @@ var (
 	// ErrQuota means that the key, user or account has used up its requests in this window of time.
 	ErrQuota = errors.New("quota exceeded")
 	// ErrRepeated means that an idempotency key has a record already. Only stores return it: the service then returns
-	// the result of the earlier call ([Service.Once]).
+	// the result of the earlier call ([Call]).
 	ErrRepeated = errors.New("repeated")
 	// ErrInFlight means that a call with the same idempotency key is under way.
 	ErrInFlight = errors.New("a call with the same key is under way")

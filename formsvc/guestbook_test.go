@@ -77,7 +77,7 @@ func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
 	if strings.HasSuffix(email, "@EXAMPLE.com") {
 		in.Held = formsvc.HeldTrap
 	}
-	return must(g.svc.Once(&formsvc.Idempotency{Key: key}).Responses.Create(g.ctx, c.Key(), in))
+	return must(keyed(g.svc, &formsvc.Idempotency{Key: key}).Responses.Create(g.ctx, c.Key(), in))
 }
 
 // attach adds a file, a comment and a signature of another person.
@@ -97,7 +97,7 @@ func (g *guestbook) attach(r *formsvc.Response) {
 
 func (g *guestbook) sign(r *formsvc.Response, email string) {
 	g.tb.Helper()
-	svc := g.svc.Once(&formsvc.Idempotency{Key: "signed-by-" + email[:3]})
+	svc := keyed(g.svc, &formsvc.Idempotency{Key: "signed-by-" + email[:3]})
 	must(svc.Signatures.Create(g.ctx, r.Key(), formsvc.SignatureInput{Signer: formsvc.User{Email: email}}))
 }
 

@@ -13,7 +13,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// An Idempotency makes one call idempotent; see [Service.Once].
+// An Idempotency makes one call idempotent; see [Call].
 type Idempotency struct {
 	// Key is chosen by the client: 1 to [MaxIdempotencyKey] characters of printable ASCII without spaces. It belongs
 	// to the account of the call.
@@ -21,19 +21,49 @@ type Idempotency struct {
 	// Request is a hash of what the client asks for. Another one under the same key fails with [ErrMismatch].
 	// [Files.Upload] compares the file as well.
 	Request [sha256.Size]byte
-	// Repeated is set by the call if it returned the result of an earlier one.
-	Repeated bool
 }
 
-// Once returns the same Service for one idempotent call of one method that creates something, tests a webhook, rotates a
-// secret or a form, or redelivers. If a call with the key succeeded in the last [IdempotencyTTL], the method changes nothing and
-// returns that call's result, without secrets, which are shown only once. This holds even if both calls run at once or
-// on different nodes: a result commits together with what the call did. Such a method also fails with
-//   - [ErrInFlight] while another call with the key runs in this process,
-//   - [ErrMismatch] if the earlier call had another Request,
-//   - a *[RefusedError] if the earlier call was refused ([Service.Refuse]),
-//   - [ErrErased] if the result was erased with the data of a person, or was about a response that was deleted.
-func (s *Service) Once(o *Idempotency) *Service { return s.view(func(c *core) { c.once = o }) }
+// A Call has the options of one call; see [Do].
+type Call struct {
+	// Idempotency makes the call of a method idempotent that creates something, tests a webhook, rotates a secret or a form,
+	// or redelivers. If a call with the key succeeded in the last [IdempotencyTTL], the method changes nothing and returns
+	// that call's result, without secrets, which are shown only once. This holds even if both calls run at once or on
+	// different nodes: a result commits together with what the call did. Such a method also fails with
+	//   - [ErrInFlight] while another call with the key runs in this process,
+	//   - [ErrMismatch] if the earlier call had another Request,
+	//   - a *[RefusedError] if the earlier call was refused ([Service.Refuse]),
+	//   - [ErrErased] if the result was erased with the data of a person, or was about a response that was deleted.
+	//
+	// Defaults to none.
+	Idempotency *Idempotency
+	// Faults are those that the input has before the rules are checked, such as a missing field that its encoding requires.
+	// With any, a method that creates, changes or replaces a campaign, a response, a comment, a signature or a webhook
+	// changes nothing. It fails with a *[ValidationError] that has these faults first, followed by those that the rules
+	// find; or with another error, such as [ErrNotFound], if the rules can't be checked. Defaults to none.
+	Faults []FieldError
+}
+
+// Do calls one method of s with options. The Service that method gets is for that one call. repeated is true if the result is
+// that of an earlier call with the same key.
+func Do[T any](s *Service, call Call, method func(*Service) (T, error)) (result T, repeated bool, err error) {
+	if call.Idempotency == nil && len(call.Faults) == 0 {
+		result, err = method(s)
+		return result, false, err
+	}
+	var key *oneCall
+	if call.Idempotency != nil {
+		key = &oneCall{Idempotency: *call.Idempotency}
+	}
+	result, err = method(s.view(func(c *core) { c.once, c.refused = key, call.Faults }))
+	return result, key != nil && key.repeated, err
+}
+
+// oneCall is the state of an idempotent call.
+type oneCall struct {
+	Idempotency
+
+	repeated bool // whether it returned the result of an earlier one
+}
 
 // An IdempotencyRecord keeps the outcome of an idempotent call. It commits together with what the call did.
 type IdempotencyRecord struct {
@@ -68,17 +98,18 @@ func CheckIdempotencyKey(key string) error {
 }
 
 // Refuse keeps a refusal, which a later call with the key gets as *[RefusedError]. Call it for refusals that depend on
-// nothing but the request. If the key has an outcome already, it fails as a method of [Service.Once] does, or with
+// nothing but the request. If the key has an outcome already, it fails as an idempotent method does, or with
 // [ErrInFlight] if that outcome is a result: then a call that ran at the same time succeeded. refusal isn't empty.
 func (s *Service) Refuse(ctx context.Context, account ID, o *Idempotency, refusal []byte) (err error) {
 	defer wrap(&err, "refuse")
-	c := s.Once(o).core
-	_, err = once(ctx, c, account, func() (jsontext.Value, error) {
-		return nil, c.store.Commit(ctx, Change{Idempotency: &IdempotencyRecord{
-			AccountID: account, Key: o.Key, Request: o.Request, Refused: true, Result: refusal, CreatedAt: c.now(),
-		}})
+	_, repeated, err := Do(s, Call{Idempotency: o}, func(s *Service) (jsontext.Value, error) {
+		return once(ctx, s.core, account, func() (jsontext.Value, error) {
+			return nil, s.core.store.Commit(ctx, Change{Idempotency: &IdempotencyRecord{
+				AccountID: account, Key: o.Key, Request: o.Request, Refused: true, Result: refusal, CreatedAt: s.core.now(),
+			}})
+		})
 	})
-	if o.Repeated {
+	if repeated {
 		return ErrInFlight
 	}
 	return err
@@ -141,7 +172,7 @@ func settles(ctx context.Context, err error) bool {
 }
 
 // outcome returns the record of an earlier call that succeeded, or [ErrNotFound] if there was no call with the key.
-func (c *core) outcome(ctx context.Context, account ID, o *Idempotency) (*IdempotencyRecord, error) {
+func (c *core) outcome(ctx context.Context, account ID, o *oneCall) (*IdempotencyRecord, error) {
 	record, err := c.store.Recall(ctx, account, o.Key, c.now().Add(-IdempotencyTTL))
 	switch {
 	case err != nil:
@@ -193,11 +224,11 @@ func resultText[T any](result *T) []byte {
 }
 
 // resultOf returns the result in a record.
-func resultOf[T any](o *Idempotency, record *IdempotencyRecord) (result T, err error) {
+func resultOf[T any](o *oneCall, record *IdempotencyRecord) (result T, err error) {
 	if err := json.Unmarshal(record.Result, &result, resultFormat); err != nil {
 		return result, err
 	}
-	o.Repeated = true
+	o.repeated = true
 	return result, nil
 }
 

@@ -24,10 +24,15 @@ func TestCheckIdempotencyKey(t *testing.T) {
 	}
 }
 
-// once returns the service for one idempotent call.
+// once returns the service for idempotent calls with a key.
 func (w *world) once(key string) (*formsvc.Service, *formsvc.Idempotency) {
 	o := &formsvc.Idempotency{Key: key, Request: sha256.Sum256([]byte(key))}
-	return w.svc.Once(o), o
+	return keyed(w.svc, o), o
+}
+
+func keyed(svc *formsvc.Service, o *formsvc.Idempotency) *formsvc.Service {
+	svc, _, _ = formsvc.Do(svc, formsvc.Call{Idempotency: o}, func(svc *formsvc.Service) (*formsvc.Service, error) { return svc, nil })
+	return svc
 }
 
 // refusal returns what was stored as the refusal of calls with the key, or "".
@@ -98,21 +103,22 @@ func TestOnce(t *testing.T) {
 			return svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), w.clock.Now())
 		},
 	} {
-		svc, o := w.once(name)
-		first, err := call(svc)
-		if err != nil || o.Repeated {
-			t.Errorf("%s: %+v, %v, repeated %t", name, first, err, o.Repeated)
+		_, o := w.once(name)
+		do := func() (any, bool, error) { return formsvc.Do(w.svc, formsvc.Call{Idempotency: o}, call) }
+		first, repeated, err := do()
+		if err != nil || repeated {
+			t.Errorf("%s: %+v, %v, repeated %t", name, first, err, repeated)
 		}
-		again, err := call(svc)
-		if err != nil || !o.Repeated || !reflect.DeepEqual(again, first) {
-			t.Errorf("%s: %v, repeated %t\n got %+v\nwant %+v", name, err, o.Repeated, again, first)
+		again, repeated, err := do()
+		if err != nil || !repeated || !reflect.DeepEqual(again, first) {
+			t.Errorf("%s: %v, repeated %t\n got %+v\nwant %+v", name, err, repeated, again, first)
 		}
 		record, err := w.store.Recall(w.ctx, w.account, name, time.Time{})
 		if err != nil || strings.Contains(string(record.Result), "whsec_") {
 			t.Errorf("%s: stored %s, %v", name, record.Result, err)
 		}
 		o.Request[0]++
-		_, err = call(svc)
+		_, _, err = do()
 		wantError(t, err, formsvc.ErrMismatch)
 		if _, err := call(w.svc); err != nil && name != "webhook" { // its header could be guessed
 			t.Errorf("%s without a key: %v", name, err)
@@ -175,7 +181,7 @@ func TestOnceInFlight(t *testing.T) {
 		return io.EOF
 	}
 	must(svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: readerFunc(func([]byte) (int, error) { return 0, beside() })}))
-	_, err := w.svc.Once(&formsvc.Idempotency{Key: "k"}).Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
+	_, err := keyed(w.svc, &formsvc.Idempotency{Key: "k"}).Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
 	wantError(t, err, formsvc.ErrMismatch)
 }
 
@@ -189,20 +195,23 @@ func TestUploadOnce(t *testing.T) {
 	c := w.campaign()
 	r := w.submitted(&c)
 	svc, o := w.once("k")
-	upload := func(name, content string) (formsvc.File, error) {
-		return svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{
-			Name: name, ContentType: "Text/Plain", Module: "m", Content: strings.NewReader(content),
+	upload := func(name, content string) (formsvc.File, bool, error) {
+		return formsvc.Do(w.svc, formsvc.Call{Idempotency: o}, func(svc *formsvc.Service) (formsvc.File, error) {
+			return svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{
+				Name: name, ContentType: "Text/Plain", Module: "m", Content: strings.NewReader(content),
+			})
 		})
 	}
-	first := must(upload("../a.txt", "content"))
-	again, err := upload("../a.txt", "content")
-	if err != nil || !o.Repeated || !reflect.DeepEqual(again, first) {
-		t.Errorf("%v, repeated %t\n got %+v\nwant %+v", err, o.Repeated, again, first)
+	first, _, err := upload("../a.txt", "content")
+	wantError(t, err, nil)
+	again, repeated, err := upload("../a.txt", "content")
+	if err != nil || !repeated || !reflect.DeepEqual(again, first) {
+		t.Errorf("%v, repeated %t\n got %+v\nwant %+v", err, repeated, again, first)
 	}
 	for _, other := range [][2]string{{"b.txt", "content"}, {"../a.txt", "other"}} {
-		_, err := upload(other[0], other[1])
+		_, repeated, err := upload(other[0], other[1])
 		wantError(t, err, formsvc.ErrMismatch)
-		if o.Repeated {
+		if repeated {
 			t.Error("a mismatch counts as repeated")
 		}
 	}
@@ -211,9 +220,9 @@ func TestUploadOnce(t *testing.T) {
 	if n := w.store.count("CreateFile"); n != 1 {
 		t.Errorf("%d files were stored", n)
 	}
-	svc, _ = w.once("l")
+	_, o = w.once("l")
 	w.store.disturb(failFirst("CreateFile", 1, formsvc.ErrRepeated)) // by a record that is gone right after
-	_, err = upload("../a.txt", "content")
+	_, _, err = upload("../a.txt", "content")
 	wantError(t, err, formsvc.ErrUnavailable)
 	if n := len(w.shelf.keys(t)); n != 1 || w.store.count("CreateFile") != 1 {
 		t.Errorf("%d blobs", n)

@@ -58,7 +58,7 @@ type NewKey struct {
 	Key
 
 	// Value is what clients send. It can't be read again, and is "" if the call repeated an earlier one
-	// ([Service.Once]).
+	// ([Call]).
 	Value string `json:"-"`
 }
 

@@ -102,9 +102,9 @@ type core struct {
 	now          func() time.Time
 	newReference func(time.Time) string
 	quota        *quotaCounter
-	once         *Idempotency                               // nil unless the call is idempotent
+	once         *oneCall                                   // nil unless the call is idempotent
 	actor        string                                     // named in the audit trail
-	refused      []FieldError                               // faults of the input, see Refusing
+	refused      []FieldError                               // faults of the input, see Call
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
 	uses         *boundedMap[ID, KeyUse]                    // not written yet
 	campaigns    *boundedMap[CampaignKey, *Campaign]        // cached, perhaps outdated: see campaignFor
@@ -189,15 +189,6 @@ func (s *Service) With(store Store) *Service {
 		// What a transaction reads must not be cached beyond it.
 		c.forget()
 	})
-}
-
-// Refusing returns a view of the Service for an input that already breaks rules, such as one without
-// a field that its encoding requires. Its methods that create, change or replace a campaign, a
-// response, a comment, a signature or a webhook change nothing. They fail with a *[ValidationError]
-// that has these faults first, followed by those that the rules find. If the rules can't be checked,
-// they fail with another error, such as [ErrNotFound]. Other methods work as usual.
-func (s *Service) Refusing(faults []FieldError) *Service {
-	return s.view(func(c *core) { c.refused = faults })
 }
 
 // faults returns the faults that were found in an input before the rules are checked.

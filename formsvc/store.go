@@ -295,7 +295,7 @@ type Change struct {
 	// Audit says who did it. It is nil for operations that aren't audited.
 	Audit *AuditEntry
 	// Idempotency keeps the result of the call for an idempotent retry. It is nil unless the caller
-	// asked for it ([Service.Once]).
+	// asked for it ([Call]).
 	Idempotency *IdempotencyRecord
 	// Limit is how many campaigns, usable keys or bytes of files the account may have with the new one. It is 0 for
 	// no limit, and for all calls but CreateKey, CreateCampaign and CreateFile.

@@ -32,7 +32,7 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ Fil
 		return File{}, err
 	}
 	f, err := once(ctx, s.s, key.AccountID, func() (File, error) { return s.upload(ctx, key, content) })
-	if err != nil || s.s.once == nil || !s.s.once.Repeated {
+	if err != nil || s.s.once == nil || !s.s.once.repeated {
 		return f, err
 	}
 	// The content of a repeated upload is received, compared, and stored nowhere.
@@ -41,7 +41,7 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ Fil
 	}
 	sent := content.file()
 	if sent.SHA256 != f.SHA256 || sent.Name != f.Name || sent.ContentType != f.ContentType || sent.Module != f.Module {
-		s.s.once.Repeated = false
+		s.s.once.repeated = false
 		return File{}, ErrMismatch
 	}
 	return f, nil

@@ -26,6 +26,7 @@ type call struct {
 	requestID string
 	body      wire.Body
 	idem      formsvc.Idempotency // without a Key: none
+	repeated  bool                // whether the result is that of an earlier call with the key
 	whole     bool                // whether idem knows the whole request
 	quota     formsvc.QuotaState  // as the reply shows it; zero for none
 	counted   bool                // whether the request counts for the quota
@@ -100,7 +101,7 @@ func (c *call) reserve(n int) error {
 		return nil
 	}
 	bodies, account := c.h.shared.Bytes, string(c.who.AccountID)
-	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.idem.Repeated {
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.repeated {
 		bodies.Force(account, more)
 	} else if !bodies.Take(account, more) {
 		return c.h.overloaded(c, gate.ErrBytes)

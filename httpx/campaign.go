@@ -25,7 +25,9 @@ func (h *Handler) createCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	campaign, err := h.service(c).Campaigns.Create(c.ctx(), c.who.AccountID, in)
+	campaign, err := once(c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
+		return svc.Campaigns.Create(c.ctx(), c.who.AccountID, in)
+	})
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,9 @@ func (h *Handler) rotateForm(c *call) error {
 	if err := c.body.Nothing(); err != nil {
 		return err
 	}
-	campaign, err := h.service(c).Campaigns.RotateForm(c.ctx(), c.campaignKey())
+	campaign, err := once(c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
+		return svc.Campaigns.RotateForm(c.ctx(), c.campaignKey())
+	})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,9 @@ func (h *Handler) createComment(c *call) error {
 		return err
 	}
 	in.Author = author(c.who)
-	comment, err := h.service(c).Comments.Create(c.ctx(), c.responseKey(), in)
+	comment, err := once(c, func(svc *formsvc.Service) (formsvc.Comment, error) {
+		return svc.Comments.Create(c.ctx(), c.responseKey(), in)
+	})
 	if err != nil {
 		return err
 	}

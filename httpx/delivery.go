@@ -44,7 +44,9 @@ func (h *Handler) redeliver(c *call) error {
 	if err := c.body.Nothing(); err != nil {
 		return err
 	}
-	d, err := h.service(c).Deliveries.Redeliver(c.ctx(), c.deliveryKey())
+	d, err := once(c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
+		return svc.Deliveries.Redeliver(c.ctx(), c.deliveryKey())
+	})
 	if errors.Is(err, formsvc.ErrConflict) {
 		return &wire.Problem{
 			Status: http.StatusConflict, Code: "delivery_in_progress", Passing: true, Cause: err,
@@ -65,7 +67,9 @@ func (h *Handler) redeliverFailed(c *call) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.service(c).Deliveries.RedeliverFailed(c.ctx(), c.webhookKey(), since)
+	n, err := once(c, func(svc *formsvc.Service) (int, error) {
+		return svc.Deliveries.RedeliverFailed(c.ctx(), c.webhookKey(), since)
+	})
 	if err != nil {
 		return err
 	}

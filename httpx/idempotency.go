@@ -52,32 +52,34 @@ func (c *call) readWhole() error {
 	return nil
 }
 
-// service returns the service for a call that changes something. It knows the Idempotency-Key, and refuses a body that
-// breaks rules which only the decoder sees. The audit trail, where there is one, names the key of the API. If the host
+// once calls a method that changes something, with the Idempotency-Key and with the faults that only the decoder sees.
+func once[T any](c *call, method func(*formsvc.Service) (T, error)) (result T, err error) {
+	call := formsvc.Call{Faults: c.body.Noted}
+	if c.idem.Key != "" {
+		call.Idempotency = &c.idem
+	}
+	result, c.repeated, err = formsvc.Do(c.h.service(c), call, method)
+	return result, err
+}
+
+// service returns the service for a call that changes something. The audit trail, where there is one, names the key of the API. If the host
 // application authenticated the request without a key, it names that principal, or else the default actor of the Service.
 func (h *Handler) service(c *call) *formsvc.Service {
-	svc := h.svc
-	if c.idem.Key != "" {
-		svc = svc.Once(&c.idem)
-	}
-	if len(c.body.Noted) > 0 {
-		svc = svc.Refusing(c.body.Noted)
-	}
 	switch {
 	case c.route.Permission != formsvc.WebhooksWrite && c.route.Method != http.MethodDelete:
-		return svc
+		return h.svc
 	case c.who.KeyID != "":
-		return svc.As("key " + string(c.who.KeyID))
+		return h.svc.As("key " + string(c.who.KeyID))
 	case c.who.KeyName != "":
-		return svc.As(c.who.KeyName)
+		return h.svc.As(c.who.KeyName)
 	default:
-		return svc
+		return h.svc
 	}
 }
 
 // sendDone replies to a POST with the JSON in c.out.
 func (c *call) sendDone(status int) error {
-	if c.idem.Repeated {
+	if c.repeated {
 		if err := c.h.repeat(c, len(c.out)); err != nil {
 			return err
 		}

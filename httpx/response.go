@@ -33,7 +33,9 @@ func (h *Handler) createResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.service(c).Responses.Create(c.ctx(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
+	r, err := once(c, func(svc *formsvc.Service) (formsvc.Response, error) {
+		return svc.Responses.Create(c.ctx(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
+	})
 	if err != nil {
 		return c.body.WithoutPerson(err)
 	}
@@ -61,7 +63,9 @@ func (h *Handler) updateResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.service(c).Responses.Update(c.ctx(), c.responseKey(), patch)
+	r, err := once(c, func(svc *formsvc.Service) (formsvc.Response, error) {
+		return svc.Responses.Update(c.ctx(), c.responseKey(), patch)
+	})
 	if err != nil {
 		return c.unreadable(err, &patch)
 	}

@@ -20,7 +20,9 @@ func (h *Handler) createSignature(c *call) error {
 	if err != nil {
 		return err
 	}
-	sig, err := h.service(c).Signatures.Create(c.ctx(), c.responseKey(), in)
+	sig, err := once(c, func(svc *formsvc.Service) (formsvc.Signature, error) {
+		return svc.Signatures.Create(c.ctx(), c.responseKey(), in)
+	})
 	if err != nil {
 		return c.body.WithoutPerson(err)
 	}

@@ -50,7 +50,9 @@ func (h *Handler) upload(c *call, src *source) (formsvc.File, error) {
 		return formsvc.File{}, err
 	}
 	defer done()
-	f, err := h.service(c).Files.Upload(c.r.Context(), c.responseKey(), in)
+	f, err := once(c, func(svc *formsvc.Service) (formsvc.File, error) {
+		return svc.Files.Upload(c.r.Context(), c.responseKey(), in)
+	})
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && src.raw {
 		for i := range invalid.Fields {
 			invalid.Fields[i].Pointer = strings.TrimPrefix(invalid.Fields[i].Pointer, "/")

@@ -46,7 +46,11 @@ func (h *Handler) createWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	hook, created, err := h.service(c).Webhooks.Create(c.ctx(), c.who.AccountID, in)
+	var created bool
+	hook, err := once(c, func(svc *formsvc.Service) (hook formsvc.Webhook, err error) {
+		hook, created, err = svc.Webhooks.Create(c.ctx(), c.who.AccountID, in)
+		return hook, err
+	})
 	if exists, ok := errors.AsType[*formsvc.WebhookExistsError](err); ok {
 		return &wire.Problem{
 			Status: http.StatusConflict, Code: "webhook_exists", Cause: err,
@@ -93,7 +97,9 @@ func (h *Handler) replaceWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	hook, err := h.service(c).Webhooks.Replace(c.ctx(), c.webhookKey(), in)
+	hook, err := once(c, func(svc *formsvc.Service) (formsvc.Webhook, error) {
+		return svc.Webhooks.Replace(c.ctx(), c.webhookKey(), in)
+	})
 	if err != nil {
 		return err
 	}
@@ -118,7 +124,9 @@ func (h *Handler) testWebhook(c *call) error {
 	if err := c.body.Nothing(); err != nil {
 		return err
 	}
-	d, err := h.service(c).Webhooks.Test(c.ctx(), c.webhookKey())
+	d, err := once(c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
+		return svc.Webhooks.Test(c.ctx(), c.webhookKey())
+	})
 	if err != nil {
 		return err
 	}
@@ -134,7 +142,9 @@ func (h *Handler) rotateWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	hook, err := h.service(c).Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)
+	hook, err := once(c, func(svc *formsvc.Service) (formsvc.Webhook, error) {
+		return svc.Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)
+	})
 	if err != nil {
 		return err
 	}

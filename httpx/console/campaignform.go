@@ -134,7 +134,9 @@ func (v *visit) saveCampaign() error {
 	var saved formsvc.Campaign
 	var err error
 	if f.ID == "" {
-		saved, err = v.once().Campaigns.Create(v.ctx(), v.account(), f.CampaignInput)
+		saved, _, err = once(v, func(svc *formsvc.Service) (formsvc.Campaign, error) {
+			return svc.Campaigns.Create(v.ctx(), v.account(), f.CampaignInput)
+		})
 	} else {
 		saved, err = v.svc.Campaigns.Replace(v.ctx(), v.campaign.Key(), f.CampaignInput)
 	}

@@ -90,7 +90,9 @@ func (v *visit) sampleCampaign() error {
 }
 
 func (v *visit) addCampaign(in formsvc.CampaignInput, page, note string) error {
-	campaign, err := v.once().Campaigns.Create(v.ctx(), v.account(), in)
+	campaign, _, err := once(v, func(svc *formsvc.Service) (formsvc.Campaign, error) {
+		return svc.Campaigns.Create(v.ctx(), v.account(), in)
+	})
 	if err != nil {
 		return err
 	}

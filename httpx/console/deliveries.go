@@ -140,7 +140,9 @@ func (v *visit) deliveryBody() error {
 
 // redeliver sends a delivery again.
 func (v *visit) redeliver() error {
-	d, err := v.once().Deliveries.Redeliver(v.ctx(), v.deliveryKey())
+	d, _, err := once(v, func(svc *formsvc.Service) (formsvc.Delivery, error) {
+		return svc.Deliveries.Redeliver(v.ctx(), v.deliveryKey())
+	})
 	if errors.Is(err, formsvc.ErrConflict) {
 		return &refusal{http.StatusConflict, "An attempt is in progress", "Wait until it ends, then resend if you still need to."}
 	}

@@ -71,14 +71,16 @@ func (v *visit) createKey() error {
 	if err != nil && form.Expires != "" || expires < 0 {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed expiry times."}
 	}
-	key, err := v.once().Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
+	key, repeated, err := once(v, func(svc *formsvc.Service) (formsvc.NewKey, error) {
+		return svc.Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
+	})
 	if v.invalid(err) {
 		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
 	}
 	if err != nil {
 		return err
 	}
-	if v.idem.Repeated {
+	if repeated {
 		return errShown
 	}
 	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL()})

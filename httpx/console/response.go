@@ -243,7 +243,9 @@ func allowed(e *formsvc.TransitionError) string {
 // comment adds a comment to a response, with the visitor as author.
 func (v *visit) comment() error {
 	in := formsvc.CommentInput{Body: v.r.PostForm.Get("body"), Author: short(formsvc.MaxAuthor, v.who.Name)}
-	_, err := v.once().Comments.Create(v.ctx(), v.responseKey(), in)
+	_, _, err := once(v, func(svc *formsvc.Service) (formsvc.Comment, error) {
+		return svc.Comments.Create(v.ctx(), v.responseKey(), in)
+	})
 	if v.invalid(err) {
 		return v.showResponse(http.StatusUnprocessableEntity)
 	}

@@ -41,8 +41,6 @@ type visit struct {
 	campaign formsvc.Campaign
 	// session is the value of the cookie, "" if the host application has the sessions.
 	session string
-	// idem is that of the form, once it is submitted ([visit.once]).
-	idem formsvc.Idempotency
 	// wrong has the errors of the form, by the name of the field.
 	wrong map[string]string
 }
@@ -127,13 +125,14 @@ func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostFor
 // query returns a parameter of the address.
 func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
 
-// once returns the service for a form that must take effect once, even if a double click or a reload sends it again.
-func (v *visit) once() *formsvc.Service {
+// once calls a method for a form that must take effect once, even if a double click or a reload sends it again. repeated is
+// true if it did before.
+func once[T any](v *visit, method func(*formsvc.Service) (T, error)) (result T, repeated bool, err error) {
 	// Forms of one page share the field "once", but each must take effect.
 	form := sha256.Sum256([]byte(v.r.URL.Path + " " + v.r.PostForm.Get("once")))
 	key := "console-" + base64.RawURLEncoding.EncodeToString(form[:])
-	v.idem = formsvc.Idempotency{Key: key, Request: sha256.Sum256([]byte(v.r.PostForm.Encode()))}
-	return v.svc.Once(&v.idem)
+	idem := formsvc.Idempotency{Key: key, Request: sha256.Sum256([]byte(v.r.PostForm.Encode()))}
+	return formsvc.Do(v.svc, formsvc.Call{Idempotency: &idem}, method)
 }
 
 // errShown is the refusal of a form that was submitted again, after its result was shown.

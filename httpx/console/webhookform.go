@@ -119,14 +119,18 @@ func (v *visit) refused(err error, form hookForm) error {
 // createWebhook creates a webhook and shows its secret once.
 func (v *visit) createWebhook() error {
 	form := v.readWebhook()
-	hook, created, err := v.once().Webhooks.Create(v.ctx(), v.account(), form.WebhookInput)
+	var created bool
+	hook, repeated, err := once(v, func(svc *formsvc.Service) (hook formsvc.Webhook, err error) {
+		hook, created, err = svc.Webhooks.Create(v.ctx(), v.account(), form.WebhookInput)
+		return hook, err
+	})
 	if err != nil {
 		return v.refused(err, form)
 	}
 	if !created { // there is such a webhook: its secret was shown already
 		return v.redirect("/webhooks/"+string(hook.ID), nil)
 	}
-	if v.idem.Repeated {
+	if repeated {
 		return errShown
 	}
 	return v.showSecret("Webhook added", hook, true)

@@ -149,7 +149,9 @@ func (v *visit) showSecret(title string, hook formsvc.Webhook, created bool) err
 
 // testWebhook sends a test event and shows its delivery.
 func (v *visit) testWebhook() error {
-	d, err := v.once().Webhooks.Test(v.ctx(), v.webhookKey())
+	d, _, err := once(v, func(svc *formsvc.Service) (formsvc.Delivery, error) {
+		return svc.Webhooks.Test(v.ctx(), v.webhookKey())
+	})
 	if err != nil {
 		return err
 	}
@@ -175,11 +177,13 @@ func (v *visit) rotateWebhook() error {
 	if err != nil {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed periods for the old secret."}
 	}
-	hook, err := v.once().Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
+	hook, repeated, err := once(v, func(svc *formsvc.Service) (formsvc.Webhook, error) {
+		return svc.Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
+	})
 	if err != nil {
 		return err
 	}
-	if v.idem.Repeated {
+	if repeated {
 		return errShown
 	}
 	return v.showSecret("New secret", hook, false)
@@ -199,7 +203,9 @@ func (v *visit) redeliverFailed() error {
 	if !ok {
 		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", v.badDay()}
 	}
-	n, err := v.once().Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
+	n, _, err := once(v, func(svc *formsvc.Service) (int, error) {
+		return svc.Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
+	})
 	if err != nil {
 		return err
 	}

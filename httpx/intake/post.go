@@ -170,18 +170,18 @@ func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
 		return formsvc.Response{}, err
 	}
 	defer release()
-	svc := v.h.svc
 	var once *formsvc.Idempotency
 	if s.page != "" {
 		once = s.key(v.campaign)
 		if s.resumed != "" {
 			once.Key = "form:" + s.resumed
 		}
-		svc = svc.Once(once)
 	}
 	for {
-		r, err := svc.Responses.Create(ctx, v.campaign.Key(), s.input)
-		if s.resumed != "" && errors.Is(err, formsvc.ErrMismatch) || err == nil && once != nil && once.Repeated && v.differs(ctx, s, &r) {
+		r, repeated, err := formsvc.Do(v.h.svc, formsvc.Call{Idempotency: once}, func(svc *formsvc.Service) (formsvc.Response, error) {
+			return svc.Responses.Create(ctx, v.campaign.Key(), s.input)
+		})
+		if s.resumed != "" && errors.Is(err, formsvc.ErrMismatch) || repeated && v.differs(ctx, s, &r) {
 			s.resumed = "" // other content is another response
 			*once = *s.key(v.campaign, s.key(v.campaign).Key, string(r.ID))
 			continue
@@ -232,12 +232,14 @@ func (v *visit) differs(ctx context.Context, s *sent, r *formsvc.Response) bool 
 // upload adds the files to the response. If it fails, the same page can be sent again and completes the response.
 func (v *visit) upload(s *sent, to formsvc.ResponseKey) error {
 	for i := range s.files {
-		f, svc := &s.files[i], v.h.svc
+		f, call := &s.files[i], formsvc.Call{}
 		if s.page != "" {
-			svc = svc.Once(s.key(v.campaign, string(to.ID), f.module, f.name, f.contentType, string(f.sum[:])))
+			call.Idempotency = s.key(v.campaign, string(to.ID), f.module, f.name, f.contentType, string(f.sum[:]))
 		}
 		ctx, cancel := context.WithTimeout(v.r.Context(), fileTimeout)
-		_, err := svc.Files.Upload(ctx, to, s.spooled.input(f))
+		_, _, err := formsvc.Do(v.h.svc, call, func(svc *formsvc.Service) (formsvc.File, error) {
+			return svc.Files.Upload(ctx, to, s.spooled.input(f))
+		})
 		cancel()
 		if err != nil && !errors.Is(err, formsvc.ErrErased) {
 			v.lost = f.module
