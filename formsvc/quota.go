@@ -86,7 +86,6 @@ type windowKey struct {
 type windowCount struct {
 	counted int // by all nodes, as the store said
 	pending int // by this node, not written yet
-	cheap   int // requests that Discount got, by this node
 	used    time.Time
 }
 
@@ -156,28 +155,13 @@ func (c *quotaCounter) state(w *windowCount, key windowKey, now time.Time) Quota
 // Give uncounts a request, given the state that Take returned, and returns the new state. A request
 // of a window that has ended and was written stays counted.
 func (q Quotas) Give(taken QuotaState) QuotaState {
-	return q.give(taken, false)
-}
-
-// Discount makes a request count a tenth, given the state that Take returned, and returns the new state: of ten such
-// requests of a window, nine are uncounted. Package httpx calls it for requests that cost little.
-func (q Quotas) Discount(taken QuotaState) QuotaState {
-	return q.give(taken, true)
-}
-
-func (q Quotas) give(taken QuotaState, cheap bool) QuotaState {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	w := q.c.counts[taken.key]
 	if w == nil {
 		return taken
 	}
-	if cheap {
-		w.cheap++
-	}
-	if !cheap || w.cheap%10 != 0 {
-		w.pending--
-	}
+	w.pending--
 	return q.c.state(w, taken.key, q.c.now())
 }
 

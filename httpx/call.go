@@ -191,9 +191,8 @@ func (c *call) spill() {
 	c.out = c.out[:0]
 }
 
-// sendNotModified replies 304: the client has the current version. It counts a tenth for the quota.
+// sendNotModified replies 304: the client has the current version.
 func (c *call) sendNotModified(cache []string) error {
-	c.h.discount(c)
 	c.w.Header()["Cache-Control"] = cache
 	c.head(http.StatusNotModified)
 	return nil

@@ -163,7 +163,6 @@ func (d *download) send(p []byte) (int, error) {
 func (d *download) begin() {
 	header := d.call.w.Header()
 	if d.status == http.StatusNotModified {
-		d.call.h.discount(d.call)
 		header["Etag"], header["Cache-Control"] = d.header["Etag"], d.header["Cache-Control"]
 	} else {
 		maps.Copy(header, d.header)

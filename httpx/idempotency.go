@@ -126,9 +126,8 @@ func lasting(p *wire.Problem) bool {
 	return p.Status < http.StatusInternalServerError && !p.Passing
 }
 
-// repeat prepares to send the outcome of an earlier call again, n bytes. It counts a tenth for the quota.
+// repeat prepares to send the outcome of an earlier call again, n bytes.
 func (h *Handler) repeat(c *call, n int) error {
-	h.discount(c)
 	if err := c.reserve(n); err != nil {
 		return err
 	}

@@ -52,13 +52,6 @@ func (h *Handler) uncount(c *call) {
 	}
 }
 
-// discount makes a request that costs little count a tenth.
-func (h *Handler) discount(c *call) {
-	if c.counted {
-		c.quota, c.counted = h.svc.Quotas.Discount(c.quota), false
-	}
-}
-
 // showQuota sets the headers with the remaining quota, also those of draft-ietf-httpapi-ratelimit-headers-10.
 func (c *call) showQuota() {
 	state := &c.quota
