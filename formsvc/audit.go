@@ -1,9 +1,12 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // An AuditEntry says who did what, and when. It is never changed or removed, so it contains no
@@ -11,7 +14,7 @@ import (
 type AuditEntry struct {
 	ID        ID
 	AccountID ID
-	Actor     string // who: see [Service.As]; "" if unknown
+	Actor     string // see [Service.As]: "key " and its identifier, or the name; "" if unknown
 	Action    AuditAction
 	Target    ID                // the key, webhook, campaign …; "" for none
 	Details   map[string]string // such as a key's name
@@ -54,22 +57,38 @@ type AuditQuery struct {
 	Page      PageQuery
 }
 
-// As returns the same Service with actor as the name in its audit entries. For requests that is
-// "key " and the identifier of the API key; a host application may use any name of the signed-in
-// user. Invalid text and what exceeds 200 bytes is left out.
-func (s *Service) As(actor string) *Service {
-	actor = strings.ToValidUTF8(strings.ReplaceAll(actor[:min(len(actor), maxActor)], "\x00", ""), "")
+// An Actor is who makes a change. It is [webhook.Actor], since receivers need it too.
+type Actor = webhook.Actor
+
+// As returns the same Service for changes by that actor, who is named in the audit trail and in events (data.actor). A host
+// application names the signed-in user. Without it, and without a type, the actor is [webhook.ActorSystem]. Of each text, what is
+// invalid or exceeds 200 bytes is left out.
+func (s *Service) As(actor Actor) *Service {
+	actor.Type = cmp.Or(actor.Type, webhook.ActorSystem)
+	actor.ID, actor.Name = actorText(actor.ID), actorText(actor.Name)
 	return s.view(func(c *core) { c.actor = actor })
 }
 
-// maxActor is the largest length of an actor in bytes.
+// maxActor is the largest length of the texts of an actor in bytes.
 const maxActor = 200
+
+func actorText(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s[:min(len(s), maxActor)], "\x00", ""), "")
+}
+
+// auditActor returns an actor as audit entries have it.
+func auditActor(a Actor) string {
+	if a.Type == webhook.ActorKey {
+		return "key " + a.ID
+	}
+	return a.Name
+}
 
 // audit returns an entry that commits with a change.
 func (c *core) audit(account ID, action AuditAction, target ID, details map[string]string) *AuditEntry {
 	now := c.now()
 	return &AuditEntry{
-		ID: c.NewID(now), AccountID: account, Actor: c.actor, Action: action, Target: target, Details: details, CreatedAt: now,
+		ID: c.NewID(now), AccountID: account, Actor: auditActor(c.actor), Action: action, Target: target, Details: details, CreatedAt: now,
 	}
 }
 

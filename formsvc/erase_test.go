@@ -240,7 +240,7 @@ func TestOlderErasesOldResponses(t *testing.T) {
 	g.submitted(&c)
 	age := g.clock.Now().Sub(made[2].CreatedAt) // exactly that old, so it stays
 	audited := len(g.trail())
-	receipt, err := g.svc.As("tester").Campaigns.EraseOlder(g.ctx, c.Key(), age)
+	receipt, err := g.svc.As(formsvc.Actor{Name: "tester"}).Campaigns.EraseOlder(g.ctx, c.Key(), age)
 	want := counts{responses: 2, files: 1, events: 4}
 	if err != nil || countsOf(&receipt) != want || receipt.CampaignID != c.ID || !receipt.Before.Equal(made[2].CreatedAt) {
 		t.Errorf("%+v, %v; want %+v", receipt, err, want)
@@ -274,7 +274,7 @@ func TestInvalidActorNeverFailsTheCall(t *testing.T) {
 	for actor, want := range map[string]string{
 		"cli \x00\xffeve": "cli eve", strings.Repeat("ü", 150): strings.Repeat("ü", 100), "x" + strings.Repeat("ü", 150): "x" + strings.Repeat("ü", 99),
 	} {
-		w.svc = w.svc.As(actor)
+		w.svc = w.svc.As(formsvc.Actor{Name: actor})
 		w.key(formsvc.FilesRead)
 		if trail := w.trail(); trail[len(trail)-1].Actor != want {
 			t.Errorf("the actor %q became %q", actor, trail[len(trail)-1].Actor)

@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -45,6 +46,7 @@ type eventExtra struct {
 	member         string // one more field of data: its name and JSON
 	json           []byte
 	test           bool
+	actor          Actor
 }
 
 func (c *core) newEvent(ctx context.Context, t EventType, campaign *Campaign, r *Response, now time.Time, extra eventExtra) Event {
@@ -52,6 +54,7 @@ func (c *core) newEvent(ctx context.Context, t EventType, campaign *Campaign, r 
 		ID: c.NewID(now), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: t, CreatedAt: now,
 		Test: extra.test, TraceParent: c.traceParent(ctx),
 	}
+	extra.actor = c.actor
 	e.Payload = e.payload(campaign, r, extra, true)
 	if len(e.Payload) > MaxPayload {
 		e.Payload = e.payload(campaign, r, extra, false)
@@ -76,7 +79,7 @@ func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole
 	if e.Type == webhook.ResponseDeleted { // identifiers alone
 		b = appendText(b, `},"response":{"uuid":`, string(r.ID))
 		b = appendText(b, `,"reference":`, r.Reference)
-		return append(b, '}', '}', '}')
+		return append(appendActor(append(b, '}'), Actor{Type: extra.actor.Type, ID: extra.actor.ID}), '}', '}')
 	}
 	b = appendText(b, `,"title":`, campaign.Title)
 	b = appendResponse(append(b, `},"response":`...), r, whole)
@@ -89,10 +92,22 @@ func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole
 	if extra.member != "" {
 		b = append(fmt.Appendf(b, `,"%s":`, extra.member), extra.json...)
 	}
+	b = appendActor(b, extra.actor)
 	if !whole {
 		b = append(b, `,"truncated":true`...)
 	}
 	return append(b, '}', '}')
+}
+
+func appendActor(b []byte, a Actor) []byte {
+	b = appendText(b, `,"actor":{"type":`, string(cmp.Or(a.Type, webhook.ActorSystem)))
+	if a.ID != "" {
+		b = appendText(b, `,"id":`, a.ID)
+	}
+	if a.Name != "" {
+		b = appendText(b, `,"name":`, a.Name)
+	}
+	return append(b, '}')
 }
 
 // testEvent returns a test event for a webhook: of the first type that it listens to, about a

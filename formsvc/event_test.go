@@ -38,16 +38,17 @@ const (
 		`"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},` +
 		`"responses":{"a":{"value":["1","\u0001"]},"b/c":{"value":[]}},` +
 		`"createdAt":"2026-11-21T08:30:00.123Z","campaignUuid":"01a1fd3a-03bb-7000-8000-000000000003",` +
-		`"updatedAt":"2026-11-21T08:30:00.123Z","completedAt":null}}}`
+		`"updatedAt":"2026-11-21T08:30:00.123Z","completedAt":null},"actor":{"type":"system"}}}`
 	goldenUpdated = `{"id":"01a1fd3a-ee1b-7000-8000-000000000006","event":"response.updated",` +
 		`"timestamp":"2026-11-21T08:31:00.123Z",` + goldenCampaign + goldenFinished +
-		`,"changes":["/user/firstName","/responses/b~1c"]}}`
+		`,"changes":["/user/firstName","/responses/b~1c"],` + goldenActor
 	goldenStatusChanged = `{"id":"01a1fd3a-ee1b-7000-8000-000000000007","event":"response.status_changed",` +
 		`"timestamp":"2026-11-21T08:31:00.123Z",` + goldenCampaign + goldenFinished +
-		`,"previousStatus":"pending"}}`
+		`,"previousStatus":"pending",` + goldenActor
 	goldenCompleted = `{"id":"01a1fd3a-ee1b-7000-8000-000000000008","event":"response.completed",` +
 		`"timestamp":"2026-11-21T08:31:00.123Z",` + goldenCampaign + goldenFinished +
-		`,"previousStatus":"pending"}}`
+		`,"previousStatus":"pending",` + goldenActor
+	goldenActor    = `"actor":{"type":"person","id":"7","name":"Zoë \"Z\""}}}`
 	goldenFinished = `"response":{"uuid":"01a1fd3a-03bb-7000-8000-000000000004","reference":"REF-00001","status":"completed",` +
 		`"user":{"email":"ada@example.com","firstName":"Augusta","lastName":"Lovelace"},` +
 		`"responses":{"a":{"value":["1","\u0001"]},"b/c":{"value":["🌍"]}},` +
@@ -60,6 +61,7 @@ func TestPayloadBytes(t *testing.T) {
 	c := must(w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Grant \"A/B\" <é>\n"}))
 	r := w.submitted(&c, answer("a", "1", "\x01"), answer("b/c"))
 	w.clock.add(time.Minute)
+	w.svc = w.svc.As(formsvc.Actor{Type: webhook.ActorPerson, ID: "7", Name: `Zoë "Z"`})
 	w.updated(&r, formsvc.ResponsePatch{
 		Status: new("completed"), FirstName: new("Augusta"),
 		Answers: []formsvc.AnswerPatch{{Answer: answer("b/c", "🌍")}},

@@ -286,13 +286,13 @@ func TestDeleteResponseRaisesItsEvent(t *testing.T) {
 	all := w.hook()
 	named := w.hook(func(in *formsvc.WebhookInput) { in.Events = []formsvc.EventType{webhook.ResponseDeleted} })
 	w.store.take()
-	wantError(t, w.svc.As("key x").Responses.Delete(w.ctx, r.Key(), &formsvc.DeleteOptions{IfVersion: r.Version}), nil)
+	wantError(t, w.svc.As(formsvc.Actor{Type: webhook.ActorKey, ID: "x", Name: "left out"}).Responses.Delete(w.ctx, r.Key(), &formsvc.DeleteOptions{IfVersion: r.Version}), nil)
 	events := w.store.take()
 	if !slices.Equal(eventTypes(events), named.Events) {
 		t.Fatalf("events %q", eventTypes(events))
 	}
 	want := fmt.Sprintf(`{"id":%q,"event":"response.deleted","timestamp":"2026-11-21T08:30:00.123Z",`+
-		`"data":{"campaign":{"uuid":%q},"response":{"uuid":%q,"reference":%q}}}`, events[0].ID, c.ID, r.ID, r.Reference)
+		`"data":{"campaign":{"uuid":%q},"response":{"uuid":%q,"reference":%q},"actor":{"type":"key","id":"x"}}}`, events[0].ID, c.ID, r.ID, r.Reference)
 	if string(events[0].Payload) != want {
 		t.Errorf("payload %s\nwant    %s", events[0].Payload, want)
 	}

@@ -94,7 +94,7 @@ func TestFollowEveryEventAtOnce(t *testing.T) {
 	want(webhook.ResponseStatusChanged, webhook.ResponseCompleted)
 	must(w.svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("a")}))
 	want(webhook.FileUploaded)
-	must(w.svc.As("somebody").Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}))
+	must(w.svc.As(formsvc.Actor{Name: "somebody"}).Signatures.Create(w.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()}))
 	want(webhook.SignatureCompleted)
 	wantError(t, w.svc.Responses.Delete(w.ctx, r.Key(), nil), nil)
 	want(webhook.ResponseDeleted)

@@ -167,5 +167,5 @@ func (g *guestbook) gone() {
 }
 
 func (g *guestbook) erase() formsvc.Receipt {
-	return must(g.svc.As("tester").Accounts.ErasePerson(g.ctx, g.account, "eVe@example.com"))
+	return must(g.svc.As(formsvc.Actor{Name: "tester"}).Accounts.ErasePerson(g.ctx, g.account, "eVe@example.com"))
 }

@@ -172,7 +172,7 @@ func TestOnceInFlight(t *testing.T) {
 	r := w.submitted(&c)
 	svc, _ := w.once("k")
 	beside := func() error {
-		for _, other := range []*formsvc.Service{svc, svc.As("somebody"), svc.With(w.store)} {
+		for _, other := range []*formsvc.Service{svc, svc.As(formsvc.Actor{Name: "somebody"}), svc.With(w.store)} {
 			_, err := other.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
 			wantError(t, err, formsvc.ErrInFlight)
 		}

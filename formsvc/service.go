@@ -103,7 +103,7 @@ type core struct {
 	newReference func(time.Time) string
 	quota        *quotaCounter
 	once         *oneCall                                   // nil unless the call is idempotent
-	actor        string                                     // named in the audit trail
+	actor        Actor                                      // of changes
 	refused      []FieldError                               // faults of the input, see Call
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
 	uses         *boundedMap[ID, KeyUse]                    // not written yet

@@ -185,7 +185,7 @@ func TestSessionsAlwaysAskTheStore(t *testing.T) {
 
 func TestSessionsAreAudited(t *testing.T) {
 	w := newWorld(t)
-	w.svc = w.svc.As("somebody")
+	w.svc = w.svc.As(formsvc.Actor{Name: "somebody"})
 	w.clock.add(time.Second)
 	since := w.clock.Now()
 	session, value := w.signedIn(w.account)

@@ -78,7 +78,7 @@ func TestSignatures(t *testing.T) {
 	}
 	events, _ := w.follow("event=signature.completed", "")
 	for i, a := range []*answer{of, signed, changed} {
-		if len(events) != 3 || !strings.Contains(events[i], `"signature":`+a.body+`}}`) {
+		if len(events) != 3 || !strings.Contains(events[i], `"signature":`+a.body+`,"actor":{"type":"key","id":"`) {
 			t.Errorf("%d events, want %s in %s", len(events), a.body, events)
 		}
 	}

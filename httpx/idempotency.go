@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // serveOnce serves a POST with an Idempotency-Key. The service does the work once and returns the same result again; a
@@ -62,19 +64,16 @@ func once[T any](c *call, method func(*formsvc.Service) (T, error)) (result T, e
 	return result, err
 }
 
-// service returns the service for a call that changes something. The audit trail, where there is one, names the key of the API. If the host
-// application authenticated the request without a key, it names that principal, or else the default actor of the Service.
+// service returns the service for a call that changes something, in the name of the API's key or of the principal of the host
+// application, or else of the default actor of the Service.
 func (h *Handler) service(c *call) *formsvc.Service {
-	switch {
-	case c.route.Permission != formsvc.WebhooksWrite && c.route.Method != http.MethodDelete:
-		return h.svc
-	case c.who.KeyID != "":
-		return h.svc.As("key " + string(c.who.KeyID))
-	case c.who.KeyName != "":
-		return h.svc.As(c.who.KeyName)
-	default:
-		return h.svc
+	switch who := c.who; {
+	case who.KeyID != "":
+		return h.svc.As(formsvc.Actor{Type: webhook.ActorKey, ID: string(who.KeyID), Name: who.KeyName})
+	case who.UserID != "" || who.KeyName != "":
+		return h.svc.As(formsvc.Actor{Type: webhook.ActorPerson, ID: who.UserID, Name: cmp.Or(who.KeyName, who.UserID)})
 	}
+	return h.svc
 }
 
 // sendDone replies to a POST with the JSON in c.out.

@@ -81,10 +81,30 @@ type Data struct {
 	File *File `json:"file,omitempty"`
 	// Signature is the signature of [SignatureCompleted], otherwise nil.
 	Signature *DocumentSignature `json:"signature,omitempty"`
+	// Actor is who did it.
+	Actor Actor `json:"actor,omitzero"`
 	// Truncated is true if the payload would have exceeded 1 MB. Then the response has no
 	// Responses: read them over the API.
 	Truncated bool `json:"truncated,omitempty"`
 }
+
+// An Actor is who made a change.
+type Actor struct {
+	Type ActorType `json:"type"`
+	ID   string    `json:"id,omitempty"`   // of the API key, or of the person at the host application
+	Name string    `json:"name,omitempty"` // of the API key, person or program
+}
+
+// ActorType says what kind of actor made a change.
+type ActorType string
+
+// The types of actors.
+const (
+	ActorKey     ActorType = "key"     // a program with an API key
+	ActorPerson  ActorType = "person"  // somebody who is signed in
+	ActorVisitor ActorType = "visitor" // somebody who submitted a public form
+	ActorSystem  ActorType = "system"  // the service, or a program that embeds it
+)
 
 // A Campaign describes a form campaign in a payload.
 type Campaign struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 type auditCmd struct {
@@ -65,7 +66,11 @@ func quoted(s *string) string {
 }
 
 // actor returns the actor in audit entries of commands: the user of the operating system, by name if there is one.
-func actor() string {
+func actor() formsvc.Actor {
+	return formsvc.Actor{Type: webhook.ActorSystem, Name: cliUser()}
+}
+
+func cliUser() string {
 	u, err := user.Current()
 	if err != nil || u.Username == "" {
 		return "cli uid " + strconv.Itoa(os.Getuid())

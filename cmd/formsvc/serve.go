@@ -113,7 +113,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if errors.Is(ready, formsvc.ErrOtherBlobs) || errors.Is(ready, errors.ErrUnsupported) {
 		return ready
 	}
-	if err := c.welcome(ctx, n.svc.As(serveActor), std); err != nil {
+	if err := c.welcome(ctx, n.svc.As(formsvc.Actor{Name: serveActor}), std); err != nil {
 		return err
 	}
 	if ready == nil {

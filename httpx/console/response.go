@@ -58,6 +58,7 @@ type shownAnswer struct {
 type happening struct {
 	formsvc.Event
 	Status string
+	By     string // who did it; "" for the visitor
 }
 
 func (v *visit) responseKey() formsvc.ResponseKey {
@@ -173,6 +174,11 @@ func (v *visit) readHistory(p *responsePage) error {
 		h := happening{Event: e}
 		if parsed, err := webhook.ParseEvent(e.Payload); err == nil {
 			h.Status = parsed.Data.Response.Status
+			if a := parsed.Data.Actor; a.Type == webhook.ActorKey {
+				h.By = strings.TrimSpace("key " + a.Name)
+			} else {
+				h.By = a.Name
+			}
 		}
 		p.History = append(p.History, h)
 	}

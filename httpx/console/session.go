@@ -201,7 +201,7 @@ func (v *visit) mailLink() error {
 }
 
 func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {
-	token, until, err := h.svc.As("mail to the contact").Sessions.NewLink(ctx, a.ID)
+	token, until, err := h.svc.As(formsvc.Actor{Name: "mail to the contact"}).Sessions.NewLink(ctx, a.ID)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // maxForm is the limit of a form in bytes. It fits the longest comment, the longest headers of a webhook, and each campaign that the
@@ -73,7 +74,7 @@ func (v *visit) enter() error {
 	if strings.TrimSpace(v.who.Name) == "" {
 		v.who.Name = "console"
 	}
-	v.svc = v.h.svc.As(v.who.Name)
+	v.svc = v.h.svc.As(formsvc.Actor{Type: webhook.ActorPerson, ID: v.who.UserID, Name: v.who.Name})
 	if err := v.readForm(); err != nil {
 		return err
 	}

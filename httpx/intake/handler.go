@@ -21,6 +21,7 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 	"github.com/formsvc/toolkit/httpx/internal/mount"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // Options configures a [Handler]. The zero value is ready for use.
@@ -99,7 +100,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	o.TempBytes = cmp.Or(o.TempBytes, max(1<<30, 2*fullFiles*svc.Files.Limit()))
 	h := &Handler{
-		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), heldSlots: semaphore.NewWeighted(heldSlots),
+		svc: svc.As(formsvc.Actor{Type: webhook.ActorVisitor}), opts: o, origins: http.NewCrossOriginProtection(), heldSlots: semaphore.NewWeighted(heldSlots),
 		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, huge: limits.Recent[*formsvc.Campaign]{Most: pagesMost}, pages: limits.Recent[[]byte]{Most: pagesMost},
 		large: limits.NewPool(int64(o.LargeBodies)), spooled: limits.NewPool(o.TempBytes),
 	}
