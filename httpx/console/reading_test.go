@@ -62,7 +62,7 @@ func TestSpamIsApart(t *testing.T) {
 	tab := w.get(path+"?status=spam").says("Spam (4)", "1 response ,", "A field that people don't see", "sooner after it was shown", "The spam filter", "our own word", "Not spam").lacks("Real")
 	one := path + "/responses/" + string(spam[0].ID)
 	page := w.get(one+"?status=spam").says("A field that people don't see", "Not spam", "a response that is held raises no events").lacks("retention")
-	w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(303).leadsTo(one).says("Status changed", "response.created", "pending").lacks("Not spam")
+	w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(303).leadsTo(one).says("Status changed", "response.created", "pending", "by console").lacks("Not spam")
 	w.submit(tab, path+"/selected", url.Values{"response": {string(spam[1].ID)}, "do": {"ham"}}).is(303)
 	w.get(path).says("3 responses", "Spam (2)", "Trapped", "Quick", "Real")
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(real.ID)}, "status": {"spam"}, "do": {"status"}}).is(303)

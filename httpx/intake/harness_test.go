@@ -172,6 +172,11 @@ func (w *world) events() int {
 	w.t.Helper()
 	page, err := w.svc.Events.List(w.t.Context(), formsvc.EventQuery{AccountID: w.account, Early: true})
 	w.must(err)
+	for i := range page.Items {
+		if !strings.Contains(string(page.Items[i].Payload), `"actor":{"type":"visitor"}`) {
+			w.t.Errorf("an event by another actor: %s", page.Items[i].Payload)
+		}
+	}
 	return len(page.Items)
 }
 
