@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 )
 
@@ -12,6 +13,11 @@ type Migration struct {
 	Name      string
 	AppliedAt time.Time // zero: not applied
 }
+
+// ErrSchemaNewer means that a later release has migrated the database further. A step that only adds to the schema names the
+// oldest version that can still be used beside it: this release goes on if its own is at least that, and otherwise must not
+// write.
+var ErrSchemaNewer = errors.New("the database schema is newer than this release")
 
 // A Tx is a transaction of an embedding program: a *sql.Tx, a bun.Tx or a wrapper, such as
 // the ConnPool of a transaction of gorm.
@@ -27,7 +33,9 @@ type Tx interface {
 // database.
 type Database interface {
 	// Ping returns nil if the database can be reached, has a schema and may be used. It
-	// fails with formsvc.ErrMoved once a copy of the data to another database has begun.
+	// fails with formsvc.ErrMoved once a copy of the data to another database has begun. If the
+	// schema is newer and this release can work with it, it fails with a *formsvc.DegradedError
+	// that is ErrSchemaNewer and names "schema": all calls work.
 	Ping(ctx context.Context) error
 	// CheckKeys checks that the keyring has every key that values in this database are
 	// sealed under. It fails with keyring.ErrUnknownKey, naming the missing keys. Open calls

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 )
 
 const (
@@ -21,9 +22,12 @@ func (n *node) ready(ctx context.Context) error {
 	if n.leaving.Load() {
 		return errLeaving
 	}
+	var newer error
 	if n.ping != nil {
 		if err := n.ping(ctx); errors.Is(err, formsvc.ErrMoved) {
 			return err
+		} else if errors.Is(err, storage.ErrSchemaNewer) {
+			newer = err
 		}
 	}
 	err := n.svc.Ready(ctx)
@@ -34,6 +38,9 @@ func (n *node) ready(ctx context.Context) error {
 	var failing []string
 	if ok {
 		failing = degraded.Components
+	}
+	if newer != nil {
+		failing, err = append(failing, "schema"), errors.Join(err, newer)
 	}
 	if n.full != nil {
 		if full := n.full(); full != nil {

@@ -177,7 +177,7 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 	if err := s.Migrate(ctx); err != nil {
 		return err
 	}
-	if err := s.records.Ping(ctx); err != nil {
+	if err := bunstore.IgnoreNewer(s.records.Ping(ctx)); err != nil {
 		return err
 	}
 	return s.CheckKeys(ctx)
@@ -237,8 +237,8 @@ func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 }
 
 // Migrate migrates the schema, and gives the database its identity. Several nodes may
-// call it at once. It refuses a schema that is newer
-// than this release.
+// call it at once. It fails with storage.ErrSchemaNewer if the schema is so much newer that this
+// release can't work with it.
 func (s *Store) Migrate(ctx context.Context) error {
 	list := bunstore.Migrations(migrationFiles)
 	err := s.inTx(ctx, func(ctx context.Context, c bun.IConn) error { return bunstore.Migrate(ctx, list, c, schemaExists) })

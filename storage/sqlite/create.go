@@ -44,7 +44,7 @@ func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, e
 }
 
 func (*backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
+	return bunstore.Dialect{Schema: len(bunstore.Migrations(migrationFiles)), FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
 		if index == "formsvc_responses_person" {
 			return byPerson
 		}

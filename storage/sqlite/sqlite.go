@@ -173,7 +173,7 @@ func connect(ctx context.Context, db *sql.DB, patience time.Duration) (*sql.Conn
 func (s *Store) ready(ctx context.Context) error {
 	err := s.Migrate(ctx)
 	if err == nil {
-		err = s.records.Ping(ctx)
+		err = bunstore.IgnoreNewer(s.records.Ping(ctx))
 	}
 	if err == nil {
 		err = s.CheckKeys(ctx)
@@ -222,7 +222,8 @@ func (s *Store) Close() error {
 }
 
 // Migrate migrates the schema, and gives the database its identity. Two processes may
-// call it at once. It refuses a schema that is newer than this release.
+// call it at once. It fails with storage.ErrSchemaNewer if the schema is so much newer that this release can't work
+// with it.
 func (s *Store) Migrate(ctx context.Context) error {
 	list := bunstore.Migrations(migrationFiles)
 	current := false

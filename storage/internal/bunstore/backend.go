@@ -51,6 +51,8 @@ type Dialect struct {
 	ManyWriters bool
 	// Shard is the row of counters that this store changes.
 	Shard int
+	// Schema is the number of the last step of the schema that this release knows.
+	Schema int
 	// FeedOrder is the order of events e in the feed.
 	FeedOrder string
 	// By returns a table expression, such as "formsvc_responses AS r", that is read by an

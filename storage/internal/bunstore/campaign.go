@@ -77,7 +77,7 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 const countResponses = "(SELECT coalesce(sum(n.responses), 0) FROM formsvc_counters AS n WHERE n.campaign_id = c.id)"
 
 func (s *Store) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
-	return s.build.NewSelect().Conn(c).Model(model).ColumnExpr("c.*").
+	return s.build.NewSelect().Conn(c).Model(model).ColumnExpr("?TableColumns").
 		ColumnExpr("CAST(" + countResponses + " AS BIGINT) AS responses")
 }
 

@@ -22,14 +22,17 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	var state, peer string
 	var since int64
-	row := s.read.QueryRowContext(ctx, "SELECT state, peer, since FROM formsvc_identity WHERE id = 1")
-	switch err := row.Scan(&state, &peer, &since); {
+	var version int
+	row := s.read.QueryRowContext(ctx, "SELECT state, peer, since, (SELECT max(version) FROM formsvc_schema) FROM formsvc_identity WHERE id = 1")
+	switch err := row.Scan(&state, &peer, &since, &version); {
 	case err != nil:
 		return s.backend.Classify(err)
 	case state == "moved":
 		return fmt.Errorf("%w: since %s its data is in %s; use that one", formsvc.ErrMoved, fromMicros(since).Format(time.RFC3339), peer)
 	case state != "active":
 		return errors.New("bunstore: the database is in a state that this release does not know: " + state)
+	case version > s.dialect.Schema:
+		return &formsvc.DegradedError{Components: []string{"schema"}, Err: newer(version, s.dialect.Schema)}
 	}
 	return nil
 }
@@ -67,20 +70,32 @@ func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
 type Migration struct {
 	storage.Migration
 
-	sql string
+	sql    string
+	oldest int // the lowest version whose releases can work with this step
 }
 
-// ErrSchemaNewer means that another release has migrated the database further. This release
-// must not write to it.
-var ErrSchemaNewer = errors.New("the database schema is newer than this release")
+func newer(version, known int) error {
+	return fmt.Errorf("%w: it has version %d, this release knows %d", storage.ErrSchemaNewer, version, known)
+}
 
-// Migrations reads the embedded files migrations/NNNN_name.sql, in the order of their names.
+// IgnoreNewer returns the error of Ping, unless it only says that the schema is newer.
+func IgnoreNewer(err error) error {
+	if _, ok := errors.AsType[*formsvc.DegradedError](err); ok {
+		return nil
+	}
+	return err
+}
+
+// Migrations reads the embedded files migrations/NNNN_name.sql, in the order of their names. A step that only adds to the
+// schema begins with the line "-- Oldest version: N", for releases that know no step after N.
 func Migrations(files fs.FS) (list []Migration) {
 	names, _ := fs.Glob(files, "migrations/*.sql") // never fails
 	for i, file := range names {
 		_, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
 		text, _ := fs.ReadFile(files, file) // never fails
-		list = append(list, Migration{storage.Migration{Version: i + 1, Name: name}, string(text)})
+		step := Migration{storage.Migration{Version: i + 1, Name: name}, string(text), i + 1}
+		_, _ = fmt.Sscanf(step.sql, "-- Oldest version: %d", &step.oldest) // otherwise none but its own
+		list = append(list, step)
 	}
 	return list
 }
@@ -88,12 +103,12 @@ func Migrations(files fs.FS) (list []Migration) {
 // Steps migrates the schema to this release, in a transaction that excludes other migrating
 // processes. exists is the query that reports whether the table formsvc_schema exists.
 func Steps(ctx context.Context, list []Migration, c bun.IConn, exists string) error {
-	times, err := applied(ctx, c, exists)
-	if err == nil && len(times) > len(list) {
-		err = fmt.Errorf("%w: it has version %d, this release knows %d", ErrSchemaNewer, len(times), len(list))
+	times, oldest, err := applied(ctx, c, exists)
+	if err == nil && oldest > len(list) {
+		err = newer(len(times), len(list))
 	}
 	if err == nil && times == nil {
-		_, err = c.ExecContext(ctx, "CREATE TABLE formsvc_schema (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)")
+		_, err = c.ExecContext(ctx, "CREATE TABLE formsvc_schema (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL, oldest INTEGER NOT NULL)")
 	}
 	for n := len(times); err == nil && n < len(list); n++ {
 		err = list[n].apply(ctx, c)
@@ -114,8 +129,8 @@ func Migrate(ctx context.Context, list []Migration, c bun.IConn, exists string) 
 
 // Current reports whether Migrate has nothing to do.
 func Current(ctx context.Context, list []Migration, c bun.IConn, exists string) bool {
-	times, err := applied(ctx, c, exists)
-	if err != nil || len(times) != len(list) {
+	times, oldest, err := applied(ctx, c, exists)
+	if err != nil || len(times) < len(list) || oldest > len(list) {
 		return false
 	}
 	return c.QueryRowContext(ctx, "SELECT id FROM formsvc_identity WHERE id = 1").Scan(new(int)) == nil
@@ -126,36 +141,38 @@ func (m *Migration) apply(ctx context.Context, c bun.IConn) error {
 		return fmt.Errorf("version %d (%s): %w", m.Version, m.Name, err)
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf(
-		"INSERT INTO formsvc_schema (version, applied_at) VALUES (%d, %d)", m.Version, micros(time.Now())))
+		"INSERT INTO formsvc_schema (version, applied_at, oldest) VALUES (%d, %d, %d)", m.Version, micros(time.Now()), m.oldest))
 	return err
 }
 
-// applied returns when the steps were applied, in order, or nil if there is no table of them.
-func applied(ctx context.Context, c bun.IConn, exists string) (times []int64, err error) {
+// applied returns when the steps were applied, in order, or nil if there is no table of them; and the oldest version whose
+// releases can work with all of them.
+func applied(ctx context.Context, c bun.IConn, exists string) (times []int64, oldest int, err error) {
 	var there bool
 	if err := c.QueryRowContext(ctx, exists).Scan(&there); err != nil || !there {
-		return nil, err
+		return nil, 0, err
 	}
-	rows, err := c.QueryContext(ctx, "SELECT applied_at FROM formsvc_schema ORDER BY version")
+	rows, err := c.QueryContext(ctx, "SELECT applied_at, oldest FROM formsvc_schema ORDER BY version")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	times = []int64{}
 	for rows.Next() {
 		var at int64
-		if err := rows.Scan(&at); err != nil {
-			return nil, err
+		var least int
+		if err := rows.Scan(&at, &least); err != nil {
+			return nil, 0, err
 		}
-		times = append(times, at)
+		times, oldest = append(times, at), max(oldest, least)
 	}
-	return times, rows.Err()
+	return times, oldest, rows.Err()
 }
 
 // Status returns every migration that this release knows, and when it was applied. It changes
 // nothing.
 func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) ([]storage.Migration, error) {
-	times, err := applied(ctx, c, exists)
+	times, _, err := applied(ctx, c, exists)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/uptrace/bun/dialect"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -60,9 +61,16 @@ func migrateNewer(t *testing.T, d Database) {
 	must(t, s.Migrate(t.Context()))
 	list, err := s.Migrations(t.Context())
 	must(t, err)
-	_, err = d.DB.ExecContext(t.Context(), "INSERT INTO formsvc_schema (version, applied_at) VALUES (?, 0)", len(list)+1)
+	_, err = d.DB.ExecContext(t.Context(), "INSERT INTO formsvc_schema (version, applied_at, oldest) VALUES (?, 0, ?)", len(list)+1, len(list))
 	must(t, err)
-	if err := s.Migrate(t.Context()); !errors.Is(err, bunstore.ErrSchemaNewer) {
+	must(t, s.Migrate(t.Context()))
+	err = s.Ping(t.Context())
+	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); !ok || degraded.Components[0] != "schema" || !errors.Is(err, storage.ErrSchemaNewer) {
+		t.Errorf("a newer schema that this release can work with: %v", err)
+	}
+	_, err = d.DB.ExecContext(t.Context(), "UPDATE formsvc_schema SET oldest = version")
+	must(t, err)
+	if err := s.Migrate(t.Context()); !errors.Is(err, storage.ErrSchemaNewer) {
 		t.Errorf("a newer schema: %v, want ErrSchemaNewer", err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 type Store interface {
 	storagetest.Store
 	Migrate(ctx context.Context) error
+	Ping(ctx context.Context) error
 	Migrations(ctx context.Context) ([]storage.Migration, error)
 	CheckKeys(ctx context.Context) error
 	RotateSecrets(ctx context.Context) (int, error)
