@@ -38,12 +38,15 @@ func TestMain(m *testing.M) {
 // builds has a function for each set of build tags, which builds the program once.
 var builds sync.Map
 
-// program returns the path of the program with the build tags.
+// program returns the path of the program with the build tags, or with another flag of go build.
 func program(t testing.TB, tags string) string {
 	t.Helper()
-	path := filepath.Join(buildDir, "formsvc-"+tags)
+	path, flag := filepath.Join(buildDir, "formsvc-"+filepath.Base(tags)), "-tags="+tags
+	if strings.HasPrefix(tags, "-") {
+		flag = tags
+	}
 	build, _ := builds.LoadOrStore(tags, sync.OnceValues(func() ([]byte, error) {
-		return exec.Command("go", "build", "-buildvcs=false", "-tags", tags, "-o", path, ".").CombinedOutput() // git may not trust the checkout
+		return exec.Command("go", "build", "-buildvcs=false", flag, "-o", path, ".").CombinedOutput() // git may not trust the checkout
 	}))
 	if out, err := build.(func() ([]byte, error))(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
@@ -86,7 +89,13 @@ func (p *process) kill() {
 // spawn starts a server like serve, but as a process of its own.
 func (s *shell) spawn(t testing.TB, flags ...string) *service {
 	t.Helper()
-	p := s.execute(t, "", serveLine(flags)...)
+	return s.spawnAs(t, "", flags...)
+}
+
+// spawnAs is spawn for another build, see program.
+func (s *shell) spawnAs(t testing.TB, tags string, flags ...string) *service {
+	t.Helper()
+	p := s.execute(t, tags, serveLine(flags)...)
 	p.log.wait(p.ctx, servingPattern)
 	if text, err := os.ReadFile(filepath.Join(p.cmd.Dir, "out")); err == nil {
 		_, _ = p.out.Write(text)
