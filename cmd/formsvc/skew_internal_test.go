@@ -54,9 +54,10 @@ func TestNextReleaseBeside(t *testing.T) {
 				for _, path := range []string{one, responses(campaign), "/v1/campaigns", "/v1/webhooks", "/v1/events"} {
 					n.call(t, 200, "GET", path, nil)
 				}
-				if got := n.get(t, "/readyz"); got.status != 200 || got.body != ready {
-					t.Errorf("readyz: %d %s, want %s", got.status, got.body, ready)
-				}
+				until(t, "readyz says "+ready, func() bool { // a check counts for a second
+					got := n.get(t, "/readyz")
+					return got.status == 200 && got.body == ready
+				})
 			}
 			const ready, newer = `{"status":"ready"}`, `{"status":"degraded","components":["schema"]}`
 			use(old, ready)
