@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -42,4 +43,32 @@ func Example() {
 	// Output:
 	// true false
 	// false true
+}
+
+// Migrate in a step of your own tool: for goose, goose.AddMigrationNoTxContext(step, nil). Your program then opens the
+// database with SkipMigrations, too.
+func ExampleStore_Migrate() {
+	step := func(ctx context.Context, db *sql.DB) error {
+		store, err := sqlite.OpenDB(ctx, db, &sqlite.Options{SkipMigrations: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(store.Migrate(ctx), store.Close())
+	}
+
+	dir, err := os.MkdirTemp("", "formsvc")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	db, err := sql.Open("sqlite", sqlite.DSN(filepath.Join(dir, "app.db")))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = db.Close() }()
+	fmt.Println(step(context.Background(), db))
+	// Output:
+	// <nil>
 }
