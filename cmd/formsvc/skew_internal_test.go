@@ -12,23 +12,20 @@ import (
 // nextProgram builds the program as a later release would be, whose schema has one additive step more.
 func nextProgram(t *testing.T) string {
 	t.Helper()
-	step, replace := filepath.Join(t.TempDir(), "step.sql"), map[string]string{}
+	step := filepath.Join(t.TempDir(), "step.sql")
 	const text = "-- Oldest version: 1\n" +
 		"ALTER TABLE formsvc_responses ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_campaigns ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_webhooks ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
-		"ALTER TABLE formsvc_events ADD COLUMN next TEXT NOT NULL DEFAULT '';\n"
+		"ALTER TABLE formsvc_events ADD COLUMN next BIGINT NOT NULL DEFAULT 0;\n"
 	if err := os.WriteFile(step, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, store := range []string{"sqlite", "postgres"} {
-		path, err := filepath.Abs(filepath.Join("../../storage", store, "migrations/0002_next.sql"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		replace[path] = step
+	path, err := filepath.Abs("../../storage/internal/bunstore/migrations/0002_next.sql")
+	if err != nil {
+		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: step}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(buildDir, "overlay.json"), overlay, 0o600)
 	}

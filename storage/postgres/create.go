@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/uptrace/bun"
 
@@ -15,7 +16,18 @@ import (
 
 // backend is what is specific to Postgres: a whole group is one statement.
 type backend struct {
-	shard     int // the counter row that it updates
+	*statements
+
+	shard int // the counter row that it updates
+}
+
+func newBackend(shard int) *backend { return &backend{built(), shard} }
+
+// built returns the statements, which are built once.
+var built = sync.OnceValue(newStatements) //nolint:gochecknoglobals // immutable
+
+type statements struct {
+	schema    int // the number of steps
 	responses arrays[*bunstore.Creation]
 	records   arrays[*bunstore.Creation]
 	events    arrays[bunstore.EventRow]
@@ -24,7 +36,7 @@ type backend struct {
 }
 
 func (b *backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{Schema: len(bunstore.Migrations(migrationFiles)), ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq"}
+	return bunstore.Dialect{Schema: b.schema, ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq"}
 }
 
 // position is the position of an event in the feed; see feed.go. It is the number of the
@@ -114,14 +126,17 @@ func column[R, V any](rows []R, value func(R) V) []V {
 	return values
 }
 
-// newBackend builds the statements. createResponses writes a whole group in one statement, which is a transaction by
+// newStatements builds the statements. create writes a whole group in one statement, which is a transaction by
 // itself: one round trip. It leaves out a response, with all that belongs to it, if its campaign has another version.
 // The result has the identifiers of the responses written.
 //
 // createKeyed also leaves out responses whose idempotency record exists. If another transaction commits such a record
 // meanwhile, the statement fails.
-func newBackend(shard int) *backend {
-	b := &backend{shard: shard, responses: bunstore.ResponseColumns(), records: bunstore.RecordColumns(), events: bunstore.EventColumns()}
+func newStatements() *statements {
+	b := &statements{
+		schema:    len(bunstore.Migrations(migrationFiles, false)),
+		responses: bunstore.ResponseColumns(), records: bunstore.RecordColumns(), events: bunstore.EventColumns(),
+	}
 	b.responses = append(b.responses, bunstore.Column[*bunstore.Creation]{
 		Name: "campaign_version", Type: "bigint", Value: func(n *bunstore.Creation) any { return n.CampaignVersion },
 	})

@@ -240,7 +240,7 @@ func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 // call it at once. It fails with storage.ErrSchemaNewer if the schema is so much newer that this
 // release can't work with it.
 func (s *Store) Migrate(ctx context.Context) error {
-	list := bunstore.Migrations(migrationFiles)
+	list := bunstore.Migrations(migrationFiles, false)
 	err := s.inTx(ctx, func(ctx context.Context, c bun.IConn) error { return bunstore.Migrate(ctx, list, c, schemaExists) })
 	if err == nil {
 		err = s.moveFeed(ctx)
@@ -250,7 +250,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // Migrations returns every step of the schema and when it was applied.
 func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err error) {
-	steps := bunstore.Migrations(migrationFiles)
+	steps := bunstore.Migrations(migrationFiles, false)
 	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
 		list, err = bunstore.Status(ctx, steps, c, schemaExists)
 		return err

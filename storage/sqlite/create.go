@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/uptrace/bun"
 
@@ -17,17 +18,20 @@ import (
 // locking. Rows are written one by one: a call costs little, and the driver looks for each
 // argument among all of its statement, so many rows in one statement are slower.
 type backend struct {
+	schema             int // the number of steps
 	responses, records insertion[*bunstore.Creation]
 	events             insertion[bunstore.EventRow]
 }
 
-func newBackend() *backend {
+// newBackend returns the backend, which is built once.
+var newBackend = sync.OnceValue(func() *backend { //nolint:gochecknoglobals // immutable
 	return &backend{
+		len(bunstore.Migrations(migrationFiles, true)),
 		newInsertion("formsvc_responses", bunstore.ResponseColumns(), ""),
 		newInsertion("formsvc_idempotency", bunstore.RecordColumns(), " ON CONFLICT DO NOTHING"),
 		newInsertion("formsvc_events", bunstore.EventColumns(), ""),
 	}
-}
+})
 
 // An insertion inserts rows of a table.
 type insertion[R any] struct {
@@ -43,8 +47,8 @@ func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, e
 	return bunstore.Affected(c.ExecContext(ctx, i.statement, bunstore.Args(nil, i.columns, row, raw)...))
 }
 
-func (*backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{Schema: len(bunstore.Migrations(migrationFiles)), FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
+func (b *backend) dialect() bunstore.Dialect {
+	return bunstore.Dialect{Schema: b.schema, FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
 		if index == "formsvc_responses_person" {
 			return byPerson
 		}

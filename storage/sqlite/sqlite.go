@@ -225,7 +225,7 @@ func (s *Store) Close() error {
 // call it at once. It fails with storage.ErrSchemaNewer if the schema is so much newer that this release can't work
 // with it.
 func (s *Store) Migrate(ctx context.Context) error {
-	list := bunstore.Migrations(migrationFiles)
+	list := bunstore.Migrations(migrationFiles, true)
 	current := false
 	err := alone(ctx, s.writer, func(c bun.IConn) error { // without the write lock, which another process may hold for long
 		current = bunstore.Current(ctx, list, c, schemaExists)
@@ -239,7 +239,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // Migrations returns every step of the schema and when it was applied.
 func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err error) {
-	steps := bunstore.Migrations(migrationFiles)
+	steps := bunstore.Migrations(migrationFiles, true)
 	err = alone(ctx, s.writer, func(c bun.IConn) (err error) {
 		list, err = bunstore.Status(ctx, steps, c, schemaExists)
 		return err

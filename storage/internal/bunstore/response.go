@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/uptrace/bun"
 
@@ -36,7 +37,8 @@ type responseSQL struct {
 	update  string // changes what isn't fixed, by campaign and identifier
 }
 
-func newResponseSQL() responseSQL {
+// newResponseSQL returns the statements, which are built once.
+var newResponseSQL = sync.OnceValue(func() responseSQL { //nolint:gochecknoglobals // immutable
 	var read, set []string
 	for i := range responseFields {
 		f := &responseFields[i]
@@ -56,7 +58,7 @@ func newResponseSQL() responseSQL {
 		update: "UPDATE formsvc_responses SET " + strings.Join(set, ", ") +
 			fmt.Sprintf(" WHERE campaign_id = $%d AND id = $%d", n+1, n+2),
 	}
-}
+})
 
 // changedArgs returns the arguments of responseSQL.update.
 func (s *Store) changedArgs(r *formsvc.Response) (args []any) {

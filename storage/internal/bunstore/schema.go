@@ -2,10 +2,13 @@ package bunstore
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,14 +89,32 @@ func IgnoreNewer(err error) error {
 	return err
 }
 
-// Migrations reads the embedded files migrations/NNNN_name.sql, in the order of their names. A step that only adds to the
-// schema begins with the line "-- Oldest version: N", for releases that know no step after N.
-func Migrations(files fs.FS) (list []Migration) {
-	names, _ := fs.Glob(files, "migrations/*.sql") // never fails
-	for i, file := range names {
+// common has the steps that are the same for both databases, see its README.
+//
+//go:embed migrations
+var common embed.FS
+
+// sqliteTypes replaces the types in common steps by those of SQLite.
+func sqliteTypes() *strings.Replacer {
+	return strings.NewReplacer(" BIGINT", " INTEGER", " BYTEA", " BLOB", " BOOLEAN", " INTEGER")
+}
+
+// Migrations reads the embedded files migrations/NNNN_name.sql of a database and those for both, in the order of their names.
+// A step that only adds to the schema begins with the line "-- Oldest version: N", for releases that know no step after N.
+func Migrations(own fs.FS, sqlite bool) (list []Migration) {
+	texts := make(map[string]string)
+	for _, files := range []fs.FS{own, common} {
+		names, _ := fs.Glob(files, "migrations/*.sql") // never fails
+		for _, file := range names {
+			text, _ := fs.ReadFile(files, file) // never fails
+			if texts[file] = string(text); sqlite && files == fs.FS(common) {
+				texts[file] = sqliteTypes().Replace(texts[file])
+			}
+		}
+	}
+	for i, file := range slices.Sorted(maps.Keys(texts)) {
 		_, name, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".sql"), "_")
-		text, _ := fs.ReadFile(files, file) // never fails
-		step := Migration{storage.Migration{Version: i + 1, Name: name}, string(text), i + 1}
+		step := Migration{storage.Migration{Version: i + 1, Name: name}, texts[file], i + 1}
 		_, _ = fmt.Sscanf(step.sql, "-- Oldest version: %d", &step.oldest) // otherwise none but its own
 		list = append(list, step)
 	}

@@ -85,7 +85,7 @@ func steps(t *testing.T, d Database, texts ...string) error {
 	if d.DB.Dialect().Name() == dialect.PG {
 		exists = "SELECT to_regclass('formsvc_schema') IS NOT NULL"
 	}
-	list := bunstore.Migrations(files)
+	list := bunstore.Migrations(files, d.DB.Dialect().Name() == dialect.SQLite)
 	return d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
 		return bunstore.Steps(ctx, list, tx.Tx, exists)
 	})
