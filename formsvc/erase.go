@@ -314,7 +314,7 @@ func erasePages() PageQuery {
 // responses yields the person's responses, campaign by campaign. There is no index on addresses,
 // since it would slow down every new response.
 func (w *erasure) responses(ctx context.Context) iter.Seq2[*Response, error] {
-	campaigns := records(erasePages(), func(page PageQuery) (Page[Campaign], error) {
+	campaigns := All(erasePages(), func(page PageQuery) (Page[Campaign], error) {
 		return w.store.Campaigns(ctx, CampaignQuery{AccountID: w.receipt.AccountID, Page: page})
 	})
 	return func(yield func(*Response, error) bool) {
@@ -334,14 +334,14 @@ func (w *erasure) responses(ctx context.Context) iter.Seq2[*Response, error] {
 
 // responsesOf yields the responses of a campaign that match the filter, oldest first.
 func (w *erasure) responsesOf(ctx context.Context, key CampaignKey, filter ResponseFilter) iter.Seq2[*Response, error] {
-	return records(erasePages(), func(page PageQuery) (Page[Response], error) {
+	return All(erasePages(), func(page PageQuery) (Page[Response], error) {
 		return w.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, Page: page})
 	})
 }
 
 // signatures yields the person's signatures, of any response.
 func (w *erasure) signatures(ctx context.Context) iter.Seq2[*Signature, error] {
-	return records(erasePages(), func(page PageQuery) (Page[Signature], error) {
+	return All(erasePages(), func(page PageQuery) (Page[Signature], error) {
 		return w.store.SignaturesBy(ctx, w.receipt.AccountID, w.email, page)
 	})
 }

@@ -62,7 +62,7 @@ func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] { return e
 
 func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response, error] {
 	limit := exportBegin
-	list := records(q.Page, func(page PageQuery) (Page[Response], error) {
+	list := All(q.Page, func(page PageQuery) (Page[Response], error) {
 		if e.Before != nil {
 			if err := e.Before(ctx); err != nil {
 				return Page[Response]{}, err

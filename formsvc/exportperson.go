@@ -118,7 +118,7 @@ func ofEach[T any, P interface {
 }](ctx context.Context, x *personExport, list func(context.Context, ResponseKey, PageQuery) (Page[T], error)) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
 		for _, key := range x.keys {
-			of := records[T, P](erasePages(), func(page PageQuery) (Page[T], error) { return list(ctx, key, page) })
+			of := All[T, P](erasePages(), func(page PageQuery) (Page[T], error) { return list(ctx, key, page) })
 			for record, err := range of {
 				if errors.Is(err, ErrNotFound) {
 					break

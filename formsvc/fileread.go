@@ -152,7 +152,7 @@ func (s Files) CopyTo(ctx context.Context, f *File, to blobstore.Store) (err err
 // AllFiles yields the files of all accounts with their Blocks, oldest first. It reads them in small
 // pages, so that an index of any size takes little memory. An error ends the sequence.
 func AllFiles(ctx context.Context, store Store) iter.Seq2[*File, error] {
-	return records(PageQuery{Limit: 100, Ascending: true}, func(page PageQuery) (Page[File], error) {
+	return All(PageQuery{Limit: 100, Ascending: true}, func(page PageQuery) (Page[File], error) {
 		return store.AllFiles(ctx, page)
 	})
 }

@@ -45,9 +45,14 @@ type Page[T any] struct {
 	More  bool  // whether there is a next page
 }
 
-// records yields the records of all pages that fetch returns from q on. The caller may remove those
-// that it got. An error ends the sequence.
-func records[T any, P interface {
+// All yields the records of all pages that fetch returns from q on, for a loop over a whole list:
+//
+//	for r, err := range formsvc.All(formsvc.PageQuery{}, func(page formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
+//		return svc.Responses.List(ctx, formsvc.ResponseQuery{AccountID: account, CampaignID: campaign, NoTotal: true, Page: page})
+//	}) {
+//
+// The caller may remove records that it got. An error ends the sequence.
+func All[T any, P interface {
 	*T
 	id() ID
 }](q PageQuery, fetch func(PageQuery) (Page[T], error)) iter.Seq2[P, error] {
@@ -66,13 +71,16 @@ func records[T any, P interface {
 			if !page.More || len(page.Items) == 0 {
 				return
 			}
-			q.After = P(&page.Items[len(page.Items)-1]).id()
+			q.Offset, q.After = 0, P(&page.Items[len(page.Items)-1]).id()
 		}
 	}
 }
 
-func (c *Campaign) id() ID  { return c.ID }
-func (r *Response) id() ID  { return r.ID }
-func (f *File) id() ID      { return f.ID }
-func (c *Comment) id() ID   { return c.ID }
-func (s *Signature) id() ID { return s.ID }
+func (c *Campaign) id() ID   { return c.ID }
+func (r *Response) id() ID   { return r.ID }
+func (f *File) id() ID       { return f.ID }
+func (c *Comment) id() ID    { return c.ID }
+func (s *Signature) id() ID  { return s.ID }
+func (d *Delivery) id() ID   { return d.ID }
+func (e *AuditEntry) id() ID { return e.ID }
+func (n *Notice) id() ID     { return n.DeliveryID }

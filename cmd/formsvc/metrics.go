@@ -19,7 +19,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// metrics are the metrics of one server, in their own registry. It implements delivery.Metrics and is safe for concurrent
+// metrics are the metrics of one server, in their own registry. It is safe for concurrent
 // use.
 type metrics struct {
 	registry *prometheus.Registry
@@ -31,8 +31,6 @@ type metrics struct {
 	failures prometheus.Counter
 	requests *requestMetrics
 }
-
-var _ delivery.Metrics = (*metrics)(nil)
 
 func newMetrics() *metrics {
 	registry := prometheus.NewRegistry()
@@ -100,8 +98,8 @@ func (m *metrics) watchPool(p pooled) {
 	}, func() float64 { return float64(p.PoolStats().WaitCount) })
 }
 
-// Attempt counts an attempt. The class of a successful one is "".
-func (m *metrics) Attempt(class string, d time.Duration) {
+// attempt counts an attempt. The class of a successful one is "".
+func (m *metrics) attempt(class string, d time.Duration) {
 	if class == "" {
 		class = "delivered"
 	}
@@ -109,13 +107,13 @@ func (m *metrics) Attempt(class string, d time.Duration) {
 	m.seconds.WithLabelValues(class).Observe(d.Seconds())
 }
 
-// InFlight changes the number of deliveries in a lane.
-func (m *metrics) InFlight(lane string, delta int) {
+// addInFlight changes the number of deliveries in a lane.
+func (m *metrics) addInFlight(lane string, delta int) {
 	m.inFlight.WithLabelValues(lane).Add(float64(delta))
 }
 
-// Blocked changes the number of webhooks that can't be sent to.
-func (m *metrics) Blocked(delta int) { m.blocked.Add(float64(delta)) }
+// addBlocked changes the number of webhooks that can't be sent to.
+func (m *metrics) addBlocked(delta int) { m.blocked.Add(float64(delta)) }
 
 // serve serves scrapes until ctx ends, and then returns nil.
 func (m *metrics) serve(ctx context.Context, l net.Listener) error {

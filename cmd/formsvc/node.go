@@ -133,7 +133,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 			n.metrics.watchPool(pool)
 		}
 		n.handler = n.metrics.requests.count(n.handler)
-		sending.Metrics = n.metrics
+		sending.Metrics = delivery.Metrics{Attempt: n.metrics.attempt, InFlight: n.metrics.addInFlight, Blocked: n.metrics.addBlocked}
 	}
 	if n.engine, err = delivery.New(s, sending); err != nil {
 		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}

@@ -22,7 +22,7 @@ func TestBlockedEndpointLosesNoAttempt(t *testing.T) {
 		q.add("d1", blocked, "body")
 		q.add("d2", endpoint("b"), "body")
 		rec := &recorder{next: ok}
-		stop := run(t, q, delivery.Options{Transport: rec, Metrics: m, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		stop := run(t, q, delivery.Options{Transport: rec, Metrics: m.metrics(), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		time.Sleep(150 * time.Second)
 		if r := q.get("d1"); r.claim.Lease != 0 || len(rec.seen()) != 1 {
 			t.Errorf("%d requests, %+v", len(rec.seen()), r)

@@ -162,7 +162,7 @@ func (r *run) checkBlocked(ctx context.Context, ready []Endpoint) {
 }
 
 func (r *run) countBlocked(count int) {
-	if delta := count - r.blocked.count; delta != 0 && r.opts.Metrics != nil {
+	if delta := count - r.blocked.count; delta != 0 && r.opts.Metrics.Blocked != nil {
 		r.opts.Metrics.Blocked(delta)
 	}
 	r.blocked.count = count

@@ -26,6 +26,10 @@ func newFigures() *figures {
 	return &figures{attempts: make(map[string]int), inFlight: make(map[string]int), peak: make(map[string]int)}
 }
 
+func (f *figures) metrics() delivery.Metrics {
+	return delivery.Metrics{Attempt: f.Attempt, InFlight: f.InFlight, Blocked: f.Blocked}
+}
+
 func (f *figures) Attempt(class string, d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +67,7 @@ func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, m := newQueue(), newFigures()
 		stop := run(t, q, delivery.Options{
-			Metrics: m, Retries: []time.Duration{},
+			Metrics: m.metrics(), Retries: []time.Duration{},
 			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 				switch r.URL.Hostname() {
 				case "hangs.example":

@@ -11,8 +11,8 @@ import (
 // A monitor is the scheduler of a run for several goroutines. It wakes the claim
 // loop when another plan may give more than the last one.
 type monitor struct {
-	metrics  Metrics // or nil
-	wakeIdle bool    // also wake when nothing is in flight anymore
+	metrics  Metrics
+	wakeIdle bool // also wake when nothing is in flight anymore
 
 	mu    sync.Mutex
 	s     *schedule.Scheduler
@@ -29,7 +29,7 @@ func (m *monitor) do(change func(s *schedule.Scheduler) schedule.Effect) schedul
 	if effect.Wake || m.wakeIdle && m.s.IsIdle() {
 		m.signal()
 	}
-	if m.metrics != nil {
+	if m.metrics.InFlight != nil {
 		now := m.s.InFlight()
 		for b, name := range [...]string{schedule.Fast: BulkheadFast, schedule.Slow: BulkheadSlow} {
 			if delta := now[b] - before[b]; delta != 0 {

@@ -118,7 +118,7 @@ func (r *run) deliverOne(j *job) *job {
 	j.outcome = r.attempt(j)
 	timer.Stop()
 	a := &j.outcome.Attempt
-	if r.opts.Metrics != nil {
+	if r.opts.Metrics.Attempt != nil {
 		r.opts.Metrics.Attempt(a.Error, a.Duration)
 	}
 	effect := r.done(j, resultOf(a.Error))
