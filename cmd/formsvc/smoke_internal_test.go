@@ -65,11 +65,13 @@ func TestResponseAndStatusArriveAtWebhook(t *testing.T) {
 	arrived(t, r, 1)
 	path := responses(campaign) + "/" + created["uuid"].(string)
 	updated := objects(t, s.call(t, http.StatusOK, http.MethodPatch, path, map[string]string{"status": "completed"}))[0]
+	key := s.list(t, "keys", "list")[0]["uuid"]
 	want := map[any]map[string]any{"response.created": created, "response.status_changed": updated, "response.completed": updated}
 	for _, got := range arrived(t, r, 3) {
 		payload := objects(t, string(got.Delivery.Body))[0]
 		name := payload["event"]
-		data := map[string]any{"campaign": map[string]any{"uuid": campaign, "title": "Survey"}, "response": want[name]}
+		data := map[string]any{"campaign": map[string]any{"uuid": campaign, "title": "Survey"}, "response": want[name],
+			"actor": map[string]any{"type": "key", "id": key, "name": "first key"}}
 		if delete(want, name); name != "response.created" {
 			data["previousStatus"] = "pending"
 		}
