@@ -173,8 +173,8 @@ func (v *visit) switchWebhook() error {
 
 // rotateWebhook generates a new secret and shows it once.
 func (v *visit) rotateWebhook() error {
-	seconds, err := strconv.ParseUint(v.field("grace"), 10, 32)
-	if err != nil {
+	seconds, err := strconv.ParseInt(v.field("grace"), 10, 32)
+	if err != nil || seconds < 0 {
 		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed periods for the old secret."}
 	}
 	hook, repeated, err := once(v, func(svc *formsvc.Service) (formsvc.Webhook, error) {
