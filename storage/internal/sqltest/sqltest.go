@@ -65,6 +65,9 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"secrets/rotation beside changes":                 secretsRotatedMeanwhile,
 		"secrets/rotation beside a bound store":           secretsRotatedBesideBound,
 		"prune/deleted webhooks":                          pruneDeleted,
+		"views/values as in the API":                      viewsAsTheAPI,
+		"views/indexes":                                   viewsByIndex,
+		"views/queries of the guide":                      viewsInTheGuide,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
