@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -79,6 +80,16 @@ func TestBindWithPgx(t *testing.T) {
 			f.doEverything(bound, tx.Commit)
 		})
 	}
+}
+
+// BindPgx leaves no goroutine, for which the bubble would fail.
+func TestBindPgxEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := postgres.BindPgx(struct{ pgx.Tx }{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // doEverything makes calls with every type of column in a transaction, and compares what
