@@ -144,7 +144,7 @@ func (r *pgxRows) Next(row []driver.Value) (err error) {
 	return nil
 }
 
-// value returns a value as the driver of package stdlib does, but for types that no table of a store has.
+// value returns a value of a type that a store uses as the driver of package stdlib does, and others as text.
 func (r *pgxRows) value(field *pgconn.FieldDescription, raw []byte) (driver.Value, error) {
 	if raw == nil {
 		return nil, nil

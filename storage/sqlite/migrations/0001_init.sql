@@ -354,14 +354,15 @@ CREATE TABLE formsvc_identity (
 CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE refused;
 
 -- The promised views, the same as on Postgres. CROSS JOIN makes SQLite find the campaign first, by the index of its
--- identifier as text, and then its responses by theirs.
-CREATE UNIQUE INDEX formsvc_campaigns_text ON formsvc_campaigns (lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))));
+-- identifier as text, and then its responses by theirs. SQLite before 3.38 couldn't open a schema with format in place
+-- of printf.
+CREATE UNIQUE INDEX formsvc_campaigns_text ON formsvc_campaigns (lower(printf('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))));
 
 CREATE VIEW formsvc_v1_campaigns AS
 -- Campaigns. Identifiers are text, times are ISO 8601 in UTC with milliseconds.
 SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
   c.title,
   c.status, -- open or closed, as set
   strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1e6, 'unixepoch') AS created_at,
@@ -373,9 +374,9 @@ FROM formsvc_campaigns AS c;
 CREATE VIEW formsvc_v1_responses AS
 -- Responses with any status, spam too.
 SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(r.id), 1, 8), substr(hex(r.id), 9, 4), substr(hex(r.id), 13, 4), substr(hex(r.id), 17, 4), substr(hex(r.id), 21))) AS response_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(r.id), 1, 8), substr(hex(r.id), 9, 4), substr(hex(r.id), 13, 4), substr(hex(r.id), 17, 4), substr(hex(r.id), 21))) AS response_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
   r.reference,
   r.status,
   r.email, -- empty if not given, as are the names
@@ -393,9 +394,9 @@ WHERE r.campaign_id = c.id;
 CREATE VIEW formsvc_v1_answers AS
 -- One row for each value of an answer. An answer without values has none.
 SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(r.id), 1, 8), substr(hex(r.id), 9, 4), substr(hex(r.id), 13, 4), substr(hex(r.id), 17, 4), substr(hex(r.id), 21))) AS response_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(r.id), 1, 8), substr(hex(r.id), 9, 4), substr(hex(r.id), 13, 4), substr(hex(r.id), 17, 4), substr(hex(r.id), 21))) AS response_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
   a.key AS module, -- the name of the module
   v.key AS position, -- from 0
   v.value,
