@@ -5,9 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
+	"testing/synctest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -16,12 +20,14 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres"
 )
 
-// Bind works in transactions of a pool of pgx, in every query execution mode, and pgx works beside
+// Bind and BindPgx work in transactions of a pool of pgx, in every query execution mode, and pgx works beside
 // it on the same connection.
 func TestBindWithPgx(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
-		t.Run("mode "+mode, func(t *testing.T) {
+	modes := []string{"", "cache_describe", "describe_exec", "exec", "simple_protocol"}
+	for i, mode := range slices.Concat(modes, modes) {
+		pgxOwn := i < len(modes)
+		t.Run(fmt.Sprintf("mode %s, a transaction of pgx: %t", mode, pgxOwn), func(t *testing.T) {
 			t.Parallel()
 			f := newFeed(t)
 			f.withFiles()
@@ -44,20 +50,51 @@ func TestBindWithPgx(t *testing.T) {
 			if err := errors.Join(err, err2); err != nil || list.Total != 1 || orders != 1 {
 				t.Errorf("%d responses and %d orders (%v), want one of each", list.Total, orders, err)
 			}
+			if pgxOwn {
+				tx, err := pool.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = tx.Rollback(context.Background()) }()
+				bound, err := postgres.BindPgx(tx, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.doEverything(bound, func() error { return tx.Commit(t.Context()) })
+				if _, err := bound.Account(t.Context(), f.account); !errors.Is(err, pgx.ErrTxClosed) {
+					t.Errorf("after the commit: %v, want ErrTxClosed", err)
+				}
+				return
+			}
 			db := stdlib.OpenDBFromPool(pool)
 			defer func() { _ = db.Close() }()
 			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.doEverything(tx)
+			defer func() { _ = tx.Rollback() }()
+			bound, err := postgres.Bind(tx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.doEverything(bound, tx.Commit)
 		})
 	}
 }
 
+// BindPgx leaves no goroutine, for which the bubble would fail.
+func TestBindPgxEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := postgres.BindPgx(struct{ pgx.Tx }{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // doEverything makes calls with every type of column in a transaction, and compares what
 // it reads there with what it reads after the commit.
-func (f *feed) doEverything(tx storage.Tx) {
+func (f *feed) doEverything(bound formsvc.Store, commit func() error) {
 	f.Helper()
 	ctx, must := f.Context(), func(err error) {
 		f.Helper()
@@ -65,10 +102,8 @@ func (f *feed) doEverything(tx storage.Tx) {
 			f.Fatal(err)
 		}
 	}
-	bound, err := postgres.Bind(tx, nil)
-	must(err)
 	svc := f.svc.With(bound)
-	_, _, err = svc.Webhooks.Create(ctx, f.account, formsvc.WebhookInput{URL: "https://example.com/", Events: []formsvc.EventType{"response.created"}})
+	_, _, err := svc.Webhooks.Create(ctx, f.account, formsvc.WebhookInput{URL: "https://example.com/", Events: []formsvc.EventType{"response.created"}})
 	must(err)
 	made, err := svc.Keys.Create(ctx, f.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	must(err)
@@ -108,7 +143,7 @@ func (f *feed) doEverything(tx storage.Tx) {
 		return []any{r, list, files, signatures, comments, about, hooks, earlier, campaign}
 	}
 	inside := read(svc)
-	must(tx.Commit())
+	must(commit())
 	for i, after := range read(f.svc) {
 		if !reflect.DeepEqual(inside[i], after) {
 			f.Errorf("in the transaction there was %+v, after it %+v", inside[i], after)

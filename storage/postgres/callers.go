@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/uptrace/bun"
@@ -45,10 +44,9 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// Bind returns a store that works inside tx, a transaction of the caller. With a pool of
-// pgx, begin it on a connection of stdlib.OpenDBFromPool, as the example does. The store's
-// writes commit or roll back with tx, which the store never commits. Like tx, the store
-// must not be used by two goroutines at once. After the commit, call
+// Bind returns a store that works inside tx, a transaction of the caller; [BindPgx] takes one
+// of pgx. The store's writes commit or roll back with tx, which the store never commits. Like
+// tx, the store must not be used by two goroutines at once. After the commit, call
 // [formsvc.Service.Notify]; otherwise deliveries and followers wait for their next poll. Of
 // opts it uses only the keyring, which must be the same as that of other stores on the
 // database.
@@ -57,9 +55,7 @@ func Bind(tx storage.Tx, opts *Options) (formsvc.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: bind: %w", err)
 	}
-	b := newBackend(8 + rand.IntN(8)) //nolint:gosec // not a secret
-	o := opts.withDefaults()
-	return bunstore.New(bunstore.Config{Backend: b, Dialect: b.dialect(), Keys: o.Keyring}).Bound(build, c), nil
+	return bind(build, c, opts), nil
 }
 
 // checkDriver checks that the driver accepts what only pgx accepts: it is pgx, or a

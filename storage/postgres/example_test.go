@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage"
@@ -43,20 +42,15 @@ func submit(ctx context.Context, dsn string) (formsvc.Response, error) {
 	})
 }
 
-// orderForm writes the host's own row and a response in one transaction, on a connection of the
-// host's pool of pgx. Queries that sqlc generates take the same connection.
+// orderForm writes the host's own row and a response in one transaction of the host's pool.
+// Queries that sqlc generates take the same transaction.
 func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, account, campaign formsvc.ID) error {
-	conn, err := stdlib.OpenDBFromPool(pool).Conn(ctx)
+	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	bound, err := postgres.Bind(tx, nil)
+	defer func() { _ = tx.Rollback(ctx) }() // does nothing after the commit
+	bound, err := postgres.BindPgx(tx, nil)
 	if err != nil {
 		return err
 	}
@@ -66,14 +60,10 @@ func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, ac
 	if err != nil {
 		return err
 	}
-	err = conn.Raw(func(c any) error {
-		_, err := c.(*stdlib.Conn).Conn().Exec(ctx, "INSERT INTO orders (response, quantity) VALUES ($1, $2)", string(r.ID), 3)
-		return err
-	})
-	if err != nil {
+	if _, err := tx.Exec(ctx, "INSERT INTO orders (response, quantity) VALUES ($1, $2)", string(r.ID), 3); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil {
+	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
 	svc.Notify() // webhooks and followers don't wait for their next poll
@@ -81,7 +71,7 @@ func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, ac
 }
 
 // Commit a row of the host and a response together, with pgx or sqlc.
-func ExampleBind_pgx() {
+func ExampleBindPgx() {
 	var (
 		ctx               = context.Background()
 		pool              *pgxpool.Pool
@@ -91,7 +81,7 @@ func ExampleBind_pgx() {
 	fmt.Println(orderForm(ctx, pool, svc, account, campaign))
 }
 
-// Do the same with gorm, with or without PrepareStmt:
+// With gorm, with or without PrepareStmt:
 //
 //	db.Transaction(func(tx *gorm.DB) error {
 //		err := order(ctx, tx.Statement.ConnPool.(storage.Tx), svc)

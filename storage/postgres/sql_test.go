@@ -1,11 +1,15 @@
 package postgres_test
 
 import (
+	"context"
 	"crypto/rand"
 	"database/sql"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 
@@ -21,7 +25,7 @@ func TestSQL(t *testing.T) {
 	t.Parallel()
 	sqltest.Run(t, func(t testing.TB) sqltest.Database {
 		dsn := postgrestest.DSN(t) + "&application_name=" + rand.Text() // tells this database's connections from other tests'
-		db := raw(t, dsn)
+		db, bindPgx := withPgx(t, dsn)
 		return sqltest.Database{
 			DB: db,
 			Open: func(t testing.TB) sqltest.Store {
@@ -37,6 +41,7 @@ func TestSQL(t *testing.T) {
 			Bind: func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
 				return postgres.Bind(tx, &postgres.Options{Keyring: ring})
 			},
+			BindPgx: bindPgx,
 			Waiting: func(t testing.TB) (waiting bool) {
 				if err := db.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 					WHERE application_name = current_setting('application_name') AND wait_event_type = 'Lock')`).Scan(&waiting); err != nil {
@@ -49,6 +54,37 @@ func TestSQL(t *testing.T) {
 				CREATE TRIGGER poison BEFORE INSERT ON formsvc_responses FOR EACH ROW EXECUTE FUNCTION poison()`,
 		}
 	})
+}
+
+// withPgx opens a database, and returns how to bind to the transaction of pgx inside one of database/sql.
+func withPgx(t testing.TB, dsn string) (*bun.DB, func(storage.Tx, *keyring.Keyring) (formsvc.Store, error)) {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn + rawOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.Map // by process of the server
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(_ context.Context, c *pgx.Conn) error {
+		conns.Store(c.PgConn().PID(), c)
+		return nil
+	}))
+	t.Cleanup(func() { _ = db.Close() })
+	return bun.NewDB(db, pgdialect.New()), func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
+		if tx == nil {
+			return postgres.BindPgx(nil, nil)
+		}
+		var pid uint32
+		if err := tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+			return nil, err
+		}
+		c, _ := conns.Load(pid)
+		// The server only warns that there is a transaction, so this is the same one.
+		same, err := c.(*pgx.Conn).Begin(t.Context())
+		if err != nil {
+			return nil, err
+		}
+		return postgres.BindPgx(same, &postgres.Options{Keyring: ring})
+	}
 }
 
 const rawOptions = "&default_query_exec_mode=exec&standard_conforming_strings=on"

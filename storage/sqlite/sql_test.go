@@ -120,7 +120,7 @@ func TestPartsOfAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var id string
-		if err := db.QueryRowContext(t.Context(), "SELECT id FROM formsvc_responses_text ORDER BY id DESC").Scan(&id); err != nil || id != string(r.ID) {
+		if err := db.QueryRowContext(t.Context(), "SELECT response_id FROM formsvc_v1_responses ORDER BY response_id DESC").Scan(&id); err != nil || id != string(r.ID) {
 			t.Errorf("the last response is %q as text, %v; want %s", id, err, r.ID)
 		}
 	}

@@ -40,6 +40,8 @@ type Database struct {
 	OpenWith func(t testing.TB, ring *keyring.Keyring) (Store, error)
 	// Bind is the package's Bind.
 	Bind func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error)
+	// BindPgx is like Bind, but binds to the transaction as pgx has it. Nil skips its tests.
+	BindPgx func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error)
 	// Waiting reports whether a connection waits for a lock. If it is nil, a call that has to
 	// wait is watched for a while.
 	Waiting func(t testing.TB) bool
@@ -66,6 +68,9 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"secrets/rotation beside changes":                 secretsRotatedMeanwhile,
 		"secrets/rotation beside a bound store":           secretsRotatedBesideBound,
 		"prune/deleted webhooks":                          pruneDeleted,
+		"views/values as in the API":                      viewsAsTheAPI,
+		"views/indexes":                                   viewsByIndex,
+		"views/queries of the guide":                      viewsInTheGuide,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,19 +79,30 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		if !strings.HasPrefix(name, "bound/") {
 			continue
 		}
-		t.Run(name+", a *sql.Tx", func(t *testing.T) {
-			t.Parallel()
-			d := make(t)
-			bind := d.Bind
-			d.Bind = func(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
-				if t, ok := tx.(bun.Tx); ok {
-					tx = t.Tx
+		for _, pgx := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, with database/sql: %t", name, !pgx), func(t *testing.T) {
+				t.Parallel()
+				d := make(t)
+				switch {
+				case !pgx:
+					d.Bind = d.bindSQL
+				case d.BindPgx == nil:
+					t.Skip("the driver isn't pgx")
+				default:
+					d.Bind = d.BindPgx
 				}
-				return bind(tx, ring)
-			}
-			test(t, d)
-		})
+				test(t, d)
+			})
+		}
 	}
+}
+
+// bindSQL binds to the *sql.Tx of a bun.Tx.
+func (d Database) bindSQL(tx storage.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
+	if t, ok := tx.(bun.Tx); ok {
+		tx = t.Tx
+	}
+	return d.Bind(tx, ring)
 }
 
 // scene is a store with an account, a campaign and a webhook.

@@ -74,6 +74,7 @@ CREATE TABLE formsvc_responses (
   events       bytea NOT NULL,
   person       bigint,
   held         text NOT NULL DEFAULT '',
+  metadata     text NOT NULL DEFAULT '{}',
   PRIMARY KEY (campaign_id, id)
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
@@ -374,3 +375,61 @@ CREATE TABLE formsvc_identity (
 -- Stored refusals may name a person in the text of an error, so an erasure looks through
 -- those of an account. A result is in no index more.
 CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE refused;
+
+-- The promised views, the same as on SQLite. The index finds a campaign by its identifier as text; its responses are
+-- found by their primary key.
+CREATE UNIQUE INDEX formsvc_campaigns_text ON formsvc_campaigns ((id::text));
+
+CREATE VIEW formsvc_v1_campaigns AS SELECT
+  c.id::text AS campaign_id,
+  c.account_id::text AS account_id,
+  c.title,
+  c.status,
+  timestamptz 'epoch' + c.created_at * interval '1 microsecond' AS created_at,
+  timestamptz 'epoch' + c.updated_at * interval '1 microsecond' AS updated_at,
+  (SELECT coalesce(sum(n.responses), 0) FROM formsvc_counters AS n WHERE n.campaign_id = c.id)::bigint AS response_count,
+  c.metadata::jsonb AS metadata
+FROM formsvc_campaigns AS c;
+COMMENT ON VIEW formsvc_v1_campaigns IS 'Campaigns. Identifiers are text in canonical form.';
+COMMENT ON COLUMN formsvc_v1_campaigns.status IS 'open or closed, as set';
+COMMENT ON COLUMN formsvc_v1_campaigns.response_count IS 'Responses with any status';
+COMMENT ON COLUMN formsvc_v1_campaigns.metadata IS 'An object of texts';
+
+CREATE VIEW formsvc_v1_responses AS SELECT
+  r.id::text AS response_id,
+  c.id::text AS campaign_id,
+  c.account_id::text AS account_id,
+  r.reference,
+  r.status,
+  r.email,
+  r.first_name,
+  r.last_name,
+  r.answers::jsonb AS answers,
+  r.metadata::jsonb AS metadata,
+  timestamptz 'epoch' + r.created_at * interval '1 microsecond' AS created_at,
+  timestamptz 'epoch' + r.updated_at * interval '1 microsecond' AS updated_at,
+  timestamptz 'epoch' + nullif(r.completed_at, -62135596800000000) * interval '1 microsecond' AS completed_at,
+  r.id AS response_key
+FROM formsvc_campaigns AS c JOIN formsvc_responses AS r ON r.campaign_id = c.id;
+COMMENT ON VIEW formsvc_v1_responses IS 'Responses with any status, spam too';
+COMMENT ON COLUMN formsvc_v1_responses.email IS 'Empty if not given, as are the names';
+COMMENT ON COLUMN formsvc_v1_responses.answers IS 'As in the API: name: an object whose value is the list of values';
+COMMENT ON COLUMN formsvc_v1_responses.metadata IS 'An object of texts';
+COMMENT ON COLUMN formsvc_v1_responses.completed_at IS 'NULL: not completed';
+COMMENT ON COLUMN formsvc_v1_responses.response_key IS 'response_id as stored, for quick look-ups';
+
+CREATE VIEW formsvc_v1_answers AS SELECT
+  r.id::text AS response_id,
+  c.id::text AS campaign_id,
+  c.account_id::text AS account_id,
+  a.module,
+  (v.ordinality - 1)::integer AS position,
+  v.value,
+  r.id AS response_key
+FROM formsvc_campaigns AS c JOIN formsvc_responses AS r ON r.campaign_id = c.id
+CROSS JOIN LATERAL json_each(r.answers::json) AS a(module, answer)
+CROSS JOIN LATERAL json_array_elements_text(a.answer -> 'value') WITH ORDINALITY AS v(value, ordinality);
+COMMENT ON VIEW formsvc_v1_answers IS 'One row for each value of an answer. An answer without values has none.';
+COMMENT ON COLUMN formsvc_v1_answers.module IS 'The name of the module';
+COMMENT ON COLUMN formsvc_v1_answers.position IS 'From 0';
+COMMENT ON COLUMN formsvc_v1_answers.response_key IS 'As in formsvc_v1_responses';

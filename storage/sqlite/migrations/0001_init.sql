@@ -74,7 +74,8 @@ CREATE TABLE formsvc_responses (
   completed_at INTEGER NOT NULL,
   events       BLOB NOT NULL,
   person       INTEGER,
-  held         TEXT NOT NULL DEFAULT ''
+  held         TEXT NOT NULL DEFAULT '',
+  metadata     TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 -- The statement that inserts checks that the identifier is new. The status is in the index for lists of pending responses.
 CREATE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id, status);
@@ -352,77 +353,53 @@ CREATE TABLE formsvc_identity (
 -- those of an account. A result is in no index more.
 CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE refused;
 
--- For people: the same rows with identifiers and times as text.
-CREATE VIEW formsvc_accounts_text AS SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
-  name,
-  contact,
-  campaigns,
-  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at
-FROM formsvc_accounts;
-CREATE VIEW formsvc_campaigns_text AS SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
-  title,
-  status,
-  version,
-  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
-FROM formsvc_campaigns;
-CREATE VIEW formsvc_responses_text AS SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21))) AS campaign_id,
-  reference,
-  status,
-  email,
-  first_name,
-  last_name,
-  answers,
-  version,
-  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
-FROM formsvc_responses;
-CREATE VIEW formsvc_files_text AS SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
-  iif(account_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21)))) AS account_id,
-  iif(campaign_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21)))) AS campaign_id,
-  iif(response_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(response_id), 1, 8), substr(hex(response_id), 9, 4), substr(hex(response_id), 13, 4), substr(hex(response_id), 17, 4), substr(hex(response_id), 21)))) AS response_id,
-  name,
-  content_type,
-  module,
-  size,
-  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at
-FROM formsvc_files;
-CREATE VIEW formsvc_events_text AS SELECT
-  seq,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21))) AS campaign_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(response_id), 1, 8), substr(hex(response_id), 9, 4), substr(hex(response_id), 13, 4), substr(hex(response_id), 17, 4), substr(hex(response_id), 21))) AS response_id,
-  type,
-  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
-  payload
-FROM formsvc_events;
-CREATE VIEW formsvc_webhooks_text AS SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(account_id), 1, 8), substr(hex(account_id), 9, 4), substr(hex(account_id), 13, 4), substr(hex(account_id), 17, 4), substr(hex(account_id), 21))) AS account_id,
-  iif(campaign_id IS NULL, NULL, lower(format('%s-%s-%s-%s-%s', substr(hex(campaign_id), 1, 8), substr(hex(campaign_id), 9, 4), substr(hex(campaign_id), 13, 4), substr(hex(campaign_id), 17, 4), substr(hex(campaign_id), 21)))) AS campaign_id,
-  url,
-  events,
-  disabled,
-  version,
-  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
-FROM formsvc_webhooks;
-CREATE VIEW formsvc_deliveries_text AS SELECT
-  lower(format('%s-%s-%s-%s-%s', substr(hex(webhook_id), 1, 8), substr(hex(webhook_id), 9, 4), substr(hex(webhook_id), 13, 4), substr(hex(webhook_id), 17, 4), substr(hex(webhook_id), 21))) AS webhook_id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))) AS id,
-  lower(format('%s-%s-%s-%s-%s', substr(hex(event_id), 1, 8), substr(hex(event_id), 9, 4), substr(hex(event_id), 13, 4), substr(hex(event_id), 17, 4), substr(hex(event_id), 21))) AS event_id,
-  state,
-  kind,
-  attempts,
-  strftime('%Y-%m-%dT%H:%M:%fZ', due_at / 1e6, 'unixepoch') AS due_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1e6, 'unixepoch') AS created_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', updated_at / 1e6, 'unixepoch') AS updated_at
-FROM formsvc_deliveries;
+-- The promised views, the same as on Postgres. CROSS JOIN makes SQLite find the campaign first, by the index of its
+-- identifier as text, and then its responses by theirs. SQLite before 3.38 couldn't open a schema with format in place
+-- of printf.
+CREATE UNIQUE INDEX formsvc_campaigns_text ON formsvc_campaigns (lower(printf('%s-%s-%s-%s-%s', substr(hex(id), 1, 8), substr(hex(id), 9, 4), substr(hex(id), 13, 4), substr(hex(id), 17, 4), substr(hex(id), 21))));
+
+CREATE VIEW formsvc_v1_campaigns AS
+-- Campaigns. Identifiers are text, times are ISO 8601 in UTC with milliseconds.
+SELECT
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
+  c.title,
+  c.status, -- open or closed, as set
+  strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', c.updated_at / 1e6, 'unixepoch') AS updated_at,
+  (SELECT coalesce(sum(n.responses), 0) FROM formsvc_counters AS n WHERE n.campaign_id = c.id) AS response_count, -- with any status
+  c.metadata -- a JSON object of texts
+FROM formsvc_campaigns AS c;
+
+CREATE VIEW formsvc_v1_responses AS
+-- Responses with any status, spam too.
+SELECT
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(r.id), 1, 8), substr(hex(r.id), 9, 4), substr(hex(r.id), 13, 4), substr(hex(r.id), 17, 4), substr(hex(r.id), 21))) AS response_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
+  r.reference,
+  r.status,
+  r.email, -- empty if not given, as are the names
+  r.first_name,
+  r.last_name,
+  r.answers, -- JSON as in the API: name: an object whose value is the list of values
+  r.metadata, -- a JSON object of texts
+  strftime('%Y-%m-%dT%H:%M:%fZ', r.created_at / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', r.updated_at / 1e6, 'unixepoch') AS updated_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', nullif(r.completed_at, -62135596800000000) / 1e6, 'unixepoch') AS completed_at, -- NULL: not completed
+  r.id AS response_key -- response_id as stored, for quick look-ups: unhex(text, '-')
+FROM formsvc_campaigns AS c CROSS JOIN formsvc_responses AS r
+WHERE r.campaign_id = c.id;
+
+CREATE VIEW formsvc_v1_answers AS
+-- One row for each value of an answer. An answer without values has none.
+SELECT
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(r.id), 1, 8), substr(hex(r.id), 9, 4), substr(hex(r.id), 13, 4), substr(hex(r.id), 17, 4), substr(hex(r.id), 21))) AS response_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.id), 1, 8), substr(hex(c.id), 9, 4), substr(hex(c.id), 13, 4), substr(hex(c.id), 17, 4), substr(hex(c.id), 21))) AS campaign_id,
+  lower(printf('%s-%s-%s-%s-%s', substr(hex(c.account_id), 1, 8), substr(hex(c.account_id), 9, 4), substr(hex(c.account_id), 13, 4), substr(hex(c.account_id), 17, 4), substr(hex(c.account_id), 21))) AS account_id,
+  a.key AS module, -- the name of the module
+  v.key AS position, -- from 0
+  v.value,
+  r.id AS response_key -- as in formsvc_v1_responses
+FROM formsvc_campaigns AS c CROSS JOIN formsvc_responses AS r CROSS JOIN json_each(r.answers) AS a CROSS JOIN json_each(a.value, '$.value') AS v
+WHERE r.campaign_id = c.id;
