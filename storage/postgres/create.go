@@ -24,7 +24,7 @@ type backend struct {
 }
 
 func (b *backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq"}
+	return bunstore.Dialect{ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq", Metadata: "r.metadata::jsonb ->> ? = ?"}
 }
 
 // position is the position of an event in the feed; see feed.go. It is the number of the

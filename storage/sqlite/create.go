@@ -44,13 +44,16 @@ func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, e
 }
 
 func (*backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
+	return bunstore.Dialect{FeedOrder: "e.seq", BinaryIDs: true, Metadata: inMetadata, By: func(table, index string) string {
 		if index == "formsvc_responses_person" {
 			return byPerson
 		}
 		return table + " INDEXED BY " + index
 	}}
 }
+
+// inMetadata compares names as values, since a path can't have every name.
+const inMetadata = "EXISTS (SELECT 1 FROM json_each(r.metadata) AS m WHERE m.key = ? AND m.value = ?)"
 
 // byPerson looks into each part of the index, see the schema.
 const byPerson = `(

@@ -83,7 +83,7 @@ func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 	if err := checkChange(change); err != nil {
 		return err
 	}
-	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), string(r.Held))
+	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), string(r.Held), string(r.Metadata))
 }
 
 // CreateResponse implements formsvc.ResponseStore.

@@ -74,6 +74,7 @@ CREATE TABLE formsvc_responses (
   events       bytea NOT NULL,
   person       bigint,
   held         text NOT NULL DEFAULT '',
+  metadata     text NOT NULL DEFAULT '{}',
   PRIMARY KEY (campaign_id, id)
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);

@@ -74,7 +74,8 @@ CREATE TABLE formsvc_responses (
   completed_at INTEGER NOT NULL,
   events       BLOB NOT NULL,
   person       INTEGER,
-  held         TEXT NOT NULL DEFAULT ''
+  held         TEXT NOT NULL DEFAULT '',
+  metadata     TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 -- The statement that inserts checks that the identifier is new. The status is in the index for lists of pending responses.
 CREATE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id, status);
