@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -16,7 +17,7 @@ const (
 )
 
 // Metadata holds names and values that programs keep with a response, as the JSON object that stores keep and clients
-// receive: names are sorted. It is "" without any. Visitors neither set nor see it.
+// receive: {"name":"value",…}, sorted. It is "" without any. Visitors neither set nor see it. Make it with [NewMetadata].
 type Metadata string
 
 // NewMetadata returns the given metadata. It doesn't check it; services do.
@@ -29,32 +30,25 @@ func NewMetadata(values map[string]string) Metadata {
 }
 
 // JSON returns the metadata as a JSON object.
-func (m Metadata) JSON() string {
-	if m == "" {
-		return "{}"
-	}
-	return string(m)
-}
+func (m Metadata) JSON() string { return string(cmp.Or(m, "{}")) }
 
 // Map returns the metadata by name. The caller owns the result, which is never nil.
 func (m Metadata) Map() map[string]string {
 	values := make(map[string]string)
-	_ = json.Unmarshal([]byte(m.JSON()), &values) // it is what NewMetadata wrote
+	if m != "" {
+		_ = json.Unmarshal([]byte(m), &values) // it is what NewMetadata wrote
+	}
 	return values
 }
 
-// has reports whether all these names have these values.
-func (m Metadata) has(wanted map[string]string) bool {
-	if len(wanted) == 0 {
-		return true
+// AllValues calls see with every answer in order, as [Answers.Each] does, and with the metadata, whose names get the
+// prefix "metadata.".
+func (r *Response) AllValues(see func(name string, values []string) error) error {
+	err := r.Answers.Each(see)
+	for name, value := range r.Metadata.Map() {
+		err = cmp.Or(err, see("metadata."+name, []string{value}))
 	}
-	values := m.Map()
-	for name, value := range wanted {
-		if got, ok := values[name]; !ok || got != value {
-			return false
-		}
-	}
-	return true
+	return err
 }
 
 // mergeMetadata applies the metadata of a patch to r (RFC 7396) and returns JSON Pointers to what changed, sorted.
@@ -72,10 +66,8 @@ func mergeMetadata(v *ValidationError, r *Response, patch map[string]*string) (c
 		}
 		changes = append(changes, "/metadata/"+pointerEscape(name))
 	}
-	if len(changes) > 0 {
-		v.checkMetadata(values, maxMetadata)
-		r.Metadata = NewMetadata(values)
-	}
+	v.checkMetadata(values, maxMetadata)
+	r.Metadata = NewMetadata(values)
 	return changes
 }
 

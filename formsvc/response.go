@@ -117,12 +117,17 @@ func (f *ResponseFilter) Texts() []string {
 
 // Match reports whether the filter matches the response. Stores that filter by query must agree with it.
 func (f *ResponseFilter) Match(r *Response) bool {
+	for name, value := range f.Metadata {
+		if got, ok := r.Metadata.Map()[name]; !ok || got != value {
+			return false
+		}
+	}
 	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) && (f.NotStatus == "" || f.NotStatus != r.Status) &&
 		(f.Email == "" || f.Email == r.User.Email || f.AnyCase && FoldEmail(f.Email) == FoldEmail(r.User.Email)) &&
 		(f.Reference == "" || f.Reference == r.Reference) &&
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&
-		(f.UpdatedAfter.IsZero() || r.UpdatedAt.After(f.UpdatedAfter)) && r.Metadata.has(f.Metadata)
+		(f.UpdatedAfter.IsZero() || r.UpdatedAt.After(f.UpdatedAfter))
 }
 
 // ResponseQuery chooses responses of one campaign.

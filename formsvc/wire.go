@@ -26,8 +26,7 @@ func appendResponse(b []byte, r *Response, answers bool) []byte {
 	b = appendText(b, `,"campaignUuid":`, string(r.CampaignID))
 	b = appendTime(b, `,"updatedAt":`, r.UpdatedAt)
 	b = appendTime(b, `,"completedAt":`, r.CompletedAt)
-	b = append(b, `,"metadata":`...)
-	b = append(b, r.Metadata.JSON()...)
+	b = append(append(b, `,"metadata":`...), r.Metadata.JSON()...)
 	return append(b, '}')
 }
 

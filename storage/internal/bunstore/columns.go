@@ -81,7 +81,7 @@ var responseFields = []responseColumn{
 	{"events", "bytea", func(n creation) any { return eventIDs(&n.Change) }, nil, true},
 	{"person", "bigint", func(n creation) any { return person(n.Response.CampaignID, n.Response.User.Email) }, nil, false},
 	{"held", "text", func(n creation) any { return string(n.Response.Held) }, func(r response) any { return (*string)(&r.Held) }, false},
-	{"metadata", "text", func(n creation) any { return n.Response.Metadata.JSON() }, func(r response) any { return (*metadata)(&r.Metadata) }, false},
+	{"metadata", "text", func(n creation) any { return n.Response.Metadata.JSON() }, func(r response) any { return (*string)(&r.Metadata) }, false},
 }
 
 // ResponseColumns are the columns of a new response.
@@ -117,21 +117,6 @@ func (a *answers) Scan(src any) error {
 		return fmt.Errorf("bunstore: answers are a %T", src)
 	}
 	*a = answers(formsvc.StoredAnswers(text))
-	return nil
-}
-
-// metadata is a formsvc.Metadata as stored.
-type metadata formsvc.Metadata
-
-// Scan implements sql.Scanner.
-func (m *metadata) Scan(src any) error {
-	text, ok := src.(string)
-	if !ok {
-		return fmt.Errorf("bunstore: metadata is a %T", src)
-	}
-	if *m = metadata(text); text == "{}" {
-		*m = ""
-	}
 	return nil
 }
 

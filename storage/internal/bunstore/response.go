@@ -25,7 +25,11 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 			into = append(into, to(r))
 		}
 	}
-	return row.Scan(append(into, more...)...)
+	err := row.Scan(append(into, more...)...)
+	if r.Metadata == "{}" {
+		r.Metadata = ""
+	}
+	return err
 }
 
 // responseSQL has the statements about responses, which are built once.
