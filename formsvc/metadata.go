@@ -41,8 +41,7 @@ func (m Metadata) Map() map[string]string {
 	return values
 }
 
-// AllValues calls see with every answer in order, as [Answers.Each] does, and with the metadata, whose names get the
-// prefix "metadata.".
+// AllValues calls see as [Answers.Each] does, and with the metadata, whose names get the prefix "metadata.".
 func (r *Response) AllValues(see func(name string, values []string) error) error {
 	err := r.Answers.Each(see)
 	for name, value := range r.Metadata.Map() {
@@ -56,13 +55,12 @@ func mergeMetadata(v *ValidationError, r *Response, patch map[string]*string) (c
 	values := r.Metadata.Map()
 	for _, name := range slices.Sorted(maps.Keys(patch)) {
 		old, had := values[name]
-		switch value := patch[name]; {
-		case value == nil && had:
-			delete(values, name)
-		case value != nil && (!had || old != *value):
-			values[name] = *value
-		default:
+		value := patch[name]
+		if value == nil && !had || value != nil && had && old == *value {
 			continue
+		}
+		if delete(values, name); value != nil {
+			values[name] = *value
 		}
 		changes = append(changes, "/metadata/"+pointerEscape(name))
 	}

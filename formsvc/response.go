@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -49,10 +50,9 @@ type User struct {
 
 // ResponseInput is what a new response needs.
 type ResponseInput struct {
-	User    User
-	Answers []Answer
-	// Metadata has at most 50 names, of up to 200 characters, with values of up to 2,000. Visitors don't see it.
-	Metadata map[string]string
+	User     User
+	Answers  []Answer
+	Metadata map[string]string // at most 50 names of up to 200 characters, values of up to 2,000; not shown to visitors
 	// Held keeps the response back: its status is "spam", whatever the workflow, and neither it nor its files and
 	// signatures raise events. When its status changes, that raises "response.created", "file.uploaded" for each file, and
 	// "response.completed" if the new status is final. Defaults to a response that raises events at once.
@@ -109,10 +109,7 @@ func (f *ResponseFilter) IsZero() bool {
 // Texts returns every text of the filter, for stores that check them ([CheckText]).
 func (f *ResponseFilter) Texts() []string {
 	list := append([]string{f.NotStatus, f.Email, f.Reference}, f.Status...)
-	for name, value := range f.Metadata {
-		list = append(list, name, value)
-	}
-	return list
+	return slices.AppendSeq(slices.AppendSeq(list, maps.Keys(f.Metadata)), maps.Values(f.Metadata))
 }
 
 // Match reports whether the filter matches the response. Stores that filter by query must agree with it.
@@ -432,8 +429,8 @@ func (s Responses) List(ctx context.Context, q ResponseQuery) (page Page[Respons
 	return s.s.store.Responses(ctx, q)
 }
 
-// mergeContent applies the user, metadata and answers of a patch to r (RFC 7396) and returns JSON Pointers to what changed, in
-// the order of the patch. Faults of the result are noted in v; the error is for other failures.
+// mergeContent applies the content of a patch to r (RFC 7396) and returns JSON Pointers to what changed, in the order of
+// the patch, those of metadata sorted. Faults of the result are noted in v; the error is for other failures.
 func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *ResponsePatch) ([]string, error) {
 	var changes []string
 	set := func(pointer string, field *string, value *string) {

@@ -16,13 +16,13 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// Limits of a query, in bytes or values; of a search and of metadata, in characters.
+// Limits of a query, in bytes or values; of a search, in characters.
 const (
 	maxParameter       = 256
 	maxSearch          = 200
 	maxCursor          = 512
 	maxStatuses        = 20 // and names of metadata
-	maxMetadata        = 2_000
+	maxMetadata        = 8_000
 	maxChosen          = 100 // columns
 	maxParameterNamed  = 64  // a longer name isn't repeated in the error
 	maxOffset          = 1<<31 - 1
@@ -51,7 +51,7 @@ func maxValue(name string) int {
 	case "search":
 		return maxSearch * utf8.UTFMax
 	case anyMetadata:
-		return maxMetadata * utf8.UTFMax
+		return maxMetadata
 	}
 	return maxParameter
 }
@@ -155,10 +155,7 @@ func (q *listQuery) take(name, key, escaped string) (code, detail string) {
 		}
 		q.filter.Status = append(q.filter.Status, value)
 	case anyMetadata:
-		switch {
-		case utf8.RuneCountInString(value) > maxMetadata:
-			return "too_long", "is too long"
-		case len(q.filter.Metadata) == maxStatuses:
+		if len(q.filter.Metadata) == maxStatuses {
 			return "too_many", "must be there for at most 20 names"
 		}
 		q.filter.Metadata[key] = value

@@ -122,8 +122,7 @@ func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) 
 	if len(patch.Answers) > 0 {
 		b = append(append(b, `,"responses":`...), formsvc.NewAnswers(answers...).JSON()...)
 	}
-	if len(patch.Metadata) > 0 {
-		sent := r.Metadata.Map()
+	if sent := r.Metadata.Map(); len(patch.Metadata) > 0 {
 		maps.DeleteFunc(sent, func(name, _ string) bool { return patch.Metadata[name] == nil })
 		b = append(append(b, `,"metadata":`...), formsvc.NewMetadata(sent).JSON()...)
 	}

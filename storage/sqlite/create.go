@@ -44,6 +44,7 @@ func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, e
 }
 
 func (*backend) dialect() bunstore.Dialect {
+	const inMetadata = "EXISTS (SELECT 1 FROM json_each(r.metadata) AS m WHERE m.key = ? AND m.value = ?)" // a path can't have every name
 	return bunstore.Dialect{FeedOrder: "e.seq", BinaryIDs: true, Metadata: inMetadata, By: func(table, index string) string {
 		if index == "formsvc_responses_person" {
 			return byPerson
@@ -51,9 +52,6 @@ func (*backend) dialect() bunstore.Dialect {
 		return table + " INDEXED BY " + index
 	}}
 }
-
-// inMetadata compares names as values, since a path can't have every name.
-const inMetadata = "EXISTS (SELECT 1 FROM json_each(r.metadata) AS m WHERE m.key = ? AND m.value = ?)"
 
 // byPerson looks into each part of the index, see the schema.
 const byPerson = `(

@@ -153,7 +153,7 @@ func bounded(p jsontext.Pointer) string {
 
 // Types of the members of bodies. They refuse what package json would take for a default, such as null for a string.
 
-// maxMembers is the limit of the elements of a list or of the fields of an object, so that small elements can't become large structs by the million.
+// maxMembers is the limit of the elements of a list and fields of an object: small ones can become large structs.
 const maxMembers = 2_000
 
 // wrong skips a value and returns the problem for its type.
