@@ -54,9 +54,8 @@ func (r *Response) AllValues(see func(name string, values []string) error) error
 func mergeMetadata(v *ValidationError, r *Response, patch map[string]*string) (changes []string) {
 	values := r.Metadata.Map()
 	for _, name := range slices.Sorted(maps.Keys(patch)) {
-		old, had := values[name]
 		value := patch[name]
-		if value == nil && !had || value != nil && had && old == *value {
+		if old, had := values[name]; value == nil && !had || value != nil && had && old == *value {
 			continue
 		}
 		if delete(values, name); value != nil {
