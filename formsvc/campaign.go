@@ -3,8 +3,6 @@ package formsvc
 import (
 	"context"
 	"crypto/rand"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
@@ -226,7 +224,7 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 		v.add("/closesAt", "out_of_range", "must be after opensAt")
 	}
 	in.Modules = v.checkModules(in.Modules)
-	v.checkMetadata(in.Metadata)
+	v.checkMetadata(in.Metadata, maxCampaignMetadata)
 	in.Form = v.checkForm(in.Form)
 	in.IfVersion = 0
 	return in, v.err()
@@ -236,17 +234,5 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 func (e *ValidationError) checkTime(pointer string, t time.Time) {
 	if !t.IsZero() && (t.UTC().Year() < 1970 || t.UTC().Year() > 9999) {
 		e.add(pointer, "out_of_range", "must be between the years 1970 and 9999")
-	}
-}
-
-func (e *ValidationError) checkMetadata(metadata map[string]string) {
-	if len(metadata) > maxMetadata {
-		e.add("/metadata", "too_many", "must have at most %d entries", maxMetadata)
-		return
-	}
-	for _, k := range slices.Sorted(maps.Keys(metadata)) {
-		if e.checkName("/metadata", "a name", k, maxMetaKey) {
-			e.checkLine("/metadata/"+pointerEscape(k), metadata[k], maxMetaValue)
-		}
 	}
 }

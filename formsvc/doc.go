@@ -16,8 +16,8 @@
 //
 // An [Account] owns everything else; accounts can't see each other's data. A [Key] lets a program act for an account. A
 // [Campaign] is a form, with a [Module] for each question. A [Response] is what one person submitted to it: a [User],
-// [Answers], a status ([Workflow]) and a reference that is readable aloud. A [File], a [Comment] and a [Signature]
-// belong to a response. An [Event] says what happened to a response, a [Webhook] is a URL that receives events, and a
+// [Answers], a status ([Workflow]) and a reference that is readable aloud. Programs keep their own [Metadata] with it. A
+// [File], a [Comment] and a [Signature] belong to a response. An [Event] says what happened to a response, a [Webhook] is a URL that receives events, and a
 // [Delivery] is one event for one webhook.
 //
 // # Where to read on

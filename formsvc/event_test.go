@@ -38,7 +38,7 @@ const (
 		`"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},` +
 		`"responses":{"a":{"value":["1","\u0001"]},"b/c":{"value":[]}},` +
 		`"createdAt":"2026-11-21T08:30:00.123Z","campaignUuid":"01a1fd3a-03bb-7000-8000-000000000003",` +
-		`"updatedAt":"2026-11-21T08:30:00.123Z","completedAt":null},"actor":{"type":"system"}}}`
+		`"updatedAt":"2026-11-21T08:30:00.123Z","completedAt":null,"metadata":{}},"actor":{"type":"system"}}}`
 	goldenUpdated = `{"id":"01a1fd3a-ee1b-7000-8000-000000000006","event":"response.updated",` +
 		`"timestamp":"2026-11-21T08:31:00.123Z",` + goldenCampaign + goldenFinished +
 		`,"changes":["/user/firstName","/responses/b~1c"],` + goldenActor
@@ -53,7 +53,7 @@ const (
 		`"user":{"email":"ada@example.com","firstName":"Augusta","lastName":"Lovelace"},` +
 		`"responses":{"a":{"value":["1","\u0001"]},"b/c":{"value":["🌍"]}},` +
 		`"createdAt":"2026-11-21T08:30:00.123Z","campaignUuid":"01a1fd3a-03bb-7000-8000-000000000003",` +
-		`"updatedAt":"2026-11-21T08:31:00.123Z","completedAt":"2026-11-21T08:31:00.123Z"}`
+		`"updatedAt":"2026-11-21T08:31:00.123Z","completedAt":"2026-11-21T08:31:00.123Z","metadata":{}}`
 )
 
 func TestPayloadBytes(t *testing.T) {

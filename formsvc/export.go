@@ -99,8 +99,8 @@ func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response,
 }
 
 // Columns returns the column names for a table of the answers: the campaign's modules in their
-// order, those for files apart, then all other answered names, sorted. It reads every response that matches the filter,
-// including those before Page.After, so that an export in parts has the same columns in each part.
+// order, those for files apart, then all other answered names and those of metadata after "metadata.", sorted. It reads
+// every response that matches the filter, including those before Page.After, so that an export in parts has the same columns in each part.
 // ok is false if there are more than limit names, or if they exceed 1 MiB together.
 //
 // A response that changes afterwards may have an answer under a new name.
@@ -120,7 +120,7 @@ func (e *Export) Columns(ctx context.Context, limit int) (names []string, ok boo
 	fits := func() bool { return len(known)+len(others) <= limit && bytes <= exportNames }
 	for r, err := range e.read(ctx, q) {
 		if err == nil {
-			err = r.Answers.Each(func(name string, _ []string) error {
+			err = r.AllValues(func(name string, _ []string) error {
 				if !known[name] && !others[name] {
 					others[name] = true
 					bytes += len(name)

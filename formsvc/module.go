@@ -67,9 +67,6 @@ const (
 	maxOptions     = 1_000
 	maxOption      = 500
 	maxAccept      = 50
-	maxMetadata    = 100
-	maxMetaKey     = 200
-	maxMetaValue   = 2_000
 )
 
 func (e *ValidationError) checkModules(modules []Module) []Module {

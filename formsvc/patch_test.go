@@ -37,6 +37,7 @@ func TestMergePatch(t *testing.T) {
 		{"same value", answers(set("a", "1", "2"), set("b"), set("c/d~e", "")), untouched, nil},
 		{"removal of what is not there", answers(remove("x"), remove("A")), untouched, nil},
 		{"same user", patch{Email: new("ada@example.com"), FirstName: new("Ada"), LastName: new("Lovelace")}, untouched, nil},
+		{"metadata", patch{Metadata: map[string]*string{"b/c": new("1"), "a": nil, "": nil}}, untouched, []string{"/metadata/b~1c"}},
 		{"same status", patch{Status: new("pending")}, untouched, nil},
 		{
 			"order of values counts", answers(set("a", "2", "1")),

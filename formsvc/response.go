@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -22,7 +23,8 @@ type Response struct {
 	Held        HoldReason // see [ResponseInput].Held; NotHeld once the status has changed
 	User        User
 	Answers     Answers
-	Version     int64 // 1 for a new response, one more with every change
+	Metadata    Metadata // see [ResponseInput].Metadata
+	Version     int64    // 1 for a new response, one more with every change
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	CompletedAt time.Time // when it entered a final status; zero if its status isn't final
@@ -48,8 +50,9 @@ type User struct {
 
 // ResponseInput is what a new response needs.
 type ResponseInput struct {
-	User    User
-	Answers []Answer
+	User     User
+	Answers  []Answer
+	Metadata map[string]string // at most 50 names of up to 200 characters, values of up to 2,000; not shown to visitors
 	// Held keeps the response back: its status is "spam", whatever the workflow, and neither it nor its files and
 	// signatures raise events. When its status changes, that raises "response.created", "file.uploaded" for each file, and
 	// "response.completed" if the new status is final. Defaults to a response that raises events at once.
@@ -65,8 +68,9 @@ type ResponsePatch struct {
 	Email     *string
 	FirstName *string
 	LastName  *string
-	Answers   []AnswerPatch // in order, each module once; other answers stay
-	IfVersion int64         // fail with ErrStale unless the response has this version; 0 means any version
+	Answers   []AnswerPatch      // in order, each module once; other answers stay
+	Metadata  map[string]*string // nil removes a name; other names stay
+	IfVersion int64              // fail with ErrStale unless the response has this version; 0 means any version
 }
 
 // An AnswerPatch sets the values of one module, or removes the answer.
@@ -85,24 +89,36 @@ func (r *Response) Key() ResponseKey {
 
 // ResponseFilter chooses responses of a campaign. Zero fields match every response.
 type ResponseFilter struct {
-	Status        []string  // any of these
-	NotStatus     string    // not this one
-	Email         string    // exactly this address
-	AnyCase       bool      // compare addresses as [FoldEmail] returns them
-	Reference     string    // exactly this reference
-	CreatedAfter  time.Time // created later than this
-	CreatedBefore time.Time // created earlier than this
-	UpdatedAfter  time.Time // changed later than this
+	Status        []string          // any of these
+	NotStatus     string            // not this one
+	Email         string            // exactly this address
+	AnyCase       bool              // compare addresses as [FoldEmail] returns them
+	Reference     string            // exactly this reference
+	CreatedAfter  time.Time         // created later than this
+	CreatedBefore time.Time         // created earlier than this
+	UpdatedAfter  time.Time         // changed later than this
+	Metadata      map[string]string // these values under these names; the cost grows with the number of responses
 }
 
 // IsZero reports whether the filter matches every response.
 func (f *ResponseFilter) IsZero() bool {
 	return len(f.Status) == 0 && f.NotStatus == "" && f.Email == "" && f.Reference == "" &&
-		f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.UpdatedAfter.IsZero()
+		f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.UpdatedAfter.IsZero() && len(f.Metadata) == 0
+}
+
+// Texts returns every text of the filter, for stores that check them ([CheckText]).
+func (f *ResponseFilter) Texts() []string {
+	list := append([]string{f.NotStatus, f.Email, f.Reference}, f.Status...)
+	return slices.AppendSeq(slices.AppendSeq(list, maps.Keys(f.Metadata)), maps.Values(f.Metadata))
 }
 
 // Match reports whether the filter matches the response. Stores that filter by query must agree with it.
 func (f *ResponseFilter) Match(r *Response) bool {
+	for name, value := range f.Metadata {
+		if got, ok := r.Metadata.Map()[name]; !ok || got != value {
+			return false
+		}
+	}
 	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) && (f.NotStatus == "" || f.NotStatus != r.Status) &&
 		(f.Email == "" || f.Email == r.User.Email || f.AnyCase && FoldEmail(f.Email) == FoldEmail(r.User.Email)) &&
 		(f.Reference == "" || f.Reference == r.Reference) &&
@@ -124,7 +140,7 @@ type ResponseQuery struct {
 func (r *Response) Size() int {
 	const fixed = 320 // the struct, and identifiers
 	return fixed + len(r.Reference) + len(r.Status) + len(r.User.Email) + len(r.User.FirstName) + len(r.User.LastName) +
-		len(r.Answers.text)
+		len(r.Answers.text) + len(r.Metadata)
 }
 
 // Responses creates, changes and lists responses. It is safe for concurrent use.
@@ -160,7 +176,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 		now := s.s.now()
 		r := Response{
 			ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
-			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
+			Status: StatusPending, User: in.User, Answers: answers, Metadata: NewMetadata(in.Metadata), Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
 		if in.Held != NotHeld {
 			r.Status, r.Held = StatusSpam, in.Held
@@ -190,6 +206,7 @@ func (s Responses) checkInput(in *ResponseInput) (ValidationError, Answers) {
 	v.checkLine("/held", string(in.Held), maxHeld)
 	v.checkNames(in.Answers)
 	v.checkSize(answers)
+	v.checkMetadata(in.Metadata, maxMetadata)
 	return v, answers
 }
 
@@ -412,8 +429,8 @@ func (s Responses) List(ctx context.Context, q ResponseQuery) (page Page[Respons
 	return s.s.store.Responses(ctx, q)
 }
 
-// mergeContent applies the user and answers of a patch to r (RFC 7396) and returns JSON Pointers to what changed, in
-// the order of the patch. Faults of the result are noted in v; the error is for other failures.
+// mergeContent applies the content of a patch to r (RFC 7396) and returns JSON Pointers to what changed, in the order of
+// the patch, those of metadata sorted. Faults of the result are noted in v; the error is for other failures.
 func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *ResponsePatch) ([]string, error) {
 	var changes []string
 	set := func(pointer string, field *string, value *string) {
@@ -429,6 +446,7 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 		v.require("/user/email")
 	}
 	v.checkUser("/user", &r.User)
+	changes = append(changes, mergeMetadata(v, r, patch.Metadata)...)
 	if len(patch.Answers) == 0 {
 		return changes, nil
 	}

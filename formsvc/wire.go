@@ -7,7 +7,7 @@ import (
 )
 
 // AppendJSON appends the response as the JSON object that clients get and webhooks carry: the fields of the
-// specification, then those that this service adds (campaignUuid, updatedAt, completedAt).
+// specification, then those that this service adds (campaignUuid, updatedAt, completedAt, metadata).
 func (r *Response) AppendJSON(b []byte) []byte {
 	return appendResponse(b, r, true)
 }
@@ -26,6 +26,7 @@ func appendResponse(b []byte, r *Response, answers bool) []byte {
 	b = appendText(b, `,"campaignUuid":`, string(r.CampaignID))
 	b = appendTime(b, `,"updatedAt":`, r.UpdatedAt)
 	b = appendTime(b, `,"completedAt":`, r.CompletedAt)
+	b = append(append(b, `,"metadata":`...), r.Metadata.JSON()...)
 	return append(b, '}')
 }
 

@@ -14,7 +14,7 @@ func TestStringsKeepTheirBytes(t *testing.T) {
 	b := (&formsvc.Response{Reference: "</é\u2028🌍\x7f\"\\/\n\r\t\b\x00"}).AppendJSON(nil)
 	const want = `{"uuid":"","reference":"</é` + "\u2028🌍\x7f" + `\"\\/\n\r\t\b\u0000","status":"",` +
 		`"user":{"email":"","firstName":"","lastName":""},"responses":{},"createdAt":null,"campaignUuid":"",` +
-		`"updatedAt":null,"completedAt":null}`
+		`"updatedAt":null,"completedAt":null,"metadata":{}}`
 	if string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}

@@ -318,6 +318,7 @@ func (c *checker) checkRequest(x *exchanged, operation *openapi3.Operation, at [
 		return fmt.Errorf("answered without a key")
 	}
 	for name, values := range x.r.URL.Query() {
+		name, _, _ = strings.Cut(name, "[")
 		if operation.Parameters.GetByInAndName("query", name) == nil && strings.Join(values, "") != "" {
 			return fmt.Errorf("the parameter %q was accepted, but is not documented", name)
 		}

@@ -70,7 +70,7 @@ func chosenTable(names []string) *table {
 	return t
 }
 
-// set fills the cells with a response. It fails if an answer has no column.
+// set fills the cells with a response. It fails if an answer or metadata has no column.
 func (t *table) set(r *formsvc.Response) error {
 	clear(t.cells)
 	for i, text := range [...]string{
@@ -81,7 +81,7 @@ func (t *table) set(r *formsvc.Response) error {
 			t.cells[at] = defused(text)
 		}
 	}
-	return r.Answers.Each(func(name string, values []string) error {
+	return r.AllValues(func(name string, values []string) error {
 		i, ok := t.columns[name]
 		if !ok && t.chosen {
 			return nil
@@ -97,7 +97,7 @@ func (t *table) set(r *formsvc.Response) error {
 				values[i] = m.Shown(value)
 			}
 		}
-		t.cells[i] = answerCell(m, values)
+		t.cells[i] = strings.TrimPrefix(t.cells[i]+"; "+answerCell(m, values), "; ") // a module may be named as metadata is
 		return nil
 	})
 }

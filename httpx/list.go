@@ -25,8 +25,8 @@ type scope [8]byte
 func (c *call) scope(q *listQuery) scope {
 	pattern, _, _ := strings.Cut(c.route.Pattern, ".") // an export accepts the cursors of its list
 	f := &q.filter
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t %q %q %q %d %d %d %q %q", pattern, c.who.AccountID, c.ids, q.page.Ascending,
-		f.Status, f.Email, f.Reference, f.CreatedAfter.UnixMilli(), f.CreatedBefore.UnixMilli(), f.UpdatedAfter.UnixMilli(), q.state, q.search))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t %q %q %q %d %d %d %q %q %q", pattern, c.who.AccountID, c.ids, q.page.Ascending,
+		f.Status, f.Email, f.Reference, f.CreatedAfter.UnixMilli(), f.CreatedBefore.UnixMilli(), f.UpdatedAfter.UnixMilli(), q.state, q.search, f.Metadata))
 	return scope(sum[:8])
 }
 

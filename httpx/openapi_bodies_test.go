@@ -269,22 +269,25 @@ func TestEveryQueryIsValidated(t *testing.T) {
 // parameter checks valid and invalid values of a query parameter.
 func (w *world) parameter(p *openapi3.Parameter, ask func(query string) *answer, s sample) {
 	w.tb.Helper()
-	schema, array := p.Schema.Value, false
+	name, schema, array := p.Name, p.Schema.Value, false
+	if p.Style == openapi3.SerializationDeepObject {
+		name, schema = name+"[a]", schema.AdditionalProperties.Schema.Value
+	}
 	if includes(schema, "array") {
 		schema, array = schema.Items.Value, true
 	}
 	if s.Method == http.MethodGet {
-		if plain, empty := ask(""), ask(p.Name+"="); empty.is(200, "").body != plain.body {
-			empty.errorf("?%s=: %s, want %s", p.Name, empty.body, plain.body)
+		if plain, empty := ask(""), ask(name+"="); empty.is(200, "").body != plain.body {
+			empty.errorf("?%s=: %s, want %s", name, empty.body, plain.body)
 		}
-		if p.Name != "cursor" {
-			example, _ := generate(schema, p.Name, "", func(_ string, _ *openapi3.Schema, v any) any { return v }).(string)
+		if name != "cursor" {
+			example, _ := generate(schema, name, "", func(_ string, _ *openapi3.Schema, v any) any { return v }).(string)
 			if includes(schema, "integer") {
 				example = "1"
 			}
-			ask(p.Name+"="+url.QueryEscape(example)).is(200, "")
+			ask(name+"="+url.QueryEscape(example)).is(200, "")
 			if !array {
-				ask(p.Name+"="+example+"&"+p.Name+"="+example).is(400, "invalid_parameter").faults(p.Name + " repeated_parameter")
+				ask(name+"="+example+"&"+name+"="+example).is(400, "invalid_parameter").faults(name + " repeated_parameter")
 			}
 		}
 	}
@@ -299,8 +302,8 @@ func (w *world) parameter(p *openapi3.Parameter, ask func(query string) *answer,
 		bad = append(bad, "zzz")
 	}
 	for _, value := range bad {
-		if errors := ask(p.Name+"="+value).is(400, "").problem().Errors; len(errors) != 1 || errors[0].Parameter == nil || *errors[0].Parameter != p.Name {
-			w.tb.Errorf("%s?%s=%.20s: errors %v", s.Name, p.Name, value, errors)
+		if errors := ask(name+"="+value).is(400, "").problem().Errors; len(errors) != 1 || errors[0].Parameter == nil || *errors[0].Parameter != name {
+			w.tb.Errorf("%s?%s=%.20s: errors %v", s.Name, name, value, errors)
 		}
 	}
 }

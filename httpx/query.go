@@ -21,7 +21,8 @@ const (
 	maxParameter       = 256
 	maxSearch          = 200
 	maxCursor          = 512
-	maxStatuses        = 20
+	maxStatuses        = 20 // and names of metadata
+	maxMetadata        = 8_000
 	maxChosen          = 100 // columns
 	maxParameterNamed  = 64  // a longer name isn't repeated in the error
 	maxOffset          = 1<<31 - 1
@@ -34,7 +35,8 @@ const (
 // Names of parameters, separated by spaces.
 const (
 	pageParams   = "limit offset order cursor"
-	filterParams = "status email reference createdAfter createdBefore updatedAfter"
+	filterParams = "status email reference createdAfter createdBefore updatedAfter " + anyMetadata
+	anyMetadata  = "metadata[name]" // with any name
 )
 
 // maxValue returns the limit of a parameter's value in bytes.
@@ -48,6 +50,8 @@ func maxValue(name string) int {
 		return maxModulePart + len(answerPrefix)
 	case "search":
 		return maxSearch * utf8.UTFMax
+	case anyMetadata:
+		return maxMetadata
 	}
 	return maxParameter
 }
@@ -72,17 +76,21 @@ const maxPage = 4 << 20
 // parseQuery reads a query with the allowed parameters, and reports all its errors. An empty value means absent, since
 // forms and tools send all their fields.
 func parseQuery(raw, allowed string) (listQuery, error) {
-	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage}}
+	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage}, filter: formsvc.ResponseFilter{Metadata: map[string]string{}}}
 	var f wire.Faults
 	names, seen := strings.Fields(allowed), make(map[string]bool)
 	for pair := range strings.SplitSeq(raw, "&") {
 		escapedName, escapedValue, _ := strings.Cut(pair, "=")
 		name, ok := unescape(escapedName)
+		known, key := name, ""
+		if rest, of := strings.CutPrefix(name, "metadata["); of && len(rest) > 1 && strings.HasSuffix(rest, "]") {
+			known, key = anyMetadata, rest[:len(rest)-1]
+		}
 		switch {
 		case pair == "":
 		case !ok:
 			f.Add("", "invalid_encoding", undecodedParameter)
-		case !slices.Contains(names, name):
+		case !slices.Contains(names, known):
 			if len(name) > maxParameterNamed || strings.IndexByte(name, 0) >= 0 {
 				name = ""
 			}
@@ -92,7 +100,7 @@ func parseQuery(raw, allowed string) (listQuery, error) {
 			f.Add(name, "repeated_parameter", repeatedParameter)
 		default:
 			seen[name] = true
-			if code, detail := q.take(name, escapedValue); code != "" {
+			if code, detail := q.take(known, key, escapedValue); code != "" {
 				f.Add(name, code, detail)
 			}
 		}
@@ -129,15 +137,15 @@ func unescape(s string) (string, bool) {
 	return s, err == nil && utf8.ValidString(s)
 }
 
-// take sets one parameter, or returns what is wrong with its value.
-func (q *listQuery) take(name, escaped string) (code, detail string) {
+// take sets one parameter, or one key of it, or returns what is wrong with its value.
+func (q *listQuery) take(name, key, escaped string) (code, detail string) {
 	value, ok := unescape(escaped)
 	switch {
 	case !ok:
 		return "invalid_encoding", undecodedParameter
 	case len(value) > maxValue(name):
 		return "too_long", "is too long"
-	case strings.IndexByte(value, 0) >= 0:
+	case strings.IndexByte(key+value, 0) >= 0:
 		return "nul_not_allowed", wire.NoNUL
 	}
 	switch name {
@@ -146,6 +154,11 @@ func (q *listQuery) take(name, escaped string) (code, detail string) {
 			return "too_many", "must be there at most 20 times"
 		}
 		q.filter.Status = append(q.filter.Status, value)
+	case anyMetadata:
+		if len(q.filter.Metadata) == maxStatuses {
+			return "too_many", "must be there for at most 20 names"
+		}
+		q.filter.Metadata[key] = value
 	case "email":
 		q.filter.Email = value
 	case "reference":

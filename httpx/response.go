@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ func (h *Handler) listResponses(c *call) error {
 }
 
 func (h *Handler) createResponse(c *call) error {
-	in, err := c.body.ResponseInput()
+	in, err := c.body.ResponseInput(false)
 	if err != nil {
 		return err
 	}
@@ -124,6 +125,10 @@ func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) 
 	}
 	if len(patch.Answers) > 0 {
 		b = append(append(b, `,"responses":`...), formsvc.NewAnswers(answers...).JSON()...)
+	}
+	if sent := r.Metadata.Map(); len(patch.Metadata) > 0 {
+		maps.DeleteFunc(sent, func(name, _ string) bool { return patch.Metadata[name] == nil })
+		b = append(append(b, `,"metadata":`...), formsvc.NewMetadata(sent).JSON()...)
 	}
 	b = wire.AppendTime(append(b, `,"updatedAt":`...), r.UpdatedAt)
 	return append(b, '}')

@@ -125,6 +125,7 @@ type Response struct {
 	CreatedAt   time.Time         `json:"createdAt,omitzero"`   // when it was submitted
 	UpdatedAt   time.Time         `json:"updatedAt,omitzero"`   // when it last changed
 	CompletedAt time.Time         `json:"completedAt,omitzero"` // when it was finalized, or the zero time
+	Metadata    map[string]string `json:"metadata,omitzero"`    // what programs keep with it
 }
 
 // Value returns the first value of a module's answer, or "" if there is none. Responses has all

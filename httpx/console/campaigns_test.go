@@ -37,7 +37,9 @@ func TestCampaignsAndResponses(t *testing.T) {
 	w.get(path + "?email=%ff").is(400)
 
 	one := path + "/responses/" + string(r.ID)
-	w.get(one).is(200).says("ada@example.com", "color", "red", "blue", "passport.txt", "19 B", "No comments", "response.created", "file.uploaded", "status pending")
+	_, err = w.svc.Responses.Update(t.Context(), r.Key(), formsvc.ResponsePatch{Metadata: map[string]*string{"crm <b>": new("4711 & more")}})
+	w.must(err)
+	w.get(one).is(200).says("ada@example.com", "Metadata", "crm <b>", "4711 & more", "color", "red", "blue", "passport.txt", "19 B", "No comments", "response.created", "file.uploaded", "status pending")
 	if a := w.get("/files/" + string(file.ID)).is(200); a.body != "the bytes of a file" || !strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("file %v %s", a.header, a.body)
 	}
@@ -52,6 +54,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 	}
 	w.submit(page, one+"/comments", url.Values{"body": {" "}, "once": {"other"}}).is(422)
 
+	w.get(path + "/responses/" + string(other.ID)).lacks("Metadata")
 	doomed := w.response(&campaign, "Mary")
 	page = w.get(path + "/responses/" + string(doomed.ID)).says("This can't be undone")
 	w.submit(page, path+"/responses/"+string(doomed.ID)+"/delete", nil).is(303).leadsTo(path).says("Response deleted", "2 responses").lacks("Mary")

@@ -143,6 +143,7 @@ func TestOrigins(t *testing.T) {
 		`{"responses":{"a":{}}}`: `[{"pointer":"/responses/a/value","code":"required","detail":"is required"},{"pointer":"/user","code":"required"`, `{"responses":{}} 1`: "trailing_data",
 		`{"responses":{"a":{"value":["1"]},"a":{"value":["1"]}}}`: `[{"pointer":"/responses/a","code":"duplicate_member"`, `{"responses":{"a":{"value":["` + "\xff" + `"]}}}`: `[{"pointer":"/responses/a/value/0","code":"invalid_utf8"`,
 		`{"user":{"email":"x"},"responses":{"a":{"value":["` + "\\u0000" + `"]}}}`: `[{"pointer":"/responses/a/value/0","code":"nul_not_allowed"`, `{"user":{"email":null}}`: `[{"pointer":"/user/email","code":"invalid_type"`,
+		`{"responses":{},"metadata":{"a":"b"}}`: `[{"pointer":"/metadata","code":"unknown_member"`, `{"responses":{},"metadata":null}`: `[{"pointer":"/metadata","code":"unknown_member"`,
 		`{"user":{"email":"x"}}`: `[{"pointer":"/responses","code":"required","detail":"is required"},{"pointer":"/user/email","code":"invalid_email","detail":"must be an e-mail address"}]`,
 	} {
 		a := w.json(body, "Origin", friend)

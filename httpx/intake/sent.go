@@ -205,7 +205,7 @@ func (s *sent) readJSON(body []byte) error {
 		return &limitError{"largeText", size(maxText)}
 	}
 	s.json.Raw = body
-	in, err := s.json.ResponseInput()
+	in, err := s.json.ResponseInput(true)
 	if err == nil {
 		s.input, s.faults, s.partial = in, s.json.Noted, false
 	}

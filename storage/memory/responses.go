@@ -75,8 +75,7 @@ func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.
 
 // Responses implements [formsvc.Store].
 func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
-	texts := append([]string{q.Filter.Email, q.Filter.Reference, q.Filter.NotStatus}, q.Filter.Status...)
-	if err := formsvc.CheckText(texts...); err != nil {
+	if err := formsvc.CheckText(q.Filter.Texts()...); err != nil {
 		return formsvc.Page[formsvc.Response]{}, err
 	}
 	key := formsvc.CampaignKey{AccountID: q.AccountID, ID: q.CampaignID}

@@ -36,7 +36,7 @@ type statements struct {
 }
 
 func (b *backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{Schema: b.schema, ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq"}
+	return bunstore.Dialect{Schema: b.schema, ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq", Metadata: "r.metadata::jsonb ->> ? = ?"}
 }
 
 // position is the position of an event in the feed; see feed.go. It is the number of the

@@ -48,7 +48,8 @@ func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, e
 }
 
 func (b *backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{Schema: b.schema, FeedOrder: "e.seq", BinaryIDs: true, By: func(table, index string) string {
+	const inMetadata = "EXISTS (SELECT 1 FROM json_each(r.metadata) AS m WHERE m.key = ? AND m.value = ?)" // a path can't have every name
+	return bunstore.Dialect{Schema: b.schema, FeedOrder: "e.seq", BinaryIDs: true, Metadata: inMetadata, By: func(table, index string) string {
 		if index == "formsvc_responses_person" {
 			return byPerson
 		}

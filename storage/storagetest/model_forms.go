@@ -171,12 +171,22 @@ func (m *model) user() formsvc.User {
 	return formsvc.User{Email: oneOf(m, "email", append(addresses(), "")...), FirstName: "Ada", LastName: oneOf(m, "name", "", "L'ö")}
 }
 
+// metadata returns none, or up to two names that a query could take for more than text.
+func (m *model) metadata() formsvc.Metadata {
+	values := make(map[string]string)
+	for range m.number("names", 0, 2) {
+		values[oneOf(m, "name", "a.b", `a"b`, "$", "0")] = oneOf(m, "value", "", "it's")
+	}
+	return formsvc.NewMetadata(values)
+}
+
 func (m *model) addResponse() {
 	c := m.oneCampaign()
 	c.AccountID = m.owner(c.AccountID)
 	r := m.newResponse(&formsvc.Campaign{ID: c.ID, AccountID: c.AccountID})
 	r.Status, r.Held, r.User = oneOf(m, "status", "pending", "done"), oneOf(m, "held", formsvc.NotHeld, formsvc.NotHeld, formsvc.HeldTrap), m.user()
 	r.Answers = formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{strings.Repeat("y", oneOf(m, "size", 1, 900))}})
+	r.Metadata = m.metadata()
 	if m.chance("taken", 12) {
 		r.Reference = one(m, "reference", m.references)
 	}
@@ -197,12 +207,12 @@ func (m *model) addResponse() {
 func (m *model) updateResponse() {
 	key := m.response()
 	user, status, at, by := m.user(), oneOf(m, "status", "done", "pending"), m.tick(), int64(oneOf(m, "version", 1, 1, 0))
-	held := oneOf(m, "held", formsvc.HeldJudged, formsvc.NotHeld)
+	held, metadata := oneOf(m, "held", formsvc.HeldJudged, formsvc.NotHeld), m.metadata()
 	edit := decide(m, m.change(key), func(r *formsvc.Response) {
 		r.User, r.Status, r.Held, r.UpdatedAt, r.CompletedAt = user, status, held, at, time.Time{}
 		r.Version += by
 		if status == "done" {
-			r.CompletedAt, r.Answers = at, formsvc.NewAnswers()
+			r.CompletedAt, r.Answers, r.Metadata = at, formsvc.NewAnswers(), metadata
 		}
 	})
 	m.do("UpdateResponse", func(s Store, _ int) (any, error) { return s.UpdateResponse(m.ctx, key, edit) })
@@ -223,7 +233,7 @@ func (m *model) listResponses() {
 	q := formsvc.ResponseQuery{AccountID: m.owner(c.AccountID), CampaignID: c.ID, Page: m.page(ids...), NoTotal: m.chance("no total", 2)}
 	f := &q.Filter
 	for range m.number("filters", 0, 2) {
-		switch m.number("filter", 0, 7) {
+		switch m.number("filter", 0, 8) {
 		case 0:
 			f.Status = oneOf(m, "status", []string{"done"}, []string{"pending", "done"}, []string{"none", "done"}, []string{"none"})
 		case 1, 2:
@@ -238,6 +248,8 @@ func (m *model) listResponses() {
 			f.UpdatedAfter = m.past()
 		case 7:
 			f.NotStatus = oneOf(m, "not status", "pending", "done", "none")
+		case 8:
+			f.Metadata = m.metadata().Map()
 		}
 	}
 	m.do("Responses", func(s Store, _ int) (any, error) { return s.Responses(m.ctx, q) })

@@ -96,7 +96,7 @@ func (c *caller) writes() []write {
 		}),
 		writeOf("UpdateResponse", ofResponse, newResponse, func(in formsvc.Response) error {
 			_, err := c.s.UpdateResponse(c.ctx, c.at.response(), func(r *formsvc.Response) (formsvc.Change, error) {
-				r.Status, r.User, r.Answers, r.Held = in.Status, in.User, in.Answers, in.Held
+				r.Status, r.User, r.Answers, r.Held, r.Metadata = in.Status, in.User, in.Answers, in.Held, in.Metadata
 				r.Version++
 				return none, formsvc.CheckText(in.Reference)
 			})
@@ -192,7 +192,9 @@ func testTextsRefused(w *world) {
 	for _, text := range refusedTexts() {
 		_, err := w.store.AccountByName(w.ctx, text)
 		w.wantError(fmt.Sprintf("AccountByName of %+q", text), err, formsvc.ErrInvalid)
-		for _, filter := range []formsvc.ResponseFilter{{Email: text}, {Reference: text}, {Status: []string{"pending", text}}} {
+		for _, filter := range []formsvc.ResponseFilter{
+			{Email: text}, {Reference: text}, {Status: []string{"pending", text}}, {Metadata: map[string]string{"a": text}}, {Metadata: map[string]string{text: "a"}},
+		} {
 			_, err = w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: filter})
 			w.wantError(fmt.Sprintf("Responses with %+q", text), err, formsvc.ErrInvalid)
 		}
@@ -218,6 +220,9 @@ func textsKept(w *world) any {
 					at.set(text)
 				}
 			}
+			if r, ok := record.(*formsvc.Response); ok {
+				r.Metadata = formsvc.NewMetadata(map[string]string{text: text})
+			}
 			w.must(fmt.Sprintf("a %s with %+q", x.name, text), x.write(record))
 		}
 	}
@@ -227,7 +232,7 @@ func textsKept(w *world) any {
 		account, err := w.store.AccountByName(w.ctx, text)
 		w.must("AccountByName", err)
 		found = append(found, record, account)
-		for _, f := range []formsvc.ResponseFilter{{Email: text}, {Reference: text}, {Status: []string{text}}, {Status: []string{text, "none"}, Email: text}} {
+		for _, f := range []formsvc.ResponseFilter{{Email: text}, {Reference: text}, {Status: []string{text}}, {Status: []string{text, "none"}, Email: text}, {Metadata: map[string]string{text: text}}} {
 			page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: f})
 			w.must("Responses", err)
 			found = append(found, page)
@@ -258,7 +263,7 @@ func longTexts(w *world) any {
 	for i := range 1_000 {
 		answers = append(answers, formsvc.Answer{Name: fmt.Sprint(1_000 - i), Value: []string{wide(50), ""}})
 	}
-	r.Answers = formsvc.NewAnswers(answers...)
+	r.Answers, r.Metadata = formsvc.NewAnswers(answers...), formsvc.NewMetadata(c.Metadata)
 	w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}, none))
 	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, none))
 	_, _, err := w.store.CreateWebhook(w.ctx, hook, 1, nil)

@@ -316,7 +316,7 @@ func (m *maker) newResponse(c *formsvc.Campaign) formsvc.Response {
 	return formsvc.Response{
 		ID: id, AccountID: c.AccountID, CampaignID: c.ID, Reference: "R-" + string(id[24:]), Status: formsvc.StatusPending,
 		User:    formsvc.User{Email: "ada@example.com", FirstName: "Ada", LastName: "Lovelace"},
-		Answers: formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{"yes"}}), Version: 1, CreatedAt: at, UpdatedAt: at,
+		Answers: formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{"yes"}}), Metadata: formsvc.NewMetadata(map[string]string{"crm": "1"}), Version: 1, CreatedAt: at, UpdatedAt: at,
 	}
 }
 

@@ -153,7 +153,7 @@ func bounded(p jsontext.Pointer) string {
 
 // Types of the members of bodies. They refuse what package json would take for a default, such as null for a string.
 
-// maxMembers is the limit of the elements of a list, so that small elements can't become large structs by the million.
+// maxMembers is the limit of the elements of a list and fields of an object: small ones can become large structs.
 const maxMembers = 2_000
 
 // wrong skips a value and returns the problem for its type.
@@ -313,10 +313,22 @@ func (p *pairs) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	*p = make(pairs)
 	return members(dec, "must be an object", func(name string) (err error) {
-		if len(*p) == maxMembers {
-			return tooMany(dec)
-		}
 		(*p)[name], err = readText(dec)
+		return err
+	})
+}
+
+// pairsPatch is a merge patch of pairs: null removes a name.
+type pairsPatch map[string]*string
+
+func (p *pairsPatch) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*p = make(pairsPatch)
+	return members(dec, "must be an object", func(name string) error {
+		if (*p)[name] = nil; null(dec) {
+			return nil
+		}
+		value, err := readText(dec)
+		(*p)[name] = &value
 		return err
 	})
 }
@@ -328,12 +340,16 @@ func tooMany(dec *jsontext.Decoder) error {
 	}}}
 }
 
-// members calls do for each member of an object, when its value is next.
+// members calls do for each member of an object of bounded length, when its value is next.
 func members(dec *jsontext.Decoder, detail string, do func(name string) error) error {
+	n := 0
 	return each(dec, jsontext.KindBeginObject, jsontext.KindEndObject, detail, func() error {
 		name, err := readText(dec)
 		if err != nil {
 			return err
+		}
+		if n++; n > maxMembers {
+			return tooMany(dec)
 		}
 		return do(name)
 	})

@@ -29,9 +29,6 @@ type answersBody struct {
 func (a *answersBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	var values []string // of all answers, so that they share a few slices
 	return members(dec, "must be an object", func(name string) (err error) {
-		if len(a.list) == maxMembers {
-			return tooMany(dec)
-		}
 		answer := formsvc.AnswerPatch{Answer: formsvc.Answer{Name: name}}
 		if answer.Remove = a.patch && null(dec); !answer.Remove {
 			var there bool
@@ -61,14 +58,18 @@ func readAnswer(dec *jsontext.Decoder, values []string) (value, all []string, th
 	return values[start:len(values):len(values)], values, there, err
 }
 
-// ResponseInput decodes the body of a POST.
-func (d *Body) ResponseInput() (in formsvc.ResponseInput, err error) {
+// ResponseInput decodes the body of a POST. A visitor's has no metadata.
+func (d *Body) ResponseInput(visitor bool) (in formsvc.ResponseInput, err error) {
 	var body struct {
 		User      member[userBody]    `json:"user"`
 		Responses member[answersBody] `json:"responses"`
+		Metadata  member[pairs]       `json:"metadata"`
 	}
 	if err := d.decode(&body); err != nil {
 		return in, err
+	}
+	if visitor && body.Metadata.there {
+		return in, unfit("/metadata", "unknown_member", "is an unknown field")
 	}
 	if body.User.null {
 		return in, unfit("/user", "invalid_type", "must be an object")
@@ -79,7 +80,7 @@ func (d *Body) ResponseInput() (in formsvc.ResponseInput, err error) {
 	if !body.Responses.there {
 		d.Noted.Add("/responses", "required", "is required")
 	}
-	in.User = body.User.value.user()
+	in.User, in.Metadata = body.User.value.user(), body.Metadata.value
 	if !body.User.there {
 		d.nobody = "/user"
 	}
@@ -114,6 +115,7 @@ func (d *Body) ResponsePatch() (patch formsvc.ResponsePatch, err error) {
 			LastName  member[text] `json:"lastName"`
 		}] `json:"user"`
 		Responses member[answersBody] `json:"responses"`
+		Metadata  member[pairsPatch]  `json:"metadata"`
 
 		UUID        ignored `json:"uuid"`
 		Reference   ignored `json:"reference"`
@@ -135,6 +137,9 @@ func (d *Body) ResponsePatch() (patch formsvc.ResponsePatch, err error) {
 	if body.Responses.null {
 		d.Noted.Add("/responses", "required", "can't be removed; remove its fields")
 	}
+	if body.Metadata.null {
+		d.Noted.Add("/metadata", "required", "can't be removed; remove its names")
+	}
 	user := &body.User.value
 	for to, from := range map[**string]*member[text]{
 		&patch.Status: &body.Status, &patch.Email: &user.Email, &patch.FirstName: &user.FirstName, &patch.LastName: &user.LastName,
@@ -143,7 +148,7 @@ func (d *Body) ResponsePatch() (patch formsvc.ResponsePatch, err error) {
 			*to = (*string)(&from.value)
 		}
 	}
-	patch.Answers = d.answers(&body.Responses.value)
+	patch.Answers, patch.Metadata = d.answers(&body.Responses.value), body.Metadata.value
 	return patch, nil
 }
 

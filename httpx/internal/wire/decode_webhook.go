@@ -40,9 +40,6 @@ func (l *headersBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return nil
 	}
 	err := members(dec, "must be an object", func(name string) (err error) {
-		if len(*l) == maxMembers {
-			return tooMany(dec)
-		}
 		h := formsvc.HeaderInput{Name: name}
 		if h.Keep = null(dec); !h.Keep {
 			h.Value, err = readText(dec)

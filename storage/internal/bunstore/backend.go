@@ -55,6 +55,8 @@ type Dialect struct {
 	Schema int
 	// FeedOrder is the order of events e in the feed.
 	FeedOrder string
+	// Metadata is the condition that the response r has metadata with a name and a value, which are its arguments.
+	Metadata string
 	// By returns a table expression, such as "formsvc_responses AS r", that is read by an
 	// index. Nil if a query can't name an index.
 	By func(table, index string) string

@@ -81,6 +81,7 @@ var responseFields = []responseColumn{
 	{"events", "bytea", func(n creation) any { return eventIDs(&n.Change) }, nil, true},
 	{"person", "bigint", func(n creation) any { return person(n.Response.CampaignID, n.Response.User.Email) }, nil, false},
 	{"held", "text", func(n creation) any { return string(n.Response.Held) }, func(r response) any { return (*string)(&r.Held) }, false},
+	{"metadata", "text", func(n creation) any { return n.Response.Metadata.JSON() }, func(r response) any { return (*string)(&r.Metadata) }, false},
 }
 
 // ResponseColumns are the columns of a new response.

@@ -26,7 +26,11 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 			into = append(into, to(r))
 		}
 	}
-	return row.Scan(append(into, more...)...)
+	err := row.Scan(append(into, more...)...)
+	if r.Metadata == "{}" {
+		r.Metadata = ""
+	}
+	return err
 }
 
 // responseSQL has the statements about responses, which are built once.
@@ -85,7 +89,7 @@ func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 	if err := checkChange(change); err != nil {
 		return err
 	}
-	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), string(r.Held))
+	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), string(r.Held), string(r.Metadata))
 }
 
 // CreateResponse implements formsvc.ResponseStore.

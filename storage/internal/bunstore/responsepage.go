@@ -17,8 +17,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		return page, err
 	}
 	q.Page = q.Page.Clamped()
-	texts := append([]string{q.Filter.Email, q.Filter.Reference, q.Filter.NotStatus}, q.Filter.Status...)
-	if err := formsvc.CheckText(texts...); err != nil {
+	if err := formsvc.CheckText(q.Filter.Texts()...); err != nil {
 		return page, err
 	}
 	var (
@@ -133,6 +132,9 @@ func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 	}
 	if !f.UpdatedAfter.IsZero() {
 		sel = sel.Where("r.updated_at > ?", micros(f.UpdatedAfter))
+	}
+	for name, value := range f.Metadata {
+		sel = sel.Where(s.dialect.Metadata, name, value)
 	}
 	return sel
 }

@@ -80,16 +80,14 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 			continue
 		}
 		for _, pgx := range []bool{false, true} {
+			if pgx && make(t).BindPgx == nil {
+				continue // the driver isn't pgx
+			}
 			t.Run(fmt.Sprintf("%s, with database/sql: %t", name, !pgx), func(t *testing.T) {
 				t.Parallel()
 				d := make(t)
-				switch {
-				case !pgx:
+				if d.Bind = d.BindPgx; !pgx {
 					d.Bind = d.bindSQL
-				case d.BindPgx == nil:
-					t.Skip("the driver isn't pgx")
-				default:
-					d.Bind = d.BindPgx
 				}
 				test(t, d)
 			})
