@@ -89,7 +89,15 @@ func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 	if err := checkChange(change); err != nil {
 		return err
 	}
-	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), string(r.Held), string(r.Metadata))
+	n := &Creation{Response: *r}
+	for i := range responseFields {
+		if f := &responseFields[i]; f.kind == "text" {
+			if err := formsvc.CheckText(f.value(n).(string)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // CreateResponse implements formsvc.ResponseStore.

@@ -86,7 +86,9 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 			t.Run(fmt.Sprintf("%s, with database/sql: %t", name, !pgx), func(t *testing.T) {
 				t.Parallel()
 				d := make(t)
-				if d.Bind = d.BindPgx; !pgx {
+				if pgx {
+					d.Bind = d.BindPgx
+				} else {
 					d.Bind = d.bindSQL
 				}
 				test(t, d)
