@@ -6,38 +6,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AppendJSON appends the response as the JSON object that clients get and webhooks carry: the fields of the
-// specification, then those that this service adds (campaignUuid, updatedAt, completedAt, metadata).
-func (r *Response) AppendJSON(b []byte) []byte {
-	return appendResponse(b, r, true)
-}
-
-// appendResponse appends the response, without the answers if answers is false.
-func appendResponse(b []byte, r *Response, answers bool) []byte {
-	b = appendText(b, `{"uuid":`, string(r.ID))
-	b = appendText(b, `,"reference":`, r.Reference)
-	b = appendText(b, `,"status":`, r.Status)
-	b = appendUser(b, `,"user":`, &r.User)
-	if answers {
-		b = append(b, `,"responses":`...)
-		b = append(b, r.Answers.JSON()...)
-	}
-	b = appendTime(b, `,"createdAt":`, r.CreatedAt)
-	b = appendText(b, `,"campaignUuid":`, string(r.CampaignID))
-	b = appendTime(b, `,"updatedAt":`, r.UpdatedAt)
-	b = appendTime(b, `,"completedAt":`, r.CompletedAt)
-	b = append(append(b, `,"metadata":`...), r.Metadata.JSON()...)
-	return append(b, '}')
-}
-
-func appendUser(b []byte, name string, u *User) []byte {
-	b = append(b, name...)
-	b = appendText(b, `{"email":`, u.Email)
-	b = appendText(b, `,"firstName":`, u.FirstName)
-	b = appendText(b, `,"lastName":`, u.LastName)
-	return append(b, '}')
-}
-
 // appendText appends a member with the text s; name has its punctuation.
 func appendText(b []byte, name, s string) []byte { return appendString(append(b, name...), s) }
 

@@ -1,0 +1,261 @@
+package formsvc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// Responses creates, changes and lists responses. It is safe for concurrent use.
+type Responses struct{ s *core }
+
+// retries is how often a write is retried because the campaign changed meanwhile or the reference was taken.
+const retries = 8
+
+// Create adds a response with the status "pending" to an open campaign whose modules allow the answers, or with "spam" if
+// it is to be held. The event "response.created" and its deliveries are in the same atomic write. Create fails with a
+// *[ValidationError], with [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken
+// or the campaign has changed meanwhile, it retries a few times.
+func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
+	defer wrap(&err, "create response")
+	return once(ctx, s.s, key.AccountID, func() (Response, error) { return s.create(ctx, key, in) })
+}
+
+func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
+	v, answers := s.checkInput(&in)
+	var elsewhere time.Duration
+	var last error
+	for range retries {
+		c, err := s.campaignFor(ctx, key, v, &in)
+		if err != nil {
+			return Response{}, err
+		}
+		now := s.s.now()
+		r := Response{
+			ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
+			Status: StatusPending, User: in.User, Answers: answers, Metadata: NewMetadata(in.Metadata), Version: 1, CreatedAt: now, UpdatedAt: now,
+		}
+		if in.Held != NotHeld {
+			r.Status, r.Held = StatusSpam, in.Held
+		}
+		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil)}
+		change.unlessHeld(&r, s.s.newEvent(ctx, webhook.ResponseCreated, c, &r, now, eventExtra{}))
+		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
+		switch {
+		case last == nil:
+			s.s.raised(key.AccountID)
+			return r, nil
+		case errors.Is(last, ErrStale):
+			s.s.campaigns.drop(key)
+		case errors.Is(last, ErrConflict): // try another reference
+			elsewhere = rand.N(referenceCycle) //nolint:gosec // no secret; this moment's references may be used up
+		default:
+			return Response{}, last
+		}
+	}
+	return Response{}, fmt.Errorf("after %d attempts: %v: %w", retries, last, ErrUnavailable) //nolint:errorlint // it is no conflict of the caller's
+}
+
+// Check fails with a *[ValidationError] or [ErrCampaignClosed] if Create would for this campaign. It stores nothing.
+func (s Responses) Check(c *Campaign, in ResponseInput) (err error) {
+	defer wrap(&err, "check response")
+	v, _ := s.checkInput(&in)
+	return s.accepts(c, v, &in)
+}
+
+// accepts adds the faults of the input that depend on the campaign to v, and fails if there are any or it is closed.
+func (s Responses) accepts(c *Campaign, v ValidationError, in *ResponseInput) error {
+	if in.FormToken != "" && (!c.Form.Enabled || c.FormToken != in.FormToken) {
+		return ErrNotFound
+	}
+	v.Fields = slices.Clip(v.Fields)
+	if in.User.Email == "" && !c.EmailOptional {
+		v.require("/user/email")
+	}
+	v.checkAnswers(&c.CampaignInput, in.Answers)
+	if in.FormToken != "" {
+		v.checkDomains(in, c.Modules)
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	if !c.accepts(s.s.now()) {
+		return ErrCampaignClosed
+	}
+	return nil
+}
+
+// campaignFor returns the campaign if it accepts the input now. It checks the cached campaign first. If that accepts,
+// the version check of the write confirms it; if not, the stored campaign is checked.
+func (s Responses) campaignFor(ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput) (*Campaign, error) {
+	if c, ok := s.s.campaigns.get(key); ok && s.accepts(c, v, in) == nil {
+		return c, nil
+	}
+	c, err := s.s.store.Campaign(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	s.s.campaigns.drop(key) // it may have another size now
+	if size := c.Size(); size <= largestRemembered {
+		s.s.campaigns.put(key, &c, size)
+	}
+	return &c, s.accepts(&c, v, in)
+}
+
+// Statuses returns the statuses that may follow from, sorted. others is true if any other status
+// may follow, too, as without statuses in the [Workflow].
+func (s Responses) Statuses(from string) (statuses []string, others bool) {
+	return s.s.Workflow.next(from)
+}
+
+// Update changes a response and raises the events of the change in one atomic write: "response.updated" for content,
+// "response.status_changed" for the status, and "response.completed" if that status is final. A patch without effect
+// raises no event. Entering a final status sets CompletedAt; changing to one that isn't final clears it. Answers are
+// checked against the campaign at the start of the call. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
+// and *[TransitionError].
+func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
+	defer wrap(&err, "update response")
+	v := s.s.faults()
+	if len(patch.Answers) > maxAnswers {
+		v.add("/responses", "too_many", "must have at most %d members", maxAnswers)
+		return Response{}, v.err()
+	}
+	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
+	if err != nil {
+		return Response{}, err
+	}
+	r, err := s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
+		return s.s.applyPatch(ctx, &c, r, &patch, v)
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	s.s.raised(key.AccountID)
+	return r, nil
+}
+
+// applyPatch applies the patch to r and returns its events. A store may call it again with the
+// current response. v has the faults found so far.
+func (c *core) applyPatch(
+	ctx context.Context, campaign *Campaign, r *Response, patch *ResponsePatch, v ValidationError,
+) (Change, error) {
+	if patch.IfVersion != 0 && patch.IfVersion != r.Version {
+		return Change{}, ErrStale
+	}
+	v.Fields = slices.Clip(v.Fields)
+	previous := r.Status
+	if patch.Status != nil {
+		v.checkStatus(c.Workflow, *patch.Status)
+		r.Status = *patch.Status
+	}
+	changes, err := mergeContent(&v, campaign, r, patch)
+	if err != nil {
+		return Change{}, err
+	}
+	if err := v.err(); err != nil {
+		return Change{}, err
+	}
+	if err := c.Workflow.allow(previous, r.Status); err != nil {
+		return Change{}, err
+	}
+	moved := r.Status != previous
+	if len(changes) == 0 && !moved {
+		return Change{}, nil
+	}
+	now := c.now()
+	if now.Before(r.UpdatedAt) { // set by another machine's clock
+		now = r.UpdatedAt
+	}
+	r.Version++
+	r.UpdatedAt = now
+	finished := moved && c.Workflow.final(r.Status)
+	if moved {
+		r.CompletedAt = time.Time{}
+	}
+	if finished {
+		r.CompletedAt = now
+	}
+	var change Change
+	raise := func(t EventType, extra eventExtra) { change.add(c.newEvent(ctx, t, campaign, r, now, extra)) }
+	switch {
+	case r.Held == NotHeld:
+		if len(changes) > 0 {
+			raise(webhook.ResponseUpdated, eventExtra{changes: changes})
+		}
+		if moved {
+			raise(webhook.ResponseStatusChanged, eventExtra{previousStatus: previous})
+		}
+	case moved:
+		r.Held = NotHeld
+		raise(webhook.ResponseCreated, eventExtra{})
+		change.PerFile = c.uploads(ctx, campaign, *r, now)
+	}
+	if finished {
+		raise(webhook.ResponseCompleted, eventExtra{previousStatus: previous})
+	}
+	return change, nil
+}
+
+// uploads returns the function that makes the event of a file that was uploaded while its response was held.
+func (c *core) uploads(ctx context.Context, campaign *Campaign, r Response, now time.Time) func(*File) Event {
+	return func(f *File) Event {
+		return c.newEvent(ctx, webhook.FileUploaded, campaign, &r, now, eventExtra{member: "file", json: f.AppendJSON(nil)})
+	}
+}
+
+// Get returns a response, or [ErrNotFound].
+func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err error) {
+	defer wrap(&err, "response")
+	return s.s.store.Response(ctx, key)
+}
+
+// DeleteOptions are the optional settings of [Responses.Delete] and [Campaigns.Delete].
+type DeleteOptions struct {
+	IfVersion int64 // fail with ErrStale unless the record has this version. Defaults to any version
+}
+
+// Delete removes a response with its files, comments and signatures. It can't be undone. It raises
+// "response.deleted", which only webhooks that name it get, unless the response is held, and adds an entry to the audit trail.
+// Earlier events about the response stay, and those that are waiting are still delivered;
+// [Accounts.ErasePerson] removes them too. It fails with [ErrNotFound] and [ErrStale].
+//
+// The blobs of the files are removed after the rows. [Files.Sweep] removes blobs that can't be
+// removed then, and all of them if the Service is bound to a transaction ([Service.With]).
+func (s Responses) Delete(ctx context.Context, key ResponseKey, opts *DeleteOptions) (err error) {
+	defer wrap(&err, "delete response")
+	files, err := s.s.store.DeleteResponse(ctx, key, func(r *Response) (Change, error) {
+		if opts != nil && opts.IfVersion != 0 && opts.IfVersion != r.Version {
+			return Change{}, ErrStale
+		}
+		var change Change
+		change.unlessHeld(r, s.s.newEvent(ctx, webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{}))
+		change.Audit = s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, map[string]string{"campaign": string(r.CampaignID)})
+		return change, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.s.raised(key.AccountID)
+	s.s.removeBlobs(ctx, files)
+	return nil
+}
+
+// Counts returns how many responses of a campaign have each status, or [ErrNotFound]. Its cost doesn't depend on their number.
+func (s Responses) Counts(ctx context.Context, key CampaignKey) (_ map[string]int64, err error) {
+	defer wrap(&err, "count responses")
+	return s.s.store.ResponseCounts(ctx, key)
+}
+
+// List returns a page of a campaign's responses, or [ErrNotFound].
+func (s Responses) List(ctx context.Context, q ResponseQuery) (page Page[Response], err error) {
+	defer wrap(&err, "responses")
+	if q.Page, err = q.Page.checked(); err != nil {
+		return page, err
+	}
+	return s.s.store.Responses(ctx, q)
+}
