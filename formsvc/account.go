@@ -59,11 +59,12 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Acco
 
 // Ensure returns the identifier of the account with that name, and creates the account if there is none. Concurrent
 // calls, on any node, return the same identifier. It fails like Create. A program with its own tenants names an account
-// after each tenant's permanent identifier and calls Ensure with every request. An account keeps its name, so the
-// identifier is cached, and only the first call asks the store.
+// after each tenant's permanent identifier and calls Ensure with every request. The identifier is cached for
+// [KeyCacheTTL], in which another node may delete the account.
 func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
-	if id, ok := a.s.ids.get(name); ok {
-		return id, nil
+	now := a.s.now()
+	if known, ok := a.s.ids.get(name); ok && !now.Before(known.at) && now.Sub(known.at) < KeyCacheTTL {
+		return known.id, nil
 	}
 	account, err := a.ByName(ctx, name)
 	if errors.Is(err, ErrNotFound) {
@@ -76,9 +77,50 @@ func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
 		return "", err
 	}
 	if !a.s.bound { // what a transaction reads may be rolled back
-		a.s.ids.put(name, account.ID, 1)
+		a.s.ids.put(name, cachedID{account.ID, now}, 1)
 	}
 	return account.ID, nil
+}
+
+// A cachedID is the identifier of an account at a time.
+type cachedID struct {
+	id ID
+	at time.Time
+}
+
+// Delete removes an account with everything that it has: first its keys, sessions and webhooks, then campaigns,
+// responses, files, events and the rest, and at last the audit trail and the name. It raises no events. What is submitted
+// meanwhile is removed, too, or fails with [ErrNotFound]. Other nodes may accept the keys for [KeyCacheTTL].
+//
+// It proceeds as [Accounts.ErasePerson] does, but adds nothing to the audit trail. It fails with [ErrNotFound] for an
+// unknown account. If it fails midway, call it again for the rest.
+func (a Accounts) Delete(ctx context.Context, id ID) (_ Receipt, err error) {
+	defer wrap(&err, "delete account")
+	account, err := a.s.store.Account(ctx, id)
+	if err == nil && !a.s.bound { // counts that are written later would stay
+		err = Quotas{a.s.quota}.Flush(ctx)
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	w := a.s.erasure(id)
+	out, err := w.store.DeleteAccount(ctx, id, eraseUnit)
+	a.s.ids.drop(account.Name)
+	a.s.keys.clear()
+	a.s.campaigns.clear()
+	for err == nil && !out.Account {
+		w.receipt.Events += out.Events
+		if err = w.eraseCampaigns(ctx); err == nil {
+			out, err = w.store.DeleteAccount(ctx, id, eraseUnit)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) { // another call may have removed the rest
+		return w.receipt, err
+	}
+	w.receipt.Events += out.Events
+	w.scrub(ctx)
+	w.receipt.FinishedAt = w.now()
+	return w.receipt, nil
 }
 
 // SetContact sets the e-mail address that is notified of webhooks that fail; "" means no

@@ -1,8 +1,10 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"log/slog"
 	"maps"
@@ -45,6 +47,7 @@ type Erased struct {
 	Signatures int // of other responses
 	Events     int
 	FileIDs    []ID // of the responses' files, whose blobs the caller removes
+	Account    bool // whether it removed the account itself, see DeleteAccount
 }
 
 // FoldEmail returns an address as mail systems compare it: without regard to case and to the normal form of Unicode, and with an
@@ -216,12 +219,7 @@ func (w *erasure) audited(
 	if err != nil {
 		return err
 	}
-	if !w.bound && !w.receipt.IsZero() {
-		if err := w.store.Scrub(ctx); err != nil {
-			w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
-				slog.Any("error", err))
-		}
-	}
+	w.scrub(ctx)
 	counts := w.receipt.counts()
 	maps.Copy(counts, details)
 	if err := w.note(ctx, done, target, counts); err != nil {
@@ -231,9 +229,40 @@ func (w *erasure) audited(
 	return nil
 }
 
+// scrub overwrites what was erased. If it fails, the log of the database is overwritten later.
+func (w *erasure) scrub(ctx context.Context) {
+	if w.bound || w.receipt.IsZero() {
+		return
+	}
+	if err := w.store.Scrub(ctx); err != nil {
+		w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
+			slog.Any("error", err))
+	}
+}
+
 // note adds an entry to the audit trail.
 func (w *erasure) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
 	return w.store.Commit(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
+}
+
+// eraseCampaigns removes the account's campaigns with their responses, except those that get responses meanwhile, and the
+// remains of deleted webhooks.
+func (w *erasure) eraseCampaigns(ctx context.Context) error {
+	for c, err := range w.campaignsOf(ctx) {
+		if err == nil {
+			err = eraseEach(ctx, w, w.responsesOf(ctx, c.Key(), ResponseFilter{}), func(q *EraseQuery, r *Response) {
+				q.Responses = append(q.Responses, r.Key())
+			})
+		}
+		if err == nil {
+			err = w.store.DeleteCampaign(ctx, c.Key(), nil)
+		}
+		if err != nil && !errors.Is(err, ErrCampaignNotEmpty) && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	_, err := w.prune(ctx, w.store.PruneEvents, time.Time{})
+	return cmp.Or(err, w.rest(ctx))
 }
 
 func (w *erasure) eraseResponses(ctx context.Context, list iter.Seq2[*Response, error]) error {
@@ -282,6 +311,11 @@ func (w *erasure) erase(ctx context.Context, q EraseQuery) error {
 	w.receipt.Signatures += out.Signatures
 	w.receipt.Events += out.Events
 	w.receipt.BlobsLeft += w.removeBlobs(ctx, out.FileIDs)
+	return w.rest(ctx)
+}
+
+// rest pauses after an atomic write, so that others can write.
+func (w *erasure) rest(ctx context.Context) error {
 	if w.bound || pause(ctx, erasePause) {
 		return nil
 	}
@@ -314,11 +348,8 @@ func erasePages() PageQuery {
 // responses yields the person's responses, campaign by campaign. There is no index on addresses,
 // since it would slow down every new response.
 func (w *erasure) responses(ctx context.Context) iter.Seq2[*Response, error] {
-	campaigns := records(erasePages(), func(page PageQuery) (Page[Campaign], error) {
-		return w.store.Campaigns(ctx, CampaignQuery{AccountID: w.receipt.AccountID, Page: page})
-	})
 	return func(yield func(*Response, error) bool) {
-		for c, err := range campaigns {
+		for c, err := range w.campaignsOf(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -330,6 +361,13 @@ func (w *erasure) responses(ctx context.Context) iter.Seq2[*Response, error] {
 			}
 		}
 	}
+}
+
+// campaignsOf yields the account's campaigns.
+func (w *erasure) campaignsOf(ctx context.Context) iter.Seq2[*Campaign, error] {
+	return records(erasePages(), func(page PageQuery) (Page[Campaign], error) {
+		return w.store.Campaigns(ctx, CampaignQuery{AccountID: w.receipt.AccountID, Page: page})
+	})
 }
 
 // responsesOf yields the responses of a campaign that match the filter, oldest first.
