@@ -286,5 +286,6 @@ func otherCalls() []call {
 		}},
 		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.response(), nil) }},
 		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.hook(), none) }},
+		{"DeleteAccount", ofAccount, false, func(c *caller) (any, error) { return c.s.DeleteAccount(c.ctx, c.of, 10) }},
 	}
 }

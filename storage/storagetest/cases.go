@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ func goldenTests() []test {
 		{"quotas of many windows", script(manyQuotas)},
 		{"each store has its own identity", testIdentity},
 		{"deleted files free their bytes", testFileBytes},
+		{"a deleted account", testDeletedAccount},
 	}
 }
 
@@ -54,6 +56,61 @@ func testFileBytes(w *world) {
 	w.check("Erase", err)
 	third, _ := w.addResponse(&sc.campaign)
 	fill(&third, 4)
+}
+
+// testDeletedAccount deletes an account in small steps. Access ends first; then campaigns are in the way; then all the rest goes.
+func testDeletedAccount(w *world) {
+	w.addTarget()
+	before := w.snapshot()
+	at := w.addTarget()
+	account, _ := w.store.Account(w.ctx, at[accountPart])
+	_, err := w.store.AddQuota(w.ctx, []formsvc.QuotaCount{{Subject: at[keyPart], Start: start(), N: 1}, {Subject: account.ID, Start: start(), N: 1}})
+	w.must("AddQuota", err)
+	for range 3 {
+		out, err := w.store.DeleteAccount(w.ctx, account.ID, 1)
+		w.must("DeleteAccount", err)
+		w.same("what is deleted of an account with a campaign", out, formsvc.Erased{})
+	}
+	keys, err := w.store.Keys(w.ctx, account.ID)
+	w.must("Keys", err)
+	hooks, err := w.store.Webhooks(w.ctx, account.ID)
+	w.must("Webhooks", err)
+	use, err := w.store.QuotaUse(w.ctx, at[keyPart], time.Time{})
+	w.must("QuotaUse", err)
+	more, err := w.store.QuotaUse(w.ctx, account.ID, time.Time{})
+	w.must("QuotaUse", err)
+	if n := len(keys) + len(hooks) + len(use) + len(more); n > 0 {
+		w.Errorf("%d keys, webhooks and quotas are left", n)
+	}
+	_, err = w.store.SessionByHash(w.ctx, keyHash(account.ID))
+	w.wantError("SessionByHash", err, formsvc.ErrNotFound)
+
+	page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: account.ID, CampaignID: at[campaignPart]})
+	w.must("Responses", err)
+	for i := range page.Items {
+		_, err := w.store.DeleteResponse(w.ctx, page.Items[i].Key(), nil)
+		w.must("DeleteResponse", err)
+	}
+	w.must("DeleteCampaign", w.store.DeleteCampaign(w.ctx, at.campaign(), nil))
+	var sum formsvc.Erased
+	for n := 0; !sum.Account && n < 100; n++ {
+		out, err := w.store.DeleteAccount(w.ctx, account.ID, 1)
+		w.must("DeleteAccount", err)
+		sum.Account, sum.Events = out.Account, sum.Events+out.Events
+	}
+	w.same("what was deleted", sum, formsvc.Erased{Account: true, Events: 2})
+	w.unchanged("the deletion of an account", &before)
+	for _, c := range calls() {
+		if !slices.Contains(c.uses, accountPart) {
+			continue
+		}
+		if items, err := c.do(w.ctx, w, at); items > 0 || !c.none && !errors.Is(err, formsvc.ErrNotFound) || c.none && err != nil {
+			w.Errorf("%s of a deleted account: %d items, error %v", c.name, items, err)
+		}
+	}
+	w.wantError("an idempotent call", w.store.Commit(w.ctx, formsvc.Change{Idempotency: new(w.newRecord(account.ID, "k"))}), formsvc.ErrNotFound)
+	account.ID = w.nextID()
+	w.must("CreateAccount with a free name", w.store.CreateAccount(w.ctx, account, nil, none))
 }
 
 // testEventTwice raises an existing event again. If the store refuses existing events, nothing of the write may be left.

@@ -184,7 +184,7 @@ func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, atte
 // pass, since no index has all of them by account.
 func accountSteps(limit int) [][]string {
 	some := func(table, id string) string {
-		return fmt.Sprintf("DELETE FROM %s WHERE %s IN (SELECT %[2]s FROM %[1]s WHERE account_id = $1 LIMIT %d)", table, id, limit)
+		return fmt.Sprintf("DELETE FROM %s WHERE %s IN (SELECT %[2]s FROM %[1]s WHERE account_id = $1 LIMIT %[3]d)", table, id, limit)
 	}
 	return [][]string{{
 		"UPDATE formsvc_accounts SET deleted = true WHERE id = $1" +
