@@ -14,7 +14,7 @@ type Account struct {
 	CreatedAt time.Time
 }
 
-// Accounts creates and lists accounts. It is safe for concurrent use.
+// Accounts creates, lists and deletes accounts. It is safe for concurrent use.
 type Accounts struct{ s *core }
 
 // Create creates an account. It fails with [ErrConflict] if the name is taken and with a
@@ -104,23 +104,43 @@ func (a Accounts) Delete(ctx context.Context, id ID) (_ Receipt, err error) {
 		return Receipt{}, err
 	}
 	w := a.s.erasure(id)
-	out, err := w.store.DeleteAccount(ctx, id, eraseUnit)
+	err = w.audited(ctx, "", "", id, nil, func() error {
+		_, err := w.prune(ctx, w.deleteAccount, time.Time{})
+		return err
+	})
 	a.s.ids.drop(account.Name)
-	a.s.keys.clear()
 	a.s.campaigns.clear()
-	for err == nil && !out.Account {
-		w.receipt.Events += out.Events
-		if err = w.eraseCampaigns(ctx); err == nil {
-			out, err = w.store.DeleteAccount(ctx, id, eraseUnit)
+	return w.receipt, err
+}
+
+// deleteAccount removes part of the account. It is a pruneFunc, and returns 0 when the account is gone.
+func (w *erasure) deleteAccount(ctx context.Context, _ time.Time, limit int) (int, error) {
+	out, err := w.store.DeleteAccount(ctx, w.receipt.AccountID, limit)
+	w.keys.clear()
+	if errors.Is(err, ErrNotFound) { // another call was faster
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if w.receipt.Events += out.Events; out.Account {
+		return 0, nil
+	}
+	for c, err := range w.campaignsOf(ctx) {
+		if err == nil {
+			err = eraseEach(ctx, w, w.responsesOf(ctx, c.Key(), ResponseFilter{}), func(q *EraseQuery, r *Response) {
+				q.Responses = append(q.Responses, r.Key())
+			})
+		}
+		if err == nil {
+			err = w.store.DeleteCampaign(ctx, c.Key(), nil)
+		}
+		if err != nil && !errors.Is(err, ErrCampaignNotEmpty) && !errors.Is(err, ErrNotFound) { // others may write meanwhile
+			return 0, err
 		}
 	}
-	if err != nil && !errors.Is(err, ErrNotFound) { // another call may have removed the rest
-		return w.receipt, err
-	}
-	w.receipt.Events += out.Events
-	w.scrub(ctx)
-	w.receipt.FinishedAt = w.now()
-	return w.receipt, nil
+	_, err = w.prune(ctx, w.store.PruneEvents, time.Time{})
+	return 1, err
 }
 
 // SetContact sets the e-mail address that is notified of webhooks that fail; "" means no

@@ -1,10 +1,8 @@
 package formsvc
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"log/slog"
 	"maps"
@@ -47,7 +45,7 @@ type Erased struct {
 	Signatures int // of other responses
 	Events     int
 	FileIDs    []ID // of the responses' files, whose blobs the caller removes
-	Account    bool // whether it removed the account itself, see DeleteAccount
+	Account    bool // whether DeleteAccount removed the account itself
 }
 
 // FoldEmail returns an address as mail systems compare it: without regard to case and to the normal form of Unicode, and with an
@@ -205,7 +203,7 @@ func (c *core) person(ctx context.Context, account ID, email string) (*erasure, 
 	return w, nil
 }
 
-// audited runs an erasure between two entries in the audit trail.
+// audited runs an erasure between two entries in the audit trail, which are left out if they have no action.
 func (w *erasure) audited(
 	ctx context.Context, begun, done AuditAction, target ID, details map[string]string, erase func() error,
 ) error {
@@ -219,7 +217,12 @@ func (w *erasure) audited(
 	if err != nil {
 		return err
 	}
-	w.scrub(ctx)
+	if !w.bound && !w.receipt.IsZero() {
+		if err := w.store.Scrub(ctx); err != nil {
+			w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
+				slog.Any("error", err))
+		}
+	}
 	counts := w.receipt.counts()
 	maps.Copy(counts, details)
 	if err := w.note(ctx, done, target, counts); err != nil {
@@ -229,40 +232,12 @@ func (w *erasure) audited(
 	return nil
 }
 
-// scrub overwrites what was erased. If it fails, the log of the database is overwritten later.
-func (w *erasure) scrub(ctx context.Context) {
-	if w.bound || w.receipt.IsZero() {
-		return
-	}
-	if err := w.store.Scrub(ctx); err != nil {
-		w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
-			slog.Any("error", err))
-	}
-}
-
 // note adds an entry to the audit trail.
 func (w *erasure) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
-	return w.store.Commit(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
-}
-
-// eraseCampaigns removes the account's campaigns with their responses, except those that get responses meanwhile, and the
-// remains of deleted webhooks.
-func (w *erasure) eraseCampaigns(ctx context.Context) error {
-	for c, err := range w.campaignsOf(ctx) {
-		if err == nil {
-			err = eraseEach(ctx, w, w.responsesOf(ctx, c.Key(), ResponseFilter{}), func(q *EraseQuery, r *Response) {
-				q.Responses = append(q.Responses, r.Key())
-			})
-		}
-		if err == nil {
-			err = w.store.DeleteCampaign(ctx, c.Key(), nil)
-		}
-		if err != nil && !errors.Is(err, ErrCampaignNotEmpty) && !errors.Is(err, ErrNotFound) {
-			return err
-		}
+	if action == "" {
+		return nil
 	}
-	_, err := w.prune(ctx, w.store.PruneEvents, time.Time{})
-	return cmp.Or(err, w.rest(ctx))
+	return w.store.Commit(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
 }
 
 func (w *erasure) eraseResponses(ctx context.Context, list iter.Seq2[*Response, error]) error {
@@ -311,11 +286,6 @@ func (w *erasure) erase(ctx context.Context, q EraseQuery) error {
 	w.receipt.Signatures += out.Signatures
 	w.receipt.Events += out.Events
 	w.receipt.BlobsLeft += w.removeBlobs(ctx, out.FileIDs)
-	return w.rest(ctx)
-}
-
-// rest pauses after an atomic write, so that others can write.
-func (w *erasure) rest(ctx context.Context) error {
 	if w.bound || pause(ctx, erasePause) {
 		return nil
 	}

@@ -194,7 +194,7 @@ func accountSteps(limit int) [][]string {
 		"DELETE FROM formsvc_keys WHERE account_id = $1", deleteLinks, deleteSessions,
 		"DELETE FROM formsvc_webhooks WHERE account_id = $1",
 	}, {
-		some("formsvc_events", "id"), some("formsvc_notices", "delivery_id"), some("formsvc_audit", "id"),
+		some("formsvc_notices", "delivery_id"), some("formsvc_audit", "id"), some("formsvc_events", "id"),
 	}, {
 		"DELETE FROM formsvc_idempotency WHERE account_id = $1", "DELETE FROM formsvc_accounts WHERE id = $1",
 	}}
@@ -207,27 +207,22 @@ func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, limit int
 		return out, err
 	}
 	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
-		out = formsvc.Erased{}
-		if _, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(account)); err != nil {
-			return err
-		}
+		_, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(account))
 		for i, step := range accountSteps(limit) {
-			removed := 0
+			removed, n := 0, 0
 			for _, statement := range step {
-				n, err := Affected(c.ExecContext(ctx, statement, s.dialect.arg(account)))
 				if err != nil {
 					return err
 				}
-				if removed += n; statement == step[0] && i == 1 {
-					out.Events = n
-				}
+				n, err = Affected(c.ExecContext(ctx, statement, s.dialect.arg(account)))
+				removed += n
 			}
 			if removed > 0 {
-				out.Account = i == 2
+				out = [...]formsvc.Erased{{}, {Events: n}, {Account: true}}[i]
 				break
 			}
 		}
-		return nil
+		return err
 	})
 	return out, err
 }
