@@ -89,8 +89,8 @@ type cachedID struct {
 }
 
 // Delete removes an account with everything that it has: first its keys, sessions and webhooks, then campaigns,
-// responses, files, events and the rest, and at last the audit trail and the name. It raises no events. What is submitted
-// meanwhile is removed, too, or fails with [ErrNotFound]. Other nodes may accept the keys for [KeyCacheTTL].
+// responses, files, events and the rest, and at last the audit trail and the name. It raises no events. Writes of
+// other callers fail with [ErrNotFound], or are removed. Other nodes may accept the keys for [KeyCacheTTL].
 //
 // It proceeds as [Accounts.ErasePerson] does, but adds nothing to the audit trail. It fails with [ErrNotFound] for an
 // unknown account. If it fails midway, call it again for the rest.

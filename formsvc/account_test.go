@@ -159,7 +159,7 @@ func TestDeleteAccount(t *testing.T) {
 	}
 }
 
-// What was cached of a deleted account is gone at once; on another node, after a while.
+// Caches drop a deleted account at once, and those of another node after a while.
 func TestDeletedAccountIsNotCached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

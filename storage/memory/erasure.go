@@ -70,7 +70,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 	return out, nil
 }
 
-// DeleteAccount implements [formsvc.Store]. What is left without campaigns is removed at once.
+// DeleteAccount implements [formsvc.Store]. It removes an account without campaigns at once.
 func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, _ int) (out formsvc.Erased, err error) {
 	if err := s.enter(ctx); err != nil {
 		return out, err

@@ -24,10 +24,10 @@ func deletedAccount(t *testing.T, d Database) {
 	must(t, s.CreateResponse(t.Context(), r, 1, change))
 	svc, err := formsvc.New(s, &formsvc.Options{CheckURL: func(context.Context, string) error { return nil }})
 	must(t, err)
-	_, err = svc.Keys.Create(t.Context(), s.account, formsvc.KeyInput{Name: "k", Permissions: []formsvc.Permission{formsvc.CampaignsRead}})
+	_, err = svc.Keys.Create(t.Context(), s.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	must(t, err)
 	before := d.rows(t)
-	for round := range 3 {
+	for round := range 2 {
 		a, err := svc.Accounts.Create(t.Context(), "tenant")
 		must(t, err)
 		var all sync.WaitGroup
@@ -44,6 +44,10 @@ func deletedAccount(t *testing.T, d Database) {
 		}
 		if round == 0 { // the deletion of what is complete
 			all.Wait()
+			keys, err := svc.Keys.List(t.Context(), a.ID)
+			must(t, err)
+			_, err = svc.Quotas.Take(t.Context(), &formsvc.Principal{AccountID: a.ID, KeyID: keys[0].ID})
+			must(t, err)
 		}
 		receipt, err := svc.Accounts.Delete(t.Context(), a.ID)
 		if err != nil || receipt.FinishedAt.IsZero() || round == 0 && (receipt.Responses != 15 || receipt.Events != 60) {
@@ -65,21 +69,22 @@ func deletedAccount(t *testing.T, d Database) {
 }
 
 // settle adds a record of each kind to an account.
-func settle(ctx context.Context, svc *formsvc.Service, account formsvc.ID, key string) []error {
-	c, campaignErr := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "c", Status: formsvc.CampaignOpen})
-	user := formsvc.User{Email: "eve@example.com"}
-	hook, _, hookErr := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{URL: "https://example.com/" + key[:1], Events: webhook.EventTypes()})
-	once := svc.Once(&formsvc.Idempotency{Key: key})
-	r, err := once.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: user})
-	if err == nil {
-		_, err = svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: new("confirmed")})
+func settle(ctx context.Context, svc *formsvc.Service, account formsvc.ID, key string) (errs [8]error) {
+	user, webhookIn := formsvc.User{Email: "eve@example.com"}, formsvc.WebhookInput{URL: "https://example.com/" + key[:1], Events: webhook.EventTypes()}
+	c, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "c", Status: formsvc.CampaignOpen})
+	errs[0] = err
+	hook, _, err := svc.Webhooks.Create(ctx, account, webhookIn)
+	errs[1] = err
+	r, err := svc.Once(&formsvc.Idempotency{Key: key}).Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: user})
+	if errs[2] = err; err == nil {
+		_, errs[2] = svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: new("confirmed")})
 	}
-	_, commentErr := svc.Comments.Create(ctx, r.Key(), formsvc.CommentInput{Body: "b"})
-	_, signErr := svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: user})
-	_, testErr := svc.Webhooks.Test(ctx, formsvc.WebhookKey{AccountID: account, ID: hook.ID})
-	_, keyErr := svc.Keys.Create(ctx, account, formsvc.KeyInput{Name: "k", Permissions: []formsvc.Permission{formsvc.CampaignsRead}})
-	_, _, linkErr := svc.Sessions.NewLink(ctx, account)
-	return []error{campaignErr, err, hookErr, commentErr, signErr, testErr, keyErr, linkErr}
+	_, errs[3] = svc.Comments.Create(ctx, r.Key(), formsvc.CommentInput{Body: "b"})
+	_, errs[4] = svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: user})
+	_, errs[5] = svc.Webhooks.Test(ctx, formsvc.WebhookKey{AccountID: account, ID: hook.ID})
+	_, errs[6] = svc.Keys.Create(ctx, account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	_, _, errs[7] = svc.Sessions.NewLink(ctx, account)
+	return errs
 }
 
 // rows returns how many rows each table has.
