@@ -119,6 +119,9 @@ type ResponseStore interface {
 	// not be older than its CreatedAt (to the millisecond): lists by time rely on it. Its reference is unique in the
 	// account. It fails with ErrStale if the campaign's version isn't campaignVersion.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
+	// ImportResponses adds the responses to a campaign as CreateResponse does, all in one atomic write, and returns their
+	// number. It skips those whose reference is taken in the account, or whose ID is in the campaign.
+	ImportResponses(ctx context.Context, key CampaignKey, campaignVersion int64, list []NewResponse) (int, error)
 	// UpdateResponse changes a response. If decide doesn't change the Version, the change isn't written either.
 	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
 	// Response returns a response.
