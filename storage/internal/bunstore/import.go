@@ -27,27 +27,22 @@ func (s *Store) ImportResponses(
 		return 0, err
 	}
 	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
-		var taken []string
-		var known []ID
-		from := func() *bun.SelectQuery { return s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r") }
-		err := from().Column("r.reference").Where("r.account_id = ? AND r.reference IN (?)", ID(key.AccountID), bun.List(references)).Scan(ctx, &taken)
-		if err == nil {
-			err = from().Column("r.id").Where("r.campaign_id = ? AND r.id IN (?)", ID(key.ID), bun.List(sortedIDs(ids))).Scan(ctx, &known)
+		var taken []struct {
+			ID        ID
+			Reference string
 		}
-		if err != nil {
+		if err := s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id", "r.reference").
+			Where("r.account_id = ? AND r.reference IN (?)", ID(key.AccountID), bun.List(references)).
+			WhereOr("r.campaign_id = ? AND r.id IN (?)", ID(key.ID), bun.List(sortedIDs(ids))).Scan(ctx, &taken); err != nil {
 			return err
 		}
-		seen := make(map[string]bool, len(list))
-		for _, reference := range taken {
-			seen[reference] = true
-		}
-		for _, id := range known {
-			seen["\x00"+string(id)] = true // no reference has a NUL
+		known, seen := make(map[formsvc.ID]bool), make(map[string]bool)
+		for _, r := range taken {
+			known[formsvc.ID(r.ID)], seen[r.Reference] = true, true
 		}
 		fresh := slices.DeleteFunc(slices.Clone(creations), func(n *Creation) bool {
-			reference, id := n.Response.Reference, "\x00"+string(n.Response.ID)
-			old := seen[reference] || seen[id]
-			seen[reference], seen[id] = true, true
+			old := known[n.Response.ID] || seen[n.Response.Reference]
+			known[n.Response.ID], seen[n.Response.Reference] = true, true
 			return old
 		})
 		if added = len(fresh); added == 0 {
