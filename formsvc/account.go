@@ -14,7 +14,7 @@ type Account struct {
 	CreatedAt time.Time
 }
 
-// Accounts creates and lists accounts. It is safe for concurrent use.
+// Accounts creates, lists and deletes accounts. It is safe for concurrent use.
 type Accounts struct{ s *core }
 
 // Create creates an account. It fails with [ErrConflict] if the name is taken and with a
@@ -59,11 +59,12 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Acco
 
 // Ensure returns the identifier of the account with that name, and creates the account if there is none. Concurrent
 // calls, on any node, return the same identifier. It fails like Create. A program with its own tenants names an account
-// after each tenant's permanent identifier and calls Ensure with every request. An account keeps its name, so the
-// identifier is cached, and only the first call asks the store.
+// after each tenant's permanent identifier and calls Ensure with every request. The identifier is cached for
+// [KeyCacheTTL], in which another node may delete the account.
 func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
-	if id, ok := a.s.ids.get(name); ok {
-		return id, nil
+	now := a.s.now()
+	if known, ok := a.s.ids.get(name); ok && !now.Before(known.at) && now.Sub(known.at) < KeyCacheTTL {
+		return known.id, nil
 	}
 	account, err := a.ByName(ctx, name)
 	if errors.Is(err, ErrNotFound) {
@@ -76,9 +77,70 @@ func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
 		return "", err
 	}
 	if !a.s.bound { // what a transaction reads may be rolled back
-		a.s.ids.put(name, account.ID, 1)
+		a.s.ids.put(name, cachedID{account.ID, now}, 1)
 	}
 	return account.ID, nil
+}
+
+// A cachedID is the identifier of an account at a time.
+type cachedID struct {
+	id ID
+	at time.Time
+}
+
+// Delete removes an account with everything that it has: first its keys, sessions and webhooks, then campaigns,
+// responses, files, events and the rest, and at last the audit trail and the name. It raises no events. Writes of
+// other callers fail with [ErrNotFound], or are removed. Other nodes may accept the keys for [KeyCacheTTL].
+//
+// It proceeds as [Accounts.ErasePerson] does, but adds nothing to the audit trail. It fails with [ErrNotFound] for an
+// unknown account. If it fails midway, call it again for the rest.
+func (a Accounts) Delete(ctx context.Context, id ID) (_ Receipt, err error) {
+	defer wrap(&err, "delete account")
+	account, err := a.s.store.Account(ctx, id)
+	if err == nil && !a.s.bound { // counts that are written later would stay
+		err = Quotas{a.s.quota}.Flush(ctx)
+	}
+	if err != nil {
+		return Receipt{}, err
+	}
+	w := a.s.erasure(id)
+	err = w.audited(ctx, "", "", id, nil, func() error {
+		_, err := w.prune(ctx, w.deleteAccount, time.Time{})
+		return err
+	})
+	a.s.ids.drop(account.Name)
+	a.s.campaigns.clear()
+	return w.receipt, err
+}
+
+// deleteAccount removes part of the account. It is a pruneFunc, and returns 0 when the account is gone.
+func (w *erasure) deleteAccount(ctx context.Context, _ time.Time, limit int) (int, error) {
+	out, err := w.store.DeleteAccount(ctx, w.receipt.AccountID, limit)
+	w.keys.clear()
+	if errors.Is(err, ErrNotFound) { // another call was faster
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if w.receipt.Events += out.Events; out.Account {
+		return 0, nil
+	}
+	for c, err := range w.campaignsOf(ctx) {
+		if err == nil {
+			err = eraseEach(ctx, w, w.responsesOf(ctx, c.Key(), ResponseFilter{}), func(q *EraseQuery, r *Response) {
+				q.Responses = append(q.Responses, r.Key())
+			})
+		}
+		if err == nil {
+			err = w.store.DeleteCampaign(ctx, c.Key(), nil)
+		}
+		if err != nil && !errors.Is(err, ErrCampaignNotEmpty) && !errors.Is(err, ErrNotFound) { // others may write meanwhile
+			return 0, err
+		}
+	}
+	_, err = w.prune(ctx, w.store.PruneEvents, time.Time{})
+	return 1, err
 }
 
 // SetContact sets the e-mail address that is notified of webhooks that fail; "" means no

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
@@ -115,4 +116,74 @@ func TestEnsureCachesNothingInATransaction(t *testing.T) {
 		id := must(svc.Accounts.Ensure(w.ctx, "tenant 7"))
 		must(svc.Accounts.Get(w.ctx, id)) // otherwise it is an account of another store
 	}
+}
+
+// A deletion that fails at any call to the store is finished by another one. Nothing is left, and other accounts stay.
+func TestDeleteAccount(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		g := newGuestbook(t)
+		other, key, err := g.svc.Accounts.CreateWithKey(g.ctx, "other", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		g.store.disturb(func(string, int) error {
+			if calls++; calls == n {
+				return errFrail
+			}
+			return nil
+		})
+		receipt, err := g.svc.Accounts.Delete(g.ctx, g.account)
+		g.store.disturb(nil)
+		done := err == nil
+		if !done {
+			wantError(t, err, errFrail)
+			if !receipt.FinishedAt.IsZero() {
+				t.Errorf("call %d failed, and the receipt has an end", n)
+			}
+			receipt = must(g.svc.Accounts.Delete(g.ctx, g.account))
+		}
+		if receipt.FinishedAt.IsZero() || len(g.shelf.keys(t)) != 0 || done && (receipt.Responses != 7 || receipt.Files != 3) {
+			t.Errorf("the receipt is %+v", receipt)
+		}
+		_, err = g.svc.Accounts.Delete(g.ctx, g.account)
+		wantError(t, err, formsvc.ErrNotFound)
+		if list := must(g.svc.Accounts.List(g.ctx)); len(list) != 1 || list[0] != other {
+			t.Errorf("the accounts are %+v", list)
+		}
+		must(g.svc.Keys.Authenticate(g.ctx, key.Value))
+		if done {
+			return
+		}
+	}
+}
+
+// Caches drop a deleted account at once, and those of another node after a while.
+func TestDeletedAccountIsNotCached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, node := w.campaign(), w.neighbour()
+	key := must(w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}))
+	for _, svc := range []*formsvc.Service{w.svc, node} {
+		who := must(svc.Keys.Authenticate(w.ctx, key.Value))
+		must(svc.Accounts.Ensure(w.ctx, "first"))
+		must(svc.Quotas.Take(w.ctx, who))
+	}
+	w.submitted(&c)
+	must(w.svc.Accounts.Delete(w.ctx, w.account))
+	_, err := w.svc.Keys.Authenticate(w.ctx, key.Value)
+	wantError(t, err, formsvc.ErrUnauthenticated)
+	_, err = w.submit(&c)
+	wantError(t, err, formsvc.ErrNotFound)
+	if use := must(w.svc.Quotas.Use(w.ctx, key.ID, time.Time{})); len(use) != 0 {
+		t.Errorf("counts are left: %v", use)
+	}
+	fresh := must(w.svc.Accounts.Ensure(w.ctx, "first"))
+	w.clock.add(formsvc.KeyCacheTTL)
+	if id := must(node.Accounts.Ensure(w.ctx, "first")); id != fresh || fresh == w.account {
+		t.Errorf("another node has the account %s, want %s", id, fresh)
+	}
+	_, err = node.Keys.Authenticate(w.ctx, key.Value)
+	wantError(t, err, formsvc.ErrUnauthenticated)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// An AuditEntry says who did what, and when. It is never changed or removed, so it contains no
-// personal data and no secrets.
+// An AuditEntry says who did what, and when. It never changes and stays as long as its
+// account, so it contains no personal data and no secrets.
 type AuditEntry struct {
 	ID        ID
 	AccountID ID

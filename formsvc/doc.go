@@ -30,6 +30,7 @@
 //   - Make a call idempotent, so that clients can retry it: [Call].
 //   - Record who did it: [Service.As] and [Audits]. Sign people in: [Sessions].
 //   - Export and erase a person's data: [Responses.Export], [Accounts.ErasePerson].
+//   - Import old responses, delete an account: [Responses.Import], [Accounts.Delete].
 //   - Run regular work, such as deleting old events: [Service.Run].
 //   - Trace from the request to the webhook's receiver: [Options.TraceParent], package otelformsvc.
 //   - Write a store: [Store], and package [github.com/formsvc/toolkit/storage].

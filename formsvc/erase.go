@@ -45,6 +45,7 @@ type Erased struct {
 	Signatures int // of other responses
 	Events     int
 	FileIDs    []ID // of the responses' files, whose blobs the caller removes
+	Account    bool // whether DeleteAccount removed the account itself
 }
 
 // FoldEmail returns an address as mail systems compare it: without regard to case and to the normal form of Unicode, and with an
@@ -202,7 +203,7 @@ func (c *core) person(ctx context.Context, account ID, email string) (*erasure, 
 	return w, nil
 }
 
-// audited runs an erasure between two entries in the audit trail.
+// audited runs an erasure between two entries in the audit trail, which are left out if they have no action.
 func (w *erasure) audited(
 	ctx context.Context, begun, done AuditAction, target ID, details map[string]string, erase func() error,
 ) error {
@@ -233,6 +234,9 @@ func (w *erasure) audited(
 
 // note adds an entry to the audit trail.
 func (w *erasure) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
+	if action == "" {
+		return nil
+	}
 	return w.store.Commit(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
 }
 
@@ -314,11 +318,8 @@ func erasePages() PageQuery {
 // responses yields the person's responses, campaign by campaign. There is no index on addresses,
 // since it would slow down every new response.
 func (w *erasure) responses(ctx context.Context) iter.Seq2[*Response, error] {
-	campaigns := All(erasePages(), func(page PageQuery) (Page[Campaign], error) {
-		return w.store.Campaigns(ctx, CampaignQuery{AccountID: w.receipt.AccountID, Page: page})
-	})
 	return func(yield func(*Response, error) bool) {
-		for c, err := range campaigns {
+		for c, err := range w.campaignsOf(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -330,6 +331,13 @@ func (w *erasure) responses(ctx context.Context) iter.Seq2[*Response, error] {
 			}
 		}
 	}
+}
+
+// campaignsOf yields the account's campaigns.
+func (w *erasure) campaignsOf(ctx context.Context) iter.Seq2[*Campaign, error] {
+	return All(erasePages(), func(page PageQuery) (Page[Campaign], error) {
+		return w.store.Campaigns(ctx, CampaignQuery{AccountID: w.receipt.AccountID, Page: page})
+	})
 }
 
 // responsesOf yields the responses of a campaign that match the filter, oldest first.

@@ -62,9 +62,14 @@ func CeilingID(t time.Time) ID { return FloorID(t.Add(2 * maxLead)) }
 func DeliveryID(event, webhook ID) ID {
 	e, _ := uuid.Parse(string(event)) // zero for invalid text, which no store has
 	w, _ := uuid.Parse(string(webhook))
-	sum := sha256.Sum256(append(e[:], w[:]...))
+	return derivedID(e[:6], append(e[:], w[:]...))
+}
+
+// derivedID returns the version 7 UUID with that time whose other bits are from the hash of a text.
+func derivedID(at, text []byte) ID {
+	sum := sha256.Sum256(text)
 	var b [16]byte
-	copy(b[:6], e[:6])
+	copy(b[:6], at)
 	copy(b[6:], sum[6:16])
 	b[6] = b[6]&0x0f | 0x70
 	b[8] = b[8]&0x3f | 0x80

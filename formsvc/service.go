@@ -111,7 +111,7 @@ type core struct {
 	asking       chan struct{}                              // held while the blob store is asked whether it is ready
 	inFlight     *sync.Map                                  // of inFlightKey
 	followers    *sync.Map                                  // of *follower
-	ids          *boundedMap[string, ID]                    // of accounts, by name
+	ids          *boundedMap[string, cachedID]              // of accounts, by name
 }
 
 // New returns a Service over the store. It fails if an option is invalid.
@@ -171,7 +171,7 @@ const (
 func (c *core) forget() {
 	c.keys = newBoundedMap[[sha256.Size]byte, *cachedKey](keysRemembered)
 	c.campaigns = newBoundedMap[CampaignKey, *Campaign](campaignsRemembered)
-	c.ids = newBoundedMap[string, ID](accountsRemembered)
+	c.ids = newBoundedMap[string, cachedID](accountsRemembered)
 }
 
 // limit returns the limit that an option sets, or 0 for none.

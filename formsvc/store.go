@@ -119,6 +119,9 @@ type ResponseStore interface {
 	// not be older than its CreatedAt (to the millisecond): lists by time rely on it. Its reference is unique in the
 	// account. It fails with ErrStale if the campaign's version isn't campaignVersion.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
+	// ImportResponses adds the responses to a campaign as CreateResponse does, all in one atomic write, and returns their
+	// number. It skips those whose reference is taken in the account, or whose ID is in the campaign.
+	ImportResponses(ctx context.Context, key CampaignKey, campaignVersion int64, list []NewResponse) (int, error)
 	// UpdateResponse changes a response. If decide doesn't change the Version, the change isn't written either.
 	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
 	// Response returns a response.
@@ -243,7 +246,7 @@ type EventStore interface {
 	// FinishDigest records that a digest was sent at that time. It fails with ErrStale if another
 	// claim has the lease now, or if the digest was finished already.
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
-	// Commit writes a change by itself, without a record. Audit entries are never changed or removed. It
+	// Commit writes a change by itself, without a record. Audit entries are never changed, and only removed with their account. It
 	// fails with ErrInvalid if the change has events.
 	Commit(ctx context.Context, change Change) error
 	// Audit returns a page of an account's audit entries.
@@ -274,6 +277,10 @@ type MaintenanceStore interface {
 	// Erase removes what q names, of which callers name few records at a time. It returns what it
 	// removed: nothing for an unknown account.
 	Erase(ctx context.Context, q EraseQuery) (Erased, error)
+	// DeleteAccount removes an account's keys, quotas, links, sessions and webhooks. Unless it has campaigns, it then
+	// removes about limit of its other records, and at last the account, which it reports. What others create meanwhile
+	// is removed by the next call, or fails with ErrNotFound. It leaves the remains of webhooks to PruneEvents.
+	DeleteAccount(ctx context.Context, account ID, limit int) (Erased, error)
 	// Scrub overwrites removed data that may still be readable in a log of the database. It doesn't
 	// wait long for readers. Stores without such a log do nothing.
 	Scrub(ctx context.Context) error

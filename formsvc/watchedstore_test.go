@@ -110,6 +110,10 @@ func (s *watchedStore) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc
 	return watched(s, "Erase", func() (formsvc.Erased, error) { return s.Store.Erase(ctx, q) })
 }
 
+func (s *watchedStore) DeleteAccount(ctx context.Context, account formsvc.ID, limit int) (formsvc.Erased, error) {
+	return watched(s, "DeleteAccount", func() (formsvc.Erased, error) { return s.Store.DeleteAccount(ctx, account, limit) })
+}
+
 func (s *watchedStore) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
 	return watched(s, "AddQuota", func() ([]int, error) { return s.Store.AddQuota(ctx, list) })
 }

@@ -12,6 +12,7 @@ type accountsCmd struct {
 	Create  accountCreateCmd  `cmd:"" help:"Create an account."`
 	List    accountListCmd    `cmd:"" help:"List the accounts."`
 	Contact accountContactCmd `cmd:"" help:"Set the e-mail address that is told about failing webhooks."`
+	Delete  accountDeleteCmd  `cmd:"" help:"Remove an account with all its data."`
 }
 
 type accountRecord struct {
@@ -77,6 +78,21 @@ func (c *accountContactCmd) Run(ctx context.Context, g *global, std streams) err
 	return in.with(ctx, g, need{}, func(svc *formsvc.Service, id formsvc.ID) error {
 		a, err := svc.Accounts.SetContact(ctx, id, c.Email)
 		return c.printAccounts(std, err, a)
+	})
+}
+
+type accountDeleteCmd struct {
+	output
+	Account string `arg:"" help:"The account, by name or UUID."`
+	Yes     bool   `required:"" help:"Confirms the deletion, which can't be undone."`
+}
+
+// Run deletes an account and prints the receipt.
+func (c *accountDeleteCmd) Run(ctx context.Context, g *global, std streams) error {
+	in := inAccount{c.Account}
+	return in.with(ctx, g, need{files: true}, func(svc *formsvc.Service, id formsvc.ID) error {
+		receipt, err := svc.Accounts.Delete(ctx, id)
+		return c.printReceipt(std, &receipt, err)
 	})
 }
 

@@ -123,6 +123,11 @@ func TestErase(t *testing.T) {
 	e.trail(t, done["receipt"].(string))
 	counted(t, e.record(t, "erase", "--email", eveEmail), nil)
 	contains(t, "erase as text", e.do(t, "erase", "--email", eveEmail), "responses   0\n", "finished    2")
+	e.refuses(t, []mistake{{"accounts delete default", 2, "--yes"}, {"accounts delete --yes Nobody", 1, "Nobody"}})
+	counted(t, e.record(t, "accounts", "delete", "default", "--yes"), map[string]float64{"responses": 1, "events": 2})
+	if list := e.list(t, "accounts", "list"); len(list) != 0 {
+		t.Errorf("there are the accounts %v", list)
+	}
 }
 
 // trail checks the audit trail after an erasure.

@@ -21,7 +21,7 @@ const anyID = "018f0000-0000-7000-8000-000000000000"
 // onData returns the commands that need an existing database, with their required arguments.
 func onData() map[string]string {
 	return map[string]string{
-		"accounts list": "", "accounts contact": "default ops@example.com", "keys list": "", "keys revoke": anyID,
+		"accounts list": "", "accounts contact": "default ops@example.com", "accounts delete": "default --yes", "keys list": "", "keys revoke": anyID,
 		"keys create":  "--name k --permissions all",
 		"console-link": "", "webhooks list": "", "webhooks create": "--url https://example.com/ --events all",
 		"webhooks get": anyID, "webhooks disable": anyID, "webhooks enable": anyID, "webhooks delete": anyID, "webhooks test": anyID, "webhooks deliveries": anyID,

@@ -22,6 +22,11 @@ func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 				return change, err
 			}
 		}
+		if r := change.Idempotency; r != nil {
+			if _, err := s.account(r.AccountID); err != nil {
+				return change, err
+			}
+		}
 		if len(change.Events) > 0 {
 			return change, fmt.Errorf("memory: the events belong to no record: %w", formsvc.ErrInvalid)
 		}

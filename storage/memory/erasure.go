@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -67,4 +68,30 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 	}
 	s.raise(raise)
 	return out, nil
+}
+
+// DeleteAccount implements [formsvc.Store]. It removes an account without campaigns at once.
+func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, _ int) (out formsvc.Erased, err error) {
+	if err := s.enter(ctx); err != nil {
+		return out, err
+	}
+	defer s.mu.Unlock()
+	a, err := s.account(account)
+	if err != nil {
+		return out, err
+	}
+	maps.DeleteFunc(s.quota, func(w quotaWindow, _ int) bool { return w.subject == a.ID || a.keys.rows[w.subject] != nil })
+	a.keys, a.webhooks = table[*formsvc.Key]{}, table[*endpoint]{}
+	pruneTable(&s.endpoints, len(s.endpoints.ids), func(e *endpoint) bool { return e.AccountID == a.ID })
+	pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return l.AccountID == a.ID })
+	pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool { return x.AccountID == a.ID })
+	if len(a.campaigns.ids) > 0 {
+		return out, nil
+	}
+	for _, e := range a.events {
+		delete(s.events, e.ID)
+	}
+	maps.DeleteFunc(s.records, func(_ recordKey, r *formsvc.IdempotencyRecord) bool { return r.AccountID == a.ID })
+	s.accounts.remove(a.ID)
+	return formsvc.Erased{Events: len(a.events), Account: true}, nil
 }

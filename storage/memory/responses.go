@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"maps"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -37,6 +38,48 @@ func (s *Store) CreateResponse(
 		c.ResponseCount++
 		return nil
 	})
+}
+
+// ImportResponses implements [formsvc.Store].
+func (s *Store) ImportResponses(
+	ctx context.Context, key formsvc.CampaignKey, campaignVersion int64, list []formsvc.NewResponse,
+) (int, error) {
+	var c *campaign
+	var fresh []*response
+	var change formsvc.Change
+	err := s.write(ctx, func() (_ formsvc.Change, err error) {
+		if c, err = s.campaign(key); err != nil {
+			return change, err
+		}
+		taken := maps.Clone(s.accounts.rows[key.AccountID].references)
+		for i := range list {
+			r, err := stored(&list[i].Response)
+			if err != nil {
+				return change, err
+			}
+			r.AccountID, r.CampaignID = key.AccountID, key.ID
+			if taken[r.Reference] || taken["\x00"+string(r.ID)] || c.responses.rows[r.ID] != nil {
+				continue
+			}
+			taken[r.Reference], taken["\x00"+string(r.ID)] = true, true
+			fresh, change.Events = append(fresh, &response{Response: r}), append(change.Events, list[i].Events...)
+		}
+		if len(fresh) > 0 && c.Version != campaignVersion {
+			err = formsvc.ErrStale
+		}
+		return change, err
+	}, func() error {
+		for _, r := range fresh {
+			_ = c.responses.add(r.ID, r) // it isn't taken
+			s.accounts.rows[r.AccountID].references[r.Reference] = true
+			c.ResponseCount++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(fresh), nil
 }
 
 // UpdateResponse implements [formsvc.Store].

@@ -175,6 +175,14 @@ func accountCalls() []call {
 
 func responseCalls() []call {
 	return []call{
+		{"ImportResponses", ofCampaign, false, func(c *caller) (any, error) {
+			r := c.newResponse(&formsvc.Campaign{AccountID: c.of, ID: c.at[campaignPart]})
+			n, err := c.s.ImportResponses(c.ctx, c.at.campaign(), 1, []formsvc.NewResponse{{Response: r}})
+			if errors.Is(err, formsvc.ErrStale) { // the campaign was updated
+				err = nil
+			}
+			return n, err
+		}},
 		{"Response", ofResponse, false, func(c *caller) (any, error) { return c.s.Response(c.ctx, c.at.response()) }},
 		{"ResponseCounts", ofCampaign, false, func(c *caller) (any, error) { return c.s.ResponseCounts(c.ctx, c.at.campaign()) }},
 		{"Responses", ofCampaign, false, func(c *caller) (any, error) {
@@ -286,5 +294,6 @@ func otherCalls() []call {
 		}},
 		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.response(), nil) }},
 		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.hook(), none) }},
+		{"DeleteAccount", ofAccount, false, func(c *caller) (any, error) { return c.s.DeleteAccount(c.ctx, c.of, 10) }},
 	}
 }

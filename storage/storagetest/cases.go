@@ -26,6 +26,8 @@ func goldenTests() []test {
 		{"quotas of many windows", script(manyQuotas)},
 		{"each store has its own identity", testIdentity},
 		{"deleted files free their bytes", testFileBytes},
+		{"a deleted account", testDeletedAccount},
+		{"imported responses", testImport},
 	}
 }
 
@@ -54,6 +56,89 @@ func testFileBytes(w *world) {
 	w.check("Erase", err)
 	third, _ := w.addResponse(&sc.campaign)
 	fill(&third, 4)
+}
+
+// testImport imports responses, some of which exist, and again. Counts, lists and deliveries are those of created ones.
+func testImport(w *world) {
+	sc := w.addScene()
+	old, _ := w.addResponse(&sc.campaign)
+	list := make([]formsvc.NewResponse, 300)
+	for i := range list {
+		r := w.newResponse(&sc.campaign)
+		if r.Status = formsvc.StatusPending; i%3 == 0 {
+			r.Status = "confirmed"
+		}
+		r.ID = formsvc.DeliveryID(idAt(r.CreatedAt.Add(-100*time.Hour), 1), r.ID)
+		r.CreatedAt, r.UpdatedAt = r.CreatedAt.Add(-100*time.Hour), r.CreatedAt.Add(-50*time.Hour)
+		list[i] = formsvc.NewResponse{Response: r, Events: []formsvc.Event{w.newEvent(&r)}}
+	}
+	list[1].Response.Reference, list[2].Response.ID = old.Reference, list[0].Response.ID
+	list[4].Response.Reference = list[3].Response.Reference
+	for i, want := range []int{297, 0} {
+		n, err := w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, list)
+		w.must("ImportResponses", err)
+		if n != want {
+			w.Errorf("import %d added %d responses, want %d", i, n, want)
+		}
+	}
+	w.wantCount(sc, 298)
+	got, err := w.store.Response(w.ctx, list[5].Response.Key())
+	w.must("Response", err)
+	w.same("an imported response", got, list[5].Response)
+	counts, err := w.store.ResponseCounts(w.ctx, sc.campaign.Key())
+	w.must("ResponseCounts", err)
+	w.same("counts", counts, map[string]int64{formsvc.StatusPending: 198, "confirmed": 100})
+	waiting, err := w.store.Waiting(w.ctx, formsvc.WebhookKey{AccountID: sc.account.ID, ID: sc.hook.ID}, 1000)
+	w.must("Waiting", err)
+	w.same("deliveries", waiting, int64(298))
+	more := []formsvc.NewResponse{{Response: w.newResponse(&sc.campaign)}}
+	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 2, more)
+	w.wantError("with another version", err, formsvc.ErrStale)
+	_, err = w.store.ImportResponses(w.ctx, formsvc.CampaignKey{AccountID: sc.account.ID, ID: w.nextID()}, 1, more)
+	w.wantError("to no campaign", err, formsvc.ErrNotFound)
+}
+
+// testDeletedAccount deletes an account in small steps: its access, and once it has no campaigns, all the rest.
+func testDeletedAccount(w *world) {
+	w.addTarget()
+	before, at := w.snapshot(), w.addTarget()
+	account, _ := w.store.Account(w.ctx, at[accountPart])
+	deleted := func() formsvc.Erased {
+		out, err := w.store.DeleteAccount(w.ctx, account.ID, 1)
+		w.must("DeleteAccount", err)
+		return out
+	}
+	for range 3 {
+		w.same("what is deleted of an account with a campaign", deleted(), formsvc.Erased{})
+	}
+	_, err := w.store.SessionByHash(w.ctx, keyHash(account.ID))
+	w.wantError("SessionByHash", err, formsvc.ErrNotFound)
+	_, err = w.store.KeyByHash(w.ctx, keyHash(at[keyPart]))
+	w.wantError("KeyByHash", err, formsvc.ErrNotFound)
+
+	page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: account.ID, CampaignID: at[campaignPart]})
+	w.must("Responses", err)
+	for i := range page.Items {
+		_, err := w.store.DeleteResponse(w.ctx, page.Items[i].Key(), nil)
+		w.must("DeleteResponse", err)
+	}
+	w.must("DeleteCampaign", w.store.DeleteCampaign(w.ctx, at.campaign(), nil))
+	var sum formsvc.Erased
+	for n := 0; !sum.Account && n < 100; n++ {
+		out := deleted()
+		sum.Account, sum.Events = out.Account, sum.Events+out.Events
+	}
+	w.same("what was deleted", sum, formsvc.Erased{Account: true, Events: 2})
+	w.unchanged("the deletion of an account", &before)
+	for _, c := range calls() {
+		items, err := c.do(w.ctx, w, at)
+		if slices.Contains(c.uses, accountPart) && (items > 0 || c.none != (err == nil)) {
+			w.Errorf("%s of a deleted account: %d items, error %v", c.name, items, err)
+		}
+	}
+	w.wantError("Commit", w.store.Commit(w.ctx, formsvc.Change{Idempotency: new(w.newRecord(account.ID, "k"))}), formsvc.ErrNotFound)
+	account.ID = w.nextID()
+	w.must("CreateAccount with a free name", w.store.CreateAccount(w.ctx, account, nil, none))
 }
 
 // testEventTwice raises an existing event again. If the store refuses existing events, nothing of the write may be left.

@@ -75,7 +75,12 @@ func (s *Store) Commit(ctx context.Context, change formsvc.Change) error {
 	if err := checkChange(&change); err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func(context.Context, *Tx) error { return nil })
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) (err error) {
+		if r := change.Idempotency; r != nil { // its account is in no foreign key
+			_, err = lockRow[accountRow](ctx, s, c, "id = ?", ID(r.AccountID))
+		}
+		return err
+	})
 }
 
 // Audit implements formsvc.Store.

@@ -270,7 +270,8 @@ func (s *Store) CreateTest(
 		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
 	}
 	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
-		if err := s.checkWebhook(ctx, c, key); err != nil {
+		// The lock keeps the webhook from being deleted before this commits.
+		if _, err := lockRow[webhookRow](ctx, s, c, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)); err != nil {
 			return err
 		}
 		if _, err := s.backend.InsertEvents(ctx, c, []formsvc.Event{event}); err != nil {

@@ -3,6 +3,7 @@ package bunstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -176,4 +177,52 @@ func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, atte
 		attempts += n
 	}
 	return deliveries, attempts, nil
+}
+
+// accountSteps returns the steps of deleting an account. Each begins when those before find nothing, and the first always
+// finds campaigns. It also lets the triggers allow the deletion of the audit trail. Idempotency records are removed in one
+// pass, since no index has all of them by account.
+func accountSteps(limit int) [][]string {
+	some := func(table, id string) string {
+		return fmt.Sprintf("DELETE FROM %s WHERE %s IN (SELECT %[2]s FROM %[1]s WHERE account_id = $1 LIMIT %[3]d)", table, id, limit)
+	}
+	return [][]string{{
+		"UPDATE formsvc_accounts SET deleted = true WHERE id = $1" +
+			" AND (NOT deleted OR EXISTS (SELECT 1 FROM formsvc_campaigns AS c WHERE c.account_id = $1))",
+		"DELETE FROM formsvc_quota WHERE subject IN (SELECT k.id FROM formsvc_keys AS k WHERE k.account_id = $1)",
+		"DELETE FROM formsvc_quota WHERE subject = $1",
+		"DELETE FROM formsvc_keys WHERE account_id = $1", deleteLinks, deleteSessions,
+		"DELETE FROM formsvc_webhooks WHERE account_id = $1",
+	}, {
+		some("formsvc_notices", "delivery_id"), some("formsvc_audit", "id"), some("formsvc_events", "id"),
+	}, {
+		"DELETE FROM formsvc_idempotency WHERE account_id = $1", "DELETE FROM formsvc_accounts WHERE id = $1",
+	}}
+}
+
+// DeleteAccount implements formsvc.MaintenanceStore. It locks the account: writes that refer to it by a foreign key have
+// committed then, or fail afterwards. All others need a campaign or a webhook.
+func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, limit int) (out formsvc.Erased, err error) {
+	if err := s.ready(ctx, account); err != nil {
+		return out, err
+	}
+	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+		_, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(account))
+		for i, step := range accountSteps(limit) {
+			removed, n := 0, 0
+			for _, statement := range step {
+				if err != nil {
+					return err
+				}
+				n, err = Affected(c.ExecContext(ctx, statement, s.dialect.arg(account)))
+				removed += n
+			}
+			if removed > 0 {
+				out = [...]formsvc.Erased{{}, {Events: n}, {Account: true}}[i]
+				break
+			}
+		}
+		return err
+	})
+	return out, err
 }

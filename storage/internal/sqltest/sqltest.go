@@ -56,6 +56,7 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"bound/writes commit and roll back with the host": boundWrites,
 		"bound/calls beside a host's transaction":         besideHost,
 		"audit/entries cannot be changed":                 auditOnlyGrows,
+		"account/deleted beside creations":                deletedAccount,
 		"migrations/nodes that start together":            migrateTogether,
 		"migrations/newer schema":                         migrateNewer,
 		"migrations/one that fails leaves nothing":        migrateFailing,

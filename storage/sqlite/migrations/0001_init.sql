@@ -6,6 +6,7 @@ CREATE TABLE formsvc_accounts (
   contact    TEXT NOT NULL,
   campaigns  INTEGER NOT NULL DEFAULT 0,
   file_bytes INTEGER NOT NULL DEFAULT 0,
+  deleted    INTEGER NOT NULL DEFAULT 0, -- 1 while its rows are being removed
   created_at INTEGER NOT NULL
 ) STRICT;
 
@@ -293,7 +294,7 @@ CREATE TABLE formsvc_sessions (
 CREATE INDEX formsvc_sessions_account ON formsvc_sessions (account_id);
 CREATE INDEX formsvc_sessions_expires ON formsvc_sessions (expires_at);
 
--- Who did what. Entries are only added.
+-- Who did what. Entries are only added, and removed only with their account.
 CREATE TABLE formsvc_audit (
   id         BLOB PRIMARY KEY,
   account_id BLOB NOT NULL REFERENCES formsvc_accounts (id),
@@ -307,6 +308,7 @@ CREATE INDEX formsvc_audit_account ON formsvc_audit (account_id, id);
 CREATE TRIGGER formsvc_audit_update BEFORE UPDATE ON formsvc_audit
 BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
 CREATE TRIGGER formsvc_audit_delete BEFORE DELETE ON formsvc_audit
+WHEN NOT EXISTS (SELECT 1 FROM formsvc_accounts AS a WHERE a.id = OLD.account_id AND a.deleted)
 BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
 
 -- How many responses of a campaign have a status; the others are pending. So a new

@@ -1,0 +1,165 @@
+package formsvc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// An ImportRow is a response from another system.
+type ImportRow struct {
+	ID          ID        // "": one that is derived from CreatedAt and Reference; otherwise its time is that of CreatedAt
+	Reference   string    // required, at most 64 characters, unique in the account
+	Status      string    // see [Workflow]; "": pending
+	CreatedAt   time.Time // required
+	UpdatedAt   time.Time // zero: CreatedAt
+	CompletedAt time.Time // only of a final status, and then zero: UpdatedAt
+	User        User
+	Answers     []Answer
+	Metadata    map[string]string
+}
+
+// ImportOptions are the optional settings of [Responses.Import].
+type ImportOptions struct {
+	// Events raises "response.created" for each new response. Defaults to no events.
+	Events bool
+	// DryRun checks the rows and writes nothing. Defaults to writing.
+	DryRun bool
+}
+
+// An ImportReport says what became of the rows.
+type ImportReport struct {
+	Imported int // or valid, with DryRun
+	Existing int // skipped, because the reference or the ID is taken
+	Faults   []ImportFault
+}
+
+// An ImportFault says why a row was left out.
+type ImportFault struct {
+	Row int // 1 is the first
+	Err *ValidationError
+}
+
+// A NewResponse is a response to add with its events.
+type NewResponse struct {
+	Response Response
+	Events   []Event
+}
+
+// importBatch is how many responses share an atomic write.
+const importBatch = 200
+
+// Import adds responses of another system to a campaign, which may be closed. Rows must be valid as for [Responses.Create],
+// and the others are in the report. Import writes in batches, and skips rows whose reference or ID is taken: if it fails
+// midway, or an error of rows ends it, call it again. It fails with [ErrNotFound] for an unknown campaign.
+func (s Responses) Import(
+	ctx context.Context, key CampaignKey, rows iter.Seq2[ImportRow, error], opts *ImportOptions,
+) (report ImportReport, err error) {
+	defer wrap(&err, "import responses")
+	c, err := s.s.store.Campaign(ctx, key)
+	if err != nil {
+		return report, err
+	}
+	opts = cmp.Or(opts, new(ImportOptions))
+	var batch []NewResponse
+	n := 0
+	for row, err := range rows {
+		if err != nil {
+			return report, err
+		}
+		n++
+		r, err := s.imported(&c, &row)
+		if invalid, ok := errors.AsType[*ValidationError](err); ok {
+			report.Faults = append(report.Faults, ImportFault{n, invalid})
+			continue
+		}
+		fresh := NewResponse{Response: r}
+		if opts.Events {
+			fresh.Events = []Event{s.s.newEvent(ctx, webhook.ResponseCreated, &c, &r, s.s.now(), eventExtra{})}
+		}
+		if batch = append(batch, fresh); len(batch) == importBatch {
+			if err := s.importBatch(ctx, &c, batch, opts, &report); err != nil {
+				return report, err
+			}
+			batch = batch[:0]
+		}
+	}
+	return report, s.importBatch(ctx, &c, batch, opts, &report)
+}
+
+// importBatch writes responses, and again if others have changed the campaign or taken a reference meanwhile.
+func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResponse, opts *ImportOptions, report *ImportReport) error {
+	if opts.DryRun || len(batch) == 0 {
+		report.Imported += len(batch)
+		return ctx.Err()
+	}
+	var last error
+	for range retries {
+		var added int
+		if added, last = s.s.store.ImportResponses(ctx, c.Key(), c.Version, batch); last == nil {
+			report.Imported += added
+			report.Existing += len(batch) - added
+			if opts.Events {
+				s.s.raised(c.AccountID)
+			}
+			return nil
+		}
+		if !errors.Is(last, ErrStale) && !errors.Is(last, ErrConflict) {
+			return last
+		}
+		now, err := s.s.store.Campaign(ctx, c.Key())
+		if err != nil {
+			return err
+		}
+		*c = now
+	}
+	return fmt.Errorf("after %d attempts: %v: %w", retries, last, ErrUnavailable) //nolint:errorlint // as in create
+}
+
+// imported returns the response of a row, or a *[ValidationError].
+func (s Responses) imported(c *Campaign, row *ImportRow) (Response, error) {
+	v, answers := s.checkInput(&ResponseInput{User: row.User, Answers: row.Answers, Metadata: row.Metadata})
+	if row.User.Email == "" && !c.EmailOptional {
+		v.require("/user/email")
+	}
+	v.checkAnswers(&c.CampaignInput, row.Answers)
+	v.checkTitle("/reference", row.Reference, 64)
+	r := Response{
+		ID: row.ID, AccountID: c.AccountID, CampaignID: c.ID, Reference: row.Reference, Status: cmp.Or(row.Status, StatusPending),
+		User: row.User, Answers: answers, Metadata: NewMetadata(row.Metadata), Version: 1, CreatedAt: milliseconds(row.CreatedAt),
+		UpdatedAt: milliseconds(row.UpdatedAt), CompletedAt: milliseconds(row.CompletedAt),
+	}
+	v.checkStatus(s.s.Workflow, r.Status)
+	if r.UpdatedAt.IsZero() {
+		r.UpdatedAt = r.CreatedAt
+	}
+	final := s.s.Workflow.final(r.Status)
+	if final && r.CompletedAt.IsZero() {
+		r.CompletedAt = r.UpdatedAt
+	}
+	now := s.s.now()
+	switch {
+	case r.CreatedAt.Before(time.UnixMilli(0)) || r.CreatedAt.After(now):
+		v.add("/createdAt", "invalid_value", "must be between 1970 and now")
+	case r.UpdatedAt.Before(r.CreatedAt) || r.UpdatedAt.After(now):
+		v.add("/updatedAt", "invalid_value", "must be between createdAt and now")
+	case !r.CompletedAt.IsZero() && (!final || r.CompletedAt.Before(r.CreatedAt) || r.CompletedAt.After(now)):
+		v.add("/completedAt", "invalid_value", "must be between createdAt and now, and the status final")
+	}
+	first := FloorID(r.CreatedAt)
+	if r.ID == "" {
+		at, _ := uuid.Parse(string(first))
+		r.ID = derivedID(at[:6], []byte(string(c.ID)+r.Reference))
+	}
+	if !r.ID.Valid() || r.ID[:13] != first[:13] {
+		v.add("/id", "invalid_value", "must be a UUID of version 7 with the time of createdAt")
+	}
+	return r, v.err()
+}

@@ -1,0 +1,112 @@
+package sqltest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/uptrace/bun/dialect"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// deletedAccount deletes an account while others write to it. Afterwards the tables have as many rows as
+// before it was created.
+func deletedAccount(t *testing.T, d Database) {
+	s := newScene(t, d)
+	r, change := s.response("kept")
+	must(t, s.CreateResponse(t.Context(), r, 1, change))
+	svc, err := formsvc.New(s, &formsvc.Options{CheckURL: func(context.Context, string) error { return nil }})
+	must(t, err)
+	_, err = svc.Keys.Create(t.Context(), s.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	must(t, err)
+	before := d.rows(t)
+	for round := range 2 {
+		a, err := svc.Accounts.Create(t.Context(), "tenant")
+		must(t, err)
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				for n := range 5 {
+					for _, err := range settle(t.Context(), svc, a.ID, fmt.Sprintf("%d-%d", i, n)) {
+						if err != nil && (round == 0 || !errors.Is(err, formsvc.ErrNotFound)) {
+							t.Errorf("a write: %v", err)
+						}
+					}
+				}
+			})
+		}
+		if round == 0 { // the deletion of what is complete
+			all.Wait()
+			keys, err := svc.Keys.List(t.Context(), a.ID)
+			must(t, err)
+			_, err = svc.Quotas.Take(t.Context(), &formsvc.Principal{AccountID: a.ID, KeyID: keys[0].ID})
+			must(t, err)
+		}
+		receipt, err := svc.Accounts.Delete(t.Context(), a.ID)
+		if err != nil || receipt.FinishedAt.IsZero() || round == 0 && (receipt.Responses != 15 || receipt.Events != 60) {
+			t.Errorf("%+v, %v", receipt, err)
+		}
+		all.Wait()
+		if after := d.rows(t); !maps.Equal(after, before) {
+			t.Errorf("the tables have %v rows, and had %v", after, before)
+		}
+		_, err = svc.Accounts.Delete(t.Context(), a.ID)
+		if !errors.Is(err, formsvc.ErrNotFound) {
+			t.Errorf("again: %v", err)
+		}
+	}
+	if _, err := d.DB.ExecContext(t.Context(), "DELETE FROM formsvc_audit"); err == nil {
+		t.Error("the audit trail of the other account can be deleted")
+	}
+	s.wantResponses(t, 1)
+}
+
+// settle adds a record of each kind to an account.
+func settle(ctx context.Context, svc *formsvc.Service, account formsvc.ID, key string) (errs [8]error) {
+	user, webhookIn := formsvc.User{Email: "eve@example.com"}, formsvc.WebhookInput{URL: "https://example.com/" + key[:1], Events: webhook.EventTypes()}
+	c, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "c", Status: formsvc.CampaignOpen})
+	errs[0] = err
+	hook, _, err := svc.Webhooks.Create(ctx, account, webhookIn)
+	errs[1] = err
+	r, _, err := formsvc.Do(svc, formsvc.Call{Idempotency: &formsvc.Idempotency{Key: key}}, func(svc *formsvc.Service) (formsvc.Response, error) {
+		return svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: user})
+	})
+	if errs[2] = err; err == nil {
+		_, errs[2] = svc.Responses.Update(ctx, r.Key(), formsvc.ResponsePatch{Status: new("confirmed")})
+	}
+	_, errs[3] = svc.Comments.Create(ctx, r.Key(), formsvc.CommentInput{Body: "b"})
+	_, errs[4] = svc.Signatures.Create(ctx, r.Key(), formsvc.SignatureInput{Signer: user})
+	_, errs[5] = svc.Webhooks.Test(ctx, formsvc.WebhookKey{AccountID: account, ID: hook.ID})
+	_, errs[6] = svc.Keys.Create(ctx, account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	_, _, errs[7] = svc.Sessions.NewLink(ctx, account)
+	return errs
+}
+
+// rows returns how many rows each table has.
+func (d *Database) rows(t *testing.T) map[string]int {
+	t.Helper()
+	query := "SELECT tablename FROM pg_tables WHERE schemaname = current_schema AND starts_with(tablename, 'formsvc_')"
+	if d.DB.Dialect().Name() == dialect.SQLite {
+		query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'formsvc_%'"
+	}
+	tables, err := bunstore.List(t.Context(), d.DB, func(rows *sql.Rows, name *string) error { return rows.Scan(name) }, query)
+	must(t, err)
+	counts := make(map[string]int)
+	for _, table := range tables {
+		count := "SELECT count(*) FROM " + table
+		if table == "formsvc_events" { // SQLite keeps the last position in a row without a time
+			count += " WHERE created_at <> 0"
+		}
+		var n int
+		must(t, d.DB.QueryRowContext(t.Context(), count).Scan(&n))
+		counts[table] = n
+	}
+	return counts
+}
