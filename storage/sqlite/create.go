@@ -44,7 +44,7 @@ func newInsertion[R any](table string, columns []bunstore.Column[R], end string)
 }
 
 func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, err error) {
-	return bunstore.Affected(c.ExecContext(ctx, i.statement, bunstore.Args(nil, i.columns, row, raw)...))
+	return bunstore.Affected(c.ExecContext(ctx, i.statement, bunstore.Args(i.columns, row, raw)...))
 }
 
 func (b *backend) dialect() bunstore.Dialect {

@@ -35,14 +35,15 @@ func insert[R any](table string, columns []Column[R]) string {
 	return "INSERT INTO " + table + " (" + Names(columns, "") + ") VALUES (" + strings.Join(values, ", ") + ")"
 }
 
-// Args appends the values of a row, with identifiers by id.
-func Args[R any](args []any, columns []Column[R], row R, id func(formsvc.ID) any) []any {
+// Args returns the values of a row, with identifiers by id.
+func Args[R any](columns []Column[R], row R, id func(formsvc.ID) any) []any {
+	args := make([]any, len(columns))
 	for i := range columns {
 		v := columns[i].Value(row)
 		if named, ok := v.(formsvc.ID); ok {
 			v = id(named)
 		}
-		args = append(args, v)
+		args[i] = v
 	}
 	return args
 }

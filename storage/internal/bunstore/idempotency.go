@@ -67,7 +67,7 @@ func (n *Creation) returned() formsvc.ID {
 // remember adds a record in the transaction of c.
 func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
 	n, err := Affected(c.ExecContext(ctx, insertRecord(),
-		Args(nil, RecordColumns(), &Creation{Change: formsvc.Change{Idempotency: r}}, s.dialect.arg)...))
+		Args(RecordColumns(), &Creation{Change: formsvc.Change{Idempotency: r}}, s.dialect.arg)...))
 	if err == nil && n == 0 {
 		err = formsvc.ErrRepeated
 	}

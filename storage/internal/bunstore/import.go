@@ -20,7 +20,7 @@ func (s *Store) ImportResponses(
 	for i := range list {
 		n := &Creation{Response: list[i].Response, CampaignVersion: campaignVersion, Change: formsvc.Change{Events: list[i].Events}}
 		n.Response.AccountID, n.Response.CampaignID = key.AccountID, key.ID
-		err = cmp.Or(err, checkIDs(n.Response.ID), checkResponse(&n.Response, &n.Change))
+		err = cmp.Or(err, checkIDs(n.Response.ID), n.check())
 		creations[i], references[i], ids[i] = n, n.Response.Reference, n.Response.ID
 	}
 	if err != nil || len(list) == 0 {

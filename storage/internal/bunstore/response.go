@@ -85,11 +85,10 @@ func person(campaign formsvc.ID, email string) any {
 	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any number
 }
 
-func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
-	if err := checkChange(change); err != nil {
+func (n *Creation) check() error {
+	if err := checkChange(&n.Change); err != nil {
 		return err
 	}
-	n := &Creation{Response: *r}
 	for i := range responseFields {
 		if f := &responseFields[i]; f.kind == "text" {
 			if err := formsvc.CheckText(f.value(n).(string)); err != nil {
@@ -104,10 +103,10 @@ func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 func (s *Store) CreateResponse(
 	ctx context.Context, r formsvc.Response, campaignVersion int64, change formsvc.Change,
 ) error {
-	if err := cmp.Or(s.ready(ctx, r.AccountID, r.CampaignID), checkIDs(r.ID), checkResponse(&r, &change)); err != nil {
+	creation := &Creation{Response: r, CampaignVersion: campaignVersion, Change: change}
+	if err := cmp.Or(s.ready(ctx, r.AccountID, r.CampaignID), checkIDs(r.ID), creation.check()); err != nil {
 		return err
 	}
-	creation := &Creation{Response: r, CampaignVersion: campaignVersion, Change: change}
 	if change.Audit == nil {
 		return s.submit(ctx, &Unit{Creation: creation})
 	}
@@ -182,7 +181,7 @@ func (s *Store) UpdateResponse(
 			}
 			change.AddPerFile(files)
 		}
-		if err := checkResponse(&r, &change); err != nil {
+		if err := (&Creation{Response: r, Change: change}).check(); err != nil {
 			return err
 		}
 		if before.Version == 1 {
