@@ -24,15 +24,16 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 	}
 	about := make(map[formsvc.ID]bool)
 	for _, key := range q.Responses {
-		_, err := s.response(key)
-		about[key.ID] = err == nil && key.AccountID == a.ID
+		if _, err := s.response(key); err == nil && key.AccountID == a.ID {
+			about[key.ID] = true
+		}
 	}
 	raise := slices.DeleteFunc(slices.Clone(q.Raise), func(e formsvc.Event) bool { return !about[e.ResponseID] })
 	if err := s.checkEvents(raise); err != nil {
 		return out, err
 	}
 	for _, key := range q.Responses {
-		if r, err := s.response(key); err == nil && about[key.ID] {
+		if r, err := s.response(key); err == nil && key.AccountID == a.ID {
 			s.remove(r)
 			replies[key.ID] = true
 			out.Responses++
