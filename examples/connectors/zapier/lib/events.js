@@ -15,9 +15,12 @@ function response(more = {}) {
     campaignUuid: campaign.uuid,
     updatedAt: '2026-11-21T08:30:11.123Z',
     completedAt: null,
+    metadata: {},
     ...more,
   }
 }
+
+const actor = { type: 'key', id: '019aa5f0-6c00-7000-8000-000000000006', name: 'Website' }
 
 const file = {
   uuid: '019aa5f0-6c00-7000-8000-000000000003',
@@ -46,7 +49,7 @@ function sample(event, data) {
     id: '019aa5f0-6c00-7000-8000-000000000005',
     event,
     timestamp: '2026-11-21T08:30:20.123Z',
-    data: { campaign, response: response(), ...data },
+    data: { campaign, response: response(), ...data, actor },
   }
 }
 
