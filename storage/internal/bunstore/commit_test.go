@@ -75,10 +75,12 @@ func TestQueuedUnitsShareTheNextCommit(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
 		commit, _ := groupCommit(4, r.run)
 		var wg sync.WaitGroup
-		for range 10 {
+		wg.Go(func() { _ = commit(t.Context(), &Unit{}) })
+		synctest.Wait() // it leads; one that came before its group began would be in it
+		for range 9 {
 			wg.Go(func() { _ = commit(t.Context(), &Unit{}) })
 		}
-		synctest.Wait() // one leads, nine wait
+		synctest.Wait()
 		wantSizes(t, r, 1)
 		close(r.hold)
 		wg.Wait()
