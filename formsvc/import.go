@@ -13,17 +13,16 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// An ImportRow is a response from another system.
+// An ImportRow is a response from another system. Its FormToken isn't used.
 type ImportRow struct {
+	ResponseInput
+
 	ID          ID        // "": one that is derived from CreatedAt and Reference; otherwise its time is that of CreatedAt
 	Reference   string    // required, at most 64 characters, unique in the account
-	Status      string    // see [Workflow]; "": pending
+	Status      string    // see [Workflow]; "": pending, or spam if Held says why
 	CreatedAt   time.Time // required
 	UpdatedAt   time.Time // zero: CreatedAt
 	CompletedAt time.Time // only of a final status, and then zero: UpdatedAt
-	User        User
-	Answers     []Answer
-	Metadata    map[string]string
 }
 
 // ImportOptions are the optional settings of [Responses.Import].
@@ -81,7 +80,7 @@ func (s Responses) Import(
 			continue
 		}
 		fresh := NewResponse{Response: r}
-		if opts.Events {
+		if opts.Events && r.Held == NotHeld {
 			fresh.Events = []Event{s.s.newEvent(ctx, webhook.ResponseCreated, &c, &r, s.s.now(), eventExtra{})}
 		}
 		if batch = append(batch, fresh); len(batch) == importBatch {
@@ -125,18 +124,21 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 
 // imported returns the response of a row, or a *[ValidationError].
 func (s Responses) imported(c *Campaign, row *ImportRow) (Response, error) {
-	v, answers := s.checkInput(&ResponseInput{User: row.User, Answers: row.Answers, Metadata: row.Metadata})
+	v, answers := s.checkInput(&row.ResponseInput)
 	if row.User.Email == "" && !c.EmailOptional {
 		v.require("/user/email")
 	}
 	v.checkAnswers(&c.CampaignInput, row.Answers)
 	v.checkTitle("/reference", row.Reference, 64)
-	r := Response{
-		ID: row.ID, AccountID: c.AccountID, CampaignID: c.ID, Reference: row.Reference, Status: cmp.Or(row.Status, StatusPending),
-		User: row.User, Answers: answers, Metadata: NewMetadata(row.Metadata), Version: 1, CreatedAt: milliseconds(row.CreatedAt),
-		UpdatedAt: milliseconds(row.UpdatedAt), CompletedAt: milliseconds(row.CompletedAt),
+	r := row.response(c.Key(), answers)
+	r.ID, r.Reference, r.Status = row.ID, row.Reference, cmp.Or(row.Status, r.Status)
+	r.CreatedAt, r.UpdatedAt, r.CompletedAt = milliseconds(row.CreatedAt), milliseconds(row.UpdatedAt), milliseconds(row.CompletedAt)
+	if r.Status != StatusSpam {
+		r.Held = NotHeld
 	}
-	v.checkStatus(s.s.Workflow, r.Status)
+	if r.Held == NotHeld {
+		v.checkStatus(s.s.Workflow, r.Status)
+	}
 	if r.UpdatedAt.IsZero() {
 		r.UpdatedAt = r.CreatedAt
 	}

@@ -14,7 +14,8 @@ func importRows(fail int) iter.Seq2[formsvc.ImportRow, error] {
 	return func(yield func(formsvc.ImportRow, error) bool) {
 		for i := range 500 {
 			row := formsvc.ImportRow{
-				Reference: fmt.Sprintf("old-%d", i), User: ada(), CreatedAt: start().Add(-1000 * time.Hour).Add(time.Duration(i) * time.Second),
+				Reference: fmt.Sprintf("old-%d", i), ResponseInput: formsvc.ResponseInput{User: ada()},
+				CreatedAt: start().Add(-1000 * time.Hour).Add(time.Duration(i) * time.Second),
 			}
 			switch i {
 			case 7:
@@ -23,6 +24,8 @@ func importRows(fail int) iter.Seq2[formsvc.ImportRow, error] {
 				row.Status = "completed"
 			case 9:
 				row.ID = "nope"
+			case 490:
+				row.Held = formsvc.HeldTrap
 			}
 			var err error
 			if i == fail {
@@ -56,8 +59,11 @@ func TestImport(t *testing.T) {
 	run(450, 400, 0, nil)
 	run(-1, 98, 400, &formsvc.ImportOptions{Events: true})
 	run(-1, 0, 498, nil)
-	if n := len(w.events()); n != 98 {
+	if n := len(w.events()); n != 97 { // one is held
 		t.Errorf("%d events", n)
+	}
+	if n := must(w.svc.Responses.Counts(w.ctx, c.Key()))["spam"]; n != 1 {
+		t.Errorf("%d are held", n)
 	}
 	page := must(w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{
 		AccountID: w.account, CampaignID: c.ID, Filter: formsvc.ResponseFilter{Reference: "old-8"},
@@ -70,9 +76,9 @@ func TestImport(t *testing.T) {
 		row  formsvc.ImportRow
 		want []string
 	}{
-		{formsvc.ImportRow{User: ada()}, []string{"/reference required", "/createdAt invalid_value"}},
-		{formsvc.ImportRow{Reference: "r", User: ada(), CreatedAt: now, UpdatedAt: now.Add(-1)}, []string{"/updatedAt invalid_value"}},
-		{formsvc.ImportRow{Reference: "r", User: ada(), CreatedAt: now, CompletedAt: now}, []string{"/completedAt invalid_value"}},
+		{formsvc.ImportRow{ResponseInput: formsvc.ResponseInput{User: ada()}}, []string{"/reference required", "/createdAt invalid_value"}},
+		{formsvc.ImportRow{Reference: "r", ResponseInput: formsvc.ResponseInput{User: ada()}, CreatedAt: now, UpdatedAt: now.Add(-1)}, []string{"/updatedAt invalid_value"}},
+		{formsvc.ImportRow{Reference: "r", ResponseInput: formsvc.ResponseInput{User: ada()}, CreatedAt: now, CompletedAt: now}, []string{"/completedAt invalid_value"}},
 		{formsvc.ImportRow{Reference: "r", CreatedAt: now}, []string{"/user/email required"}},
 	} {
 		report := must(w.svc.Responses.Import(w.ctx, c.Key(), func(yield func(formsvc.ImportRow, error) bool) { yield(bad.row, nil) }, nil))

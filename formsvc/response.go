@@ -56,6 +56,18 @@ type ResponseInput struct {
 	FormToken string
 }
 
+// response returns the new response that the input asks for, without its identifier, reference and times.
+func (in *ResponseInput) response(key CampaignKey, answers Answers) Response {
+	r := Response{
+		AccountID: key.AccountID, CampaignID: key.ID, Status: StatusPending, Held: in.Held,
+		User: in.User, Answers: answers, Metadata: NewMetadata(in.Metadata), Version: 1,
+	}
+	if in.Held != NotHeld {
+		r.Status = StatusSpam
+	}
+	return r
+}
+
 // A ResponsePatch says what to change in a response. Nil fields stay unchanged.
 type ResponsePatch struct {
 	Status    *string

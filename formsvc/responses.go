@@ -28,6 +28,7 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 
 func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
 	v, answers := s.checkInput(&in)
+	r := in.response(key, answers)
 	var elsewhere time.Duration
 	var last error
 	for range retries {
@@ -36,13 +37,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 			return Response{}, err
 		}
 		now := s.s.now()
-		r := Response{
-			ID: s.s.NewID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
-			Status: StatusPending, User: in.User, Answers: answers, Metadata: NewMetadata(in.Metadata), Version: 1, CreatedAt: now, UpdatedAt: now,
-		}
-		if in.Held != NotHeld {
-			r.Status, r.Held = StatusSpam, in.Held
-		}
+		r.ID, r.Reference, r.CreatedAt, r.UpdatedAt = s.s.NewID(now), s.s.newReference(now.Add(elsewhere)), now, now
 		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil)}
 		change.unlessHeld(&r, s.s.newEvent(ctx, webhook.ResponseCreated, c, &r, now, eventExtra{}))
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
