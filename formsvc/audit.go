@@ -1,9 +1,7 @@
 package formsvc
 
 import (
-	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -55,25 +53,6 @@ type AuditQuery struct {
 	Target    ID          // "" means every target
 	Since     time.Time   // created then or later; zero means from the beginning
 	Page      PageQuery
-}
-
-// An Actor is who makes a change. It is [webhook.Actor], since receivers need it too.
-type Actor = webhook.Actor
-
-// As returns the same Service for changes by that actor, who is named in the audit trail and in events (data.actor). A host
-// application names the signed-in user. Without it, and without a type, the actor is [webhook.ActorSystem]. Of each text, what is
-// invalid or exceeds 200 bytes is left out.
-func (s *Service) As(actor Actor) *Service {
-	actor.Type = cmp.Or(actor.Type, webhook.ActorSystem)
-	actor.ID, actor.Name = actorText(actor.ID), actorText(actor.Name)
-	return s.view(func(c *core) { c.actor = actor })
-}
-
-// maxActor is the largest length of the texts of an actor in bytes.
-const maxActor = 200
-
-func actorText(s string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(s[:min(len(s), maxActor)], "\x00", ""), "")
 }
 
 // auditActor returns an actor as audit entries have it.

@@ -9,11 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/net/idna"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -46,35 +41,6 @@ type Erased struct {
 	Events     int
 	FileIDs    []ID // of the responses' files, whose blobs the caller removes
 	Account    bool // whether DeleteAccount removed the account itself
-}
-
-// FoldEmail returns an address as mail systems compare it: without regard to case and to the normal form of Unicode, and with an
-// international domain as Unicode has it. Two addresses belong to one person if it returns the same for both. Stores that
-// filter by query must agree with it.
-func FoldEmail(s string) string {
-	if at := strings.LastIndexByte(s, '@'); strings.Contains(strings.ToLower(s[at+1:]), "xn--") {
-		if domain, err := idna.ToUnicode(strings.ToLower(s[at+1:])); err == nil {
-			s = s[:at+1] + domain
-		}
-	}
-	return fold(s)
-}
-
-// fold returns a text in lower case and in normal form C. It merges only letters that are the same except for case.
-func fold(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		return strings.ToLower(s)
-	}
-	return norm.NFC.String(strings.Map(func(r rune) rune {
-		least := r
-		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-			least = min(least, other)
-		}
-		if low := unicode.ToLower(least); strings.EqualFold(string(low), string(least)) {
-			return low
-		}
-		return least
-	}, norm.NFC.String(s)))
 }
 
 // A Receipt says what was removed or exported, and when. It contains no personal data.

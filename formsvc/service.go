@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // A Service is the entry point of the domain; each field is the service of one kind of record. It
@@ -189,6 +191,25 @@ func (s *Service) With(store Store) *Service {
 		// What a transaction reads must not be cached beyond it.
 		c.forget()
 	})
+}
+
+// An Actor is who makes a change. It is [webhook.Actor], since receivers need it too.
+type Actor = webhook.Actor
+
+// As returns the same Service for changes by that actor, who is named in the audit trail and in events (data.actor). A host
+// application names the signed-in user. Without it, and without a type, the actor is [webhook.ActorSystem]. Of each text, what is
+// invalid or exceeds 200 bytes is left out.
+func (s *Service) As(actor Actor) *Service {
+	actor.Type = cmp.Or(actor.Type, webhook.ActorSystem)
+	actor.ID, actor.Name = actorText(actor.ID), actorText(actor.Name)
+	return s.view(func(c *core) { c.actor = actor })
+}
+
+// maxActor is the largest length of the texts of an actor in bytes.
+const maxActor = 200
+
+func actorText(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s[:min(len(s), maxActor)], "\x00", ""), "")
 }
 
 // faults returns the faults that were found in an input before the rules are checked.
