@@ -96,7 +96,7 @@ type Options struct {
 
 // core is what the services share.
 type core struct {
-	Options // with defaults; a limit of 0 means none
+	*Options // with defaults; a limit of 0 means none
 
 	store        Store
 	bound        bool         // whether the store is bound to a transaction, which may be rolled back
@@ -152,7 +152,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
 	c := &core{
-		Options: o, store: store, owned: new(atomic.Bool), newReference: reference,
+		Options: &o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
 		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map), followers: new(sync.Map),
 	}

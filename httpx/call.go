@@ -89,6 +89,9 @@ func (c *call) pause() {
 
 // noQuery refuses all parameters.
 func (h *Handler) noQuery(c *call) error {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
 	_, err := parseQuery(c.r.URL.RawQuery, "")
 	return err
 }
