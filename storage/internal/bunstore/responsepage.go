@@ -3,9 +3,6 @@ package bunstore
 import (
 	"context"
 	"database/sql"
-	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -48,17 +45,15 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	return page, nil
 }
 
-const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_campaigns AS c" +
-	" WHERE c.id = $1 AND c.account_id = $2"
-
 // emptyPage queries what a page without rows can't tell: the total, and whether the
 // campaign exists.
 func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
-	row := s.read.QueryRowContext(ctx, selectTotal, s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID))
-	if err := row.Scan(&page.Total); err != nil || q.NoTotal || q.Filter.IsZero() {
+	c, err := s.Campaign(ctx, formsvc.CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
+	page.Total = c.ResponseCount
+	if err != nil || q.NoTotal || q.Filter.IsZero() {
 		return err
 	}
-	return s.total(q).Conn(s.read).Scan(ctx, &page.Total)
+	return s.total(q).Scan(ctx, &page.Total)
 }
 
 // limit is cast to keep SQLite from planning again for each value.
@@ -97,44 +92,4 @@ func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.
 		args = append(args, s.dialect.arg(q.Page.After))
 	}
 	return s.read.QueryContext(ctx, s.pageStatement(q.Page, q.NoTotal), args...)
-}
-
-// matches selects the matches of q. It reads them by an index, unless that is "", if the
-// database lets a query name it.
-func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
-	sel := s.build.NewSelect().Conn(s.read).TableExpr(s.by("formsvc_responses AS r", index)).
-		Where("r.campaign_id = ? AND r.account_id = ?", ID(q.CampaignID), ID(q.AccountID))
-	f := &q.Filter
-	if len(f.Status) > 0 {
-		sel = sel.Where("r.status IN (?)", bun.List(f.Status))
-	}
-	if f.NotStatus != "" {
-		sel = sel.Where("r.status <> ?", f.NotStatus)
-	}
-	if f.Email != "" {
-		sel = sel.Where("r.person = ?", person(q.CampaignID, f.Email))
-		if !f.AnyCase {
-			sel = sel.Where("r.email = ?", f.Email)
-		}
-	}
-	if f.Reference != "" {
-		sel = sel.Where("r.reference = ?", f.Reference)
-	}
-	// Identifiers contain the time of creation, so the index on them limits the rows to
-	// read; the exact comparison uses the column.
-	if !f.CreatedAfter.IsZero() {
-		sel = sel.Where("r.created_at > ? AND r.id >= ?", micros(f.CreatedAfter), ID(formsvc.FloorID(f.CreatedAfter)))
-	}
-	if !f.CreatedBefore.IsZero() {
-		// Round up: the column has microseconds, so a fraction of one can't be compared.
-		sel = sel.Where("r.created_at < ? AND r.id < ?",
-			micros(f.CreatedBefore.Add(time.Microsecond-time.Nanosecond)), ID(formsvc.CeilingID(f.CreatedBefore)))
-	}
-	if !f.UpdatedAfter.IsZero() {
-		sel = sel.Where("r.updated_at > ?", micros(f.UpdatedAfter))
-	}
-	for name, value := range f.Metadata {
-		sel = sel.Where(s.dialect.Metadata, name, value)
-	}
-	return sel
 }

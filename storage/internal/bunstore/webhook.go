@@ -15,19 +15,17 @@ import (
 type webhookRow struct {
 	bun.BaseModel `bun:"table:formsvc_webhooks,alias:w"`
 
-	ID             ID `bun:",pk"`
-	AccountID      ID
-	URL            string
-	Events         int64
-	CampaignID     ID
-	Secret         string // this and the next are sealed, see secrets
-	PreviousSecret string
-	PreviousUntil  int64
-	Headers        string // JSON
-	Disabled       bool
-	Version        int64
-	CreatedAt      int64
-	UpdatedAt      int64
+	ID            ID `bun:",pk"`
+	AccountID     ID
+	URL           string
+	Events        int64
+	CampaignID    ID
+	PreviousUntil int64
+	Sealed
+	Disabled  bool
+	Version   int64
+	CreatedAt int64
+	UpdatedAt int64
 }
 
 // newWebhookRow checks a webhook and returns its row.
@@ -49,14 +47,9 @@ func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 	}
 	return &webhookRow{
 		ID: ID(w.ID), AccountID: ID(w.AccountID), URL: w.URL, Events: eventBits(w.Events),
-		CampaignID: ID(w.CampaignID), Secret: sealed.secret, PreviousSecret: sealed.previous, PreviousUntil: micros(w.PreviousUntil),
-		Headers: sealed.headers, Disabled: w.Disabled, Version: w.Version,
+		CampaignID: ID(w.CampaignID), PreviousUntil: micros(w.PreviousUntil), Sealed: sealed, Disabled: w.Disabled, Version: w.Version,
 		CreatedAt: micros(w.CreatedAt), UpdatedAt: micros(w.UpdatedAt),
 	}, nil
-}
-
-func (r *webhookRow) secrets() *secrets {
-	return &secrets{webhook: string(r.ID), secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers}
 }
 
 // webhook returns the webhook of a row. Values that can't be opened are left empty, so
@@ -72,7 +65,7 @@ func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 			w.Events = append(w.Events, t)
 		}
 	}
-	w.Secret, w.Previous, w.Headers, _ = s.open(r.secrets())
+	w.Secret, w.Previous, w.Headers, _ = s.open(r.ID, &r.Sealed)
 	return w
 }
 
