@@ -33,7 +33,7 @@ func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Ro
 		return nil, err
 	}
 	sel := s.responsesOf(q, "").ColumnExpr(s.responses.columns).
-		Where("r.id IN (?)", paged(s.found(q, few, true).Column("f.id"), "f.id", q.Page))
+		Where("r.id IN (?)", paged(s.found(q, few, q.Page.Limit+q.Page.Offset).Column("f.id"), "f.id", q.Page))
 	if q.NoTotal {
 		sel = sel.ColumnExpr("CAST(0 AS BIGINT)")
 	} else {
@@ -59,16 +59,14 @@ func (s *Store) few(ctx context.Context, f *formsvc.ResponseFilter, campaign for
 	return n < fewSorted, err
 }
 
-// found selects from the identifiers of the matches, f.id; as far as the page goes, or all.
-func (s *Store) found(q *formsvc.ResponseQuery, few, page bool) *bun.SelectQuery {
+// found selects from the identifiers of the matches, f.id: those that can be on a page that ends at a limit, or
+// all if that is 0. Without a limit of its own, Postgres may sort a part that an index has in order.
+func (s *Store) found(q *formsvc.ResponseQuery, few bool, limit int) *bun.SelectQuery {
 	const union = " UNION ALL "
 	var parts []any
 	for _, part := range s.parts(q, few) {
-		part = part.Column("r.id")
-		if page { // otherwise Postgres may sort a part that an index has in order
-			reach := q.Page
-			reach.Limit, reach.Offset = reach.Limit+reach.Offset, 0
-			part = paged(part, "r.id", reach)
+		if part = part.Column("r.id"); limit > 0 {
+			part = paged(part, "r.id", formsvc.PageQuery{Limit: limit, After: q.Page.After, Ascending: q.Page.Ascending})
 		}
 		parts = append(parts, part)
 	}
@@ -99,7 +97,9 @@ func (s *Store) parts(q *formsvc.ResponseQuery, few bool) (parts []*bun.SelectQu
 		return []*bun.SelectQuery{s.matches(q, "")}
 	}
 	for _, status := range statuses {
-		part := s.matches(q, "").Where("r.status = ?", status)
+		one := *q
+		one.Filter.Status = []string{status}
+		part := s.matches(&one, "")
 		if status != formsvc.StatusPending { // which SQLite's index of statuses leaves out
 			part = part.Where("r.status <> 'pending'")
 		}
@@ -162,7 +162,7 @@ func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	rest := q.Filter
 	rest.Status = nil
 	if !rest.IsZero() || len(q.Filter.Status) == 0 {
-		return s.found(q, true, false).ColumnExpr("count(*)")
+		return s.found(q, true, 0).ColumnExpr("count(*)")
 	}
 	return s.build.NewSelect().Conn(s.read).TableExpr(strings.ReplaceAll(statusCounts, "$1", "?0"), ID(q.CampaignID)).
 		ColumnExpr("CAST(coalesce(sum(n.responses), 0) AS BIGINT)").Where("n.status IN (?)", bun.List(q.Filter.Status))
