@@ -127,7 +127,7 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 			}
 		}
 		return sel
-	}, func(r *deliveryRow) (formsvc.Delivery, error) { return r.delivery(q.AccountID), nil })
+	}, sure(func(r *deliveryRow) formsvc.Delivery { return r.delivery(q.AccountID) }), sizeless)
 	if err != nil {
 		return page, err
 	}
@@ -160,10 +160,8 @@ func (s *Store) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.Delive
 
 func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
 	one := []formsvc.Delivery{d}
-	if err := s.withLog(ctx, c, one); err != nil {
-		return formsvc.Delivery{}, s.backend.Classify(err)
-	}
-	return one[0], nil
+	err := s.withLog(ctx, c, one)
+	return one[0], s.backend.Classify(err)
 }
 
 // Redeliver implements formsvc.Store.

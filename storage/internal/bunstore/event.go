@@ -18,10 +18,8 @@ const TestBit int64 = 1 << 16
 // EventBit returns the bit of an event type in a webhook's set of types, by its place in
 // [webhook.KnownEventTypes]; 0 for an unknown type.
 func EventBit(t formsvc.EventType) int64 {
-	for i, known := range webhook.KnownEventTypes() {
-		if known == t {
-			return 1 << i
-		}
+	if i := slices.Index(webhook.KnownEventTypes(), t); i >= 0 {
+		return 1 << i
 	}
 	return 0
 }
@@ -139,7 +137,7 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 		return nil, err
 	}
 	var made IDs
-	row := s.read.QueryRowContext(ctx, selectMadeWith, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
+	row := s.read.QueryRowContext(ctx, selectMadeWith, s.keyArgs(key)...)
 	if err := row.Scan(&made); err != nil {
 		return nil, s.notFound(err)
 	}

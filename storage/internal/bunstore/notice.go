@@ -68,7 +68,7 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 			sel = sel.Where("n.webhook_id = ?", ID(q.WebhookID))
 		}
 		return sel
-	}, sure((*noticeRow).notice))
+	}, sure((*noticeRow).notice), sizeless)
 }
 
 const selectFailing = "SELECT f.webhook_id, f.account_id, f.failures, f.first_at, f.last_at, f.status, f.error, f.lease + 1, w.url, a.contact" +
@@ -88,12 +88,8 @@ func (s *Store) ClaimDigests(
 		return nil, err
 	}
 	var digests []formsvc.Digest
-	statement := selectFailing
-	if s.dialect.ManyWriters {
-		statement += " FOR UPDATE OF f SKIP LOCKED"
-	}
 	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
-		digests, err = List(ctx, c, scanDigest, statement, micros(now), micros(now.Add(-every)), limit)
+		digests, err = List(ctx, c, scanDigest, selectFailing+s.lock(" OF f SKIP LOCKED"), micros(now), micros(now.Add(-every)), limit)
 		if err != nil || len(digests) == 0 {
 			return err
 		}

@@ -137,7 +137,7 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string]deliv
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	list, err := s.eventsByID(ctx, s.queue, "", canonical(events))
+	list, err := s.eventsByID(ctx, s.queue, "", sortedIDs(events))
 	if err != nil {
 		return nil, s.backend.Classify(err)
 	}
@@ -146,17 +146,6 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string]deliv
 		payloads[string(list[i].ID)] = delivery.Payload{Body: list[i].Payload, TraceParent: list[i].TraceParent}
 	}
 	return payloads, nil
-}
-
-// canonical returns the texts that are canonical identifiers; nothing else can be stored.
-func canonical(texts []string) []ID {
-	ids := make([]ID, 0, len(texts))
-	for _, text := range texts {
-		if formsvc.ID(text).Valid() {
-			ids = append(ids, ID(text))
-		}
-	}
-	return ids
 }
 
 // A Done is how an outcome changes the row of a delivery.
@@ -290,7 +279,7 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	ids := canonical(deliveries)
+	ids := sortedIDs(deliveries)
 	if len(ids) == 0 {
 		return nil
 	}

@@ -25,8 +25,6 @@ type signatureRow struct {
 	SHA256     []byte `bun:"sha256"`
 	SignedAt   int64
 	CreatedAt  int64
-
-	Total int64 `bun:",scanonly"`
 }
 
 // newSignatureRow checks a signature and returns its row.
@@ -96,9 +94,7 @@ func (s *Store) CreateSignature(
 func (s *Store) Signatures(
 	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
-	return pageOfResponse(ctx, s, "g", key, page, func(r *signatureRow) (formsvc.Signature, int64) {
-		return r.signature(), r.Total
-	}, sizeless)
+	return pageOfResponse(ctx, s, "g", key, page, (*signatureRow).signature, sizeless)
 }
 
 // SignaturesBy implements formsvc.Store.
@@ -113,5 +109,5 @@ func (s *Store) SignaturesBy(
 	}
 	return pageOf(ctx, s, "g.id", page, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		return sel.Where("g.account_id = ? AND g.folded = ?", ID(account), formsvc.FoldEmail(email))
-	}, sure((*signatureRow).signature))
+	}, sure((*signatureRow).signature), sizeless)
 }

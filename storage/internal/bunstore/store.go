@@ -182,6 +182,14 @@ func (s *Store) locked(q *bun.SelectQuery, more string) *bun.SelectQuery {
 	return q
 }
 
+// lock returns the clause of locked.
+func (s *Store) lock(more string) string {
+	if s.dialect.ManyWriters {
+		return " FOR UPDATE" + more
+	}
+	return ""
+}
+
 // AddCount adds to the number of responses of a campaign: its arguments are the campaign, the shard and a number. One row
 // of the counter may fall below zero; their sum does not.
 const AddCount = "INSERT INTO formsvc_counters AS n (campaign_id, shard, responses) VALUES ($1, $2, $3)" +
