@@ -117,7 +117,7 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	}
 	const last = 1<<63 - 1
 	p := picked{
-		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, wanted: wanted{eventBits(q.Types), ID(q.CampaignID)},
+		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, bits: eventBits(q.Types), campaign: ID(q.CampaignID),
 		last: Position{last, last},
 	}
 	// The first step asks for some more than the limit, as a few may be tests.

@@ -47,7 +47,7 @@ func (s *Store) events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		return page, err
 	}
 	q = q.Clamped()
-	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), ID(q.CampaignID)}, last: after}
+	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, bits: eventBits(q.Types), campaign: ID(q.CampaignID), last: after}
 	// The first step asks for one more than the page holds, to learn whether others follow.
 	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &Look{Account: ID(q.AccountID), Early: q.Early})
 	if err == nil {
@@ -80,19 +80,10 @@ func parseCursor(c formsvc.Cursor) (p Position, err error) {
 	return p, nil
 }
 
-// wanted says which events are asked for. Tests never are.
-type wanted struct {
-	bits     int64 // of their types; 0 means all
-	campaign ID    // "" means all
-}
-
-func (w *wanted) has(stored int64, campaign ID) bool {
-	return stored&TestBit == 0 && (w.bits == 0 || stored&w.bits != 0) && (w.campaign == "" || w.campaign == campaign)
-}
-
-// picked are the events that fit.
+// picked are the events that fit, of those that are asked for. Tests never are.
 type picked struct {
-	wanted
+	bits            int64 // of their types; 0 means all
+	campaign        ID    // "" means all
 	limit, maxBytes int
 	bytes           int // size of their payloads
 	ids             []ID
@@ -100,11 +91,15 @@ type picked struct {
 	full            bool
 }
 
+func (p *picked) wants(stored int64, campaign ID) bool {
+	return stored&TestBit == 0 && (p.bits == 0 || stored&p.bits != 0) && (p.campaign == "" || p.campaign == campaign)
+}
+
 // pick picks the wanted ones of a list until there is no room.
 func (p *picked) pick(list []Glimpse) {
 	for i := range list {
 		g := &list[i]
-		if p.has(g.Type, g.Campaign) {
+		if p.wants(g.Type, g.Campaign) {
 			if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+g.Size > p.maxBytes {
 				p.full = true
 				return

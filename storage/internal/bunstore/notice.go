@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"net/url"
@@ -55,11 +56,7 @@ func hostOf(address string) string {
 
 // Notices implements formsvc.EventStore.
 func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
-	named := []formsvc.ID{q.AccountID}
-	if q.WebhookID != "" {
-		named = append(named, q.WebhookID)
-	}
-	if err := s.ready(ctx, named...); err != nil {
+	if err := s.ready(ctx, q.AccountID, cmp.Or(q.WebhookID, q.AccountID)); err != nil {
 		return formsvc.Page[formsvc.Notice]{}, noneWhenNotFound(err)
 	}
 	return pageOf(ctx, s, "n.delivery_id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {

@@ -144,29 +144,15 @@ func (p *pruning) deliveries(ctx context.Context) (deliveries, attempts int, err
 		if deliveries >= p.limit {
 			break
 		}
-		some := p.build.NewSelect().TableExpr("formsvc_deliveries AS d").Column("d.id").
-			Where("d.webhook_id = ?", hook.WebhookID).Order("d.id").Limit(int64(p.limit - deliveries))
+		some := p.build.NewSelect().Limit(int64(p.limit - deliveries))
 		if !hook.Gone {
 			some = some.Where("d.id < ? AND d.created_at < ?", p.below, p.before)
 		}
-		var ids []ID
-		// Delete attempts after their deliveries: one that finishes meanwhile has added
-		// its attempt by then.
-		err := p.build.NewDelete().Conn(p.c).TableExpr("formsvc_deliveries").
-			Where("webhook_id = ? AND id IN (?)", hook.WebhookID, some).Returning("id").Scan(ctx, &ids)
+		gone, logged, err := p.dropDeliveries(ctx, p.c, hook.WebhookID, some)
 		if err != nil {
 			return 0, 0, err
 		}
-		if len(ids) == 0 {
-			continue
-		}
-		n, err := Affected(p.build.NewDelete().Conn(p.c).TableExpr("formsvc_attempts").
-			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx))
-		if err != nil {
-			return 0, 0, err
-		}
-		deliveries += len(ids)
-		attempts += n
+		deliveries, attempts = deliveries+gone, attempts+logged
 	}
 	return deliveries, attempts, nil
 }

@@ -228,10 +228,10 @@ func (s *Store) DeleteResponse(
 		if err := s.emptyResults(ctx, c, ID(key.AccountID), []ID{ID(key.ID)}); err != nil {
 			return err
 		}
-		if err = decided(ctx, s, c, &r, decide); err == nil {
-			_, err = c.ExecContext(ctx, AddCount, s.dialect.arg(key.CampaignID), s.dialect.Shard, -1)
+		if err := decided(ctx, s, c, &r, decide); err != nil {
+			return err
 		}
-		return err
+		return s.addCount(ctx, c, key.CampaignID, -1)
 	})
 	return files, err
 }

@@ -25,14 +25,14 @@ const (
 	byChange = "formsvc_responses_changed"
 )
 
-// filtered returns the rows of a page with a filter. The inner query finds their identifiers, and
-// skips others, without reading answers.
+// filtered returns the rows of a page with a filter or an offset. The inner query finds their identifiers, and
+// skips others, in the indexes if it can: so it doesn't ask for the account.
 func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
 	few, err := s.few(ctx, &q.Filter, q.CampaignID)
 	if err != nil {
 		return nil, err
 	}
-	sel := s.responsesOf(q, "").ColumnExpr(s.responses.columns).
+	sel := s.responsesOf(q, "").ColumnExpr(s.responses.columns).Where("r.account_id = ?", ID(q.AccountID)).
 		Where("r.id IN (?)", paged(s.found(q, few, q.Page.Limit+q.Page.Offset).Column("f.id"), "f.id", q.Page))
 	if q.NoTotal {
 		sel = sel.ColumnExpr("CAST(0 AS BIGINT)")
@@ -108,10 +108,9 @@ func (s *Store) parts(q *formsvc.ResponseQuery, few bool) (parts []*bun.SelectQu
 	return parts
 }
 
-// responsesOf selects from the responses of a campaign.
+// responsesOf selects from the responses of a campaign, by an index unless that is "".
 func (s *Store) responsesOf(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
-	return s.build.NewSelect().Conn(s.read).TableExpr(s.by("formsvc_responses AS r", index)).
-		Where("r.campaign_id = ? AND r.account_id = ?", ID(q.CampaignID), ID(q.AccountID))
+	return s.build.NewSelect().Conn(s.read).TableExpr(s.by("formsvc_responses AS r", index)).Where("r.campaign_id = ?", ID(q.CampaignID))
 }
 
 // matches selects the matches of q, by an index unless that is "".
@@ -131,7 +130,7 @@ func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery
 		}
 	}
 	if f.Reference != "" {
-		sel = sel.Where("r.reference = ?", f.Reference)
+		sel = sel.Where("r.account_id = ? AND r.reference = ?", ID(q.AccountID), f.Reference)
 	}
 	// Identifiers contain the time of creation, so the index on them limits the rows to
 	// read; the exact comparison uses the column.
@@ -157,15 +156,19 @@ const statusCounts = "(SELECT s.status, s.responses FROM formsvc_statuses AS s W
 	" UNION ALL SELECT 'pending', c.responses FROM formsvc_counters AS c WHERE c.campaign_id = $1" +
 	" UNION ALL SELECT 'pending', -s.responses FROM formsvc_statuses AS s WHERE s.campaign_id = $1) AS n"
 
-// total counts the matches. If the filter is only a status, it sums counters.
+// total counts the matches. If the filter is only a status, or empty, it sums counters.
 func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	rest := q.Filter
 	rest.Status = nil
-	if !rest.IsZero() || len(q.Filter.Status) == 0 {
+	if !rest.IsZero() {
 		return s.found(q, true, 0).ColumnExpr("count(*)")
 	}
-	return s.build.NewSelect().Conn(s.read).TableExpr(strings.ReplaceAll(statusCounts, "$1", "?0"), ID(q.CampaignID)).
-		ColumnExpr("CAST(coalesce(sum(n.responses), 0) AS BIGINT)").Where("n.status IN (?)", bun.List(q.Filter.Status))
+	sum := s.build.NewSelect().Conn(s.read).TableExpr(strings.ReplaceAll(statusCounts, "$1", "?0"), ID(q.CampaignID)).
+		ColumnExpr("CAST(coalesce(sum(n.responses), 0) AS BIGINT)")
+	if len(q.Filter.Status) > 0 {
+		sum = sum.Where("n.status IN (?)", bun.List(q.Filter.Status))
+	}
+	return sum
 }
 
 // ResponseCounts implements formsvc.ResponseStore.

@@ -21,7 +21,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		rows *sql.Rows
 		err  error
 	)
-	if q.Filter.IsZero() {
+	if q.Filter.IsZero() && q.Page.Offset == 0 {
 		rows, err = s.unfiltered(ctx, &q)
 	} else {
 		rows, err = s.filtered(ctx, &q)
@@ -56,11 +56,8 @@ func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *f
 	return s.total(q).Scan(ctx, &page.Total)
 }
 
-// limit is cast to keep SQLite from planning again for each value.
-const limit = " LIMIT CAST($3 AS BIGINT)"
-
-// pageStatement returns the statement of a page without a filter. Its arguments are the
-// campaign, the account and the limit; then the position if it is after one, or the offset.
+// pageStatement returns the statement of a page without a filter or an offset. Its arguments are the
+// campaign, the account and the limit, and then the position if it is after one.
 // There are few such statements, so that each can be prepared.
 func (s *Store) pageStatement(p formsvc.PageQuery, noTotal bool) string {
 	order, compare, total := " DESC", "<", "(SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)"+
@@ -72,23 +69,16 @@ func (s *Store) pageStatement(p formsvc.PageQuery, noTotal bool) string {
 		total = "CAST(0 AS BIGINT)"
 	}
 	start := "SELECT " + s.responses.columns + ", " + total + " FROM formsvc_responses AS r WHERE r.campaign_id = $1 AND r.account_id = $2"
-	if p.Offset > 0 { // the inner query skips rows by reading the index alone
-		return start + " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = $1 ORDER BY s.id" + order +
-			limit + " OFFSET CAST($4 AS BIGINT)) ORDER BY r.id" + order
-	}
 	if p.After != "" {
 		start += " AND r.id " + compare + " $4"
 	}
-	return start + " ORDER BY r.id" + order + limit
+	return start + " ORDER BY r.id" + order + " LIMIT CAST($3 AS BIGINT)" // cast, or SQLite plans again for each value
 }
 
-// unfiltered returns the rows of a page without a filter.
+// unfiltered returns the rows of a page without a filter or an offset.
 func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
 	args := []any{s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID), q.Page.Limit + 1}
-	switch {
-	case q.Page.Offset > 0:
-		args = append(args, q.Page.Offset)
-	case q.Page.After != "":
+	if q.Page.After != "" {
 		args = append(args, s.dialect.arg(q.Page.After))
 	}
 	return s.read.QueryContext(ctx, s.pageStatement(q.Page, q.NoTotal), args...)

@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -30,11 +31,8 @@ type signatureRow struct {
 // newSignatureRow checks a signature and returns its row.
 func newSignatureRow(sig *formsvc.Signature) (*signatureRow, error) {
 	u := &sig.Signer
-	err := errors.Join(checkIDs(sig.ID), formsvc.CheckText(u.Email, u.FirstName, u.LastName, sig.Provider))
-	if sig.FileID != "" {
-		err = errors.Join(err, checkIDs(sig.FileID))
-	}
-	if err != nil {
+	// The file is optional.
+	if err := errors.Join(checkIDs(sig.ID, cmp.Or(sig.FileID, sig.ID)), formsvc.CheckText(u.Email, u.FirstName, u.LastName, sig.Provider)); err != nil {
 		return nil, err
 	}
 	return &signatureRow{

@@ -195,6 +195,11 @@ func (s *Store) lock(more string) string {
 const AddCount = "INSERT INTO formsvc_counters AS n (campaign_id, shard, responses) VALUES ($1, $2, $3)" +
 	" ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses"
 
+func (s *Store) addCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error {
+	_, err := c.ExecContext(ctx, AddCount, s.dialect.arg(campaign), s.dialect.Shard, n)
+	return err
+}
+
 func (s *Store) submit(ctx context.Context, u *Unit) error {
 	if err := s.ready(ctx); err != nil {
 		return err

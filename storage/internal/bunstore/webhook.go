@@ -34,11 +34,8 @@ func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 	for _, h := range w.Headers {
 		texts = append(texts, h.Name, h.Value)
 	}
-	err := errors.Join(checkIDs(w.ID), formsvc.CheckText(texts...), checkTypes(w.Events...))
-	if w.CampaignID != "" {
-		err = errors.Join(err, checkIDs(w.CampaignID))
-	}
-	if err != nil {
+	// The campaign is optional.
+	if err := errors.Join(checkIDs(w.ID, cmp.Or(w.CampaignID, w.ID)), formsvc.CheckText(texts...), checkTypes(w.Events...)); err != nil {
 		return nil, err
 	}
 	sealed, err := s.seal(w)
@@ -80,13 +77,6 @@ func (s *Store) CreateWebhook(
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	also := func(ctx context.Context, c *Tx) error {
-		if decide == nil {
-			return nil
-		}
-		given := stored
-		return decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
-	}
 	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		created = false
 		// The lock on the account makes concurrent creations wait for each other.
@@ -102,16 +92,19 @@ func (s *Store) CreateWebhook(
 		}
 		if i := slices.IndexFunc(rows, same); i >= 0 {
 			stored = s.webhook(&rows[i])
-			return also(ctx, c)
-		}
-		if len(rows) >= limit {
+		} else if len(rows) >= limit {
 			return formsvc.ErrLimit
+		} else {
+			stored, created = s.webhook(row), true
+			if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+				return err
+			}
 		}
-		stored, created = s.webhook(row), true
-		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return err
+		if decide == nil {
+			return nil
 		}
-		return also(ctx, c)
+		given := stored
+		return decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
 	})
 	return stored, created, err
 }
