@@ -26,8 +26,8 @@ type Backend interface {
 	// InsertEvents writes events with a delivery for every webhook that listens, and
 	// reports whether there was any. No webhook listens for a test event.
 	InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error)
-	// LookAtEvents returns events in the order of the feed, without their payloads.
-	LookAtEvents(ctx context.Context, c bun.IConn, look *Look) ([]Glimpse, error)
+	// ListEvents returns events in the order of the feed, without their payloads.
+	ListEvents(ctx context.Context, c bun.IConn, look *FeedQuery) ([]EventMeta, error)
 	// Ready returns the endpoints with deliveries that are due at a time.
 	Ready(ctx context.Context, c bun.IConn, now int64) ([]Due, error)
 	// Claim leases deliveries that are due at now until a time, as many as the shares

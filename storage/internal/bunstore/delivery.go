@@ -3,6 +3,7 @@ package bunstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -37,8 +38,8 @@ const (
 )
 
 // deliveryStates maps stored states to those of the contract.
-func deliveryStates() [3]formsvc.DeliveryState {
-	return [...]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
+func deliveryStates() []formsvc.DeliveryState {
+	return []formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
 }
 
 func (r *deliveryRow) delivery(account formsvc.ID) formsvc.Delivery {
@@ -117,14 +118,11 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 	page, err := pageOf(ctx, s, "d.id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
 			ID(q.AccountID), ID(q.WebhookID))
-		for i, state := range deliveryStates() {
-			switch {
-			case q.State != state:
-			case state == formsvc.DeliveryPending:
-				sel = sel.Where(pending)
-			default:
-				sel = sel.Where("d.state = ?", i)
-			}
+		if q.State == formsvc.DeliveryPending {
+			return sel.Where(pending)
+		}
+		if state := slices.Index(deliveryStates(), q.State); state > 0 {
+			return sel.Where("d.state = ?", state)
 		}
 		return sel
 	}, sure(func(r *deliveryRow) formsvc.Delivery { return r.delivery(q.AccountID) }), sizeless)
@@ -312,10 +310,8 @@ func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 		return 0, noneWhenNotFound(err)
 	}
 	row := s.read.QueryRowContext(ctx, countWaiting, s.dialect.arg(key.AccountID), s.dialect.arg(key.ID), max(limit, 0))
-	if err := row.Scan(&n); err != nil {
-		return 0, s.backend.Classify(err)
-	}
-	return n, nil
+	err = row.Scan(&n)
+	return n, s.backend.Classify(err)
 }
 
 // QueueStats implements formsvc.Store.

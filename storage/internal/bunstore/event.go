@@ -121,7 +121,7 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 		last: Position{last, last},
 	}
 	// The first step asks for some more than the limit, as a few may be tests.
-	if _, err := s.pickAll(ctx, &p, q.Limit+10, &Look{Account: ID(q.AccountID), Back: true}); err != nil {
+	if _, err := s.pickAll(ctx, &p, q.Limit+10, &FeedQuery{Account: ID(q.AccountID), Back: true}); err != nil {
 		return nil, s.backend.Classify(err)
 	}
 	events, err := s.eventsByID(ctx, s.read, q.AccountID, p.ids)
@@ -144,7 +144,7 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 	ids := []ID(made)
 	p := picked{limit: limit, maxBytes: formsvc.DefaultEventBytes}
 	for _, where := range []string{"e.id IN (?)", "e.about IN (?)"} {
-		list, err := s.glimpses(ctx, key, where, ids)
+		list, err := s.eventMetas(ctx, key, where, ids)
 		if err != nil {
 			return nil, s.backend.Classify(err)
 		}
@@ -155,20 +155,20 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 	return events, s.backend.Classify(err)
 }
 
-// glimpses looks at the events about a response that match a condition. The condition is all of the
+// eventMetas looks at the events about a response that match a condition. The condition is all of the
 // query, so that the database chooses its index.
-func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where string, ids []ID) (list []Glimpse, err error) {
+func (s *Store) eventMetas(ctx context.Context, key formsvc.ResponseKey, where string, ids []ID) (list []EventMeta, err error) {
 	var rows []struct {
-		ID, AccountID, CampaignID, ResponseID ID
-		Type                                  int64
-		Size                                  int
+		EventMeta
+
+		AccountID, ResponseID ID
 	}
 	err = s.build.NewSelect().Conn(s.read).TableExpr("formsvc_events AS e").
 		Column("e.id", "e.account_id", "e.campaign_id", "e.response_id", "e.type").ColumnExpr("length(e.payload) AS size").
 		Where(where, bun.List(ids)).OrderExpr(s.dialect.FeedOrder).Scan(ctx, &rows)
 	for _, r := range rows {
 		if r.AccountID == ID(key.AccountID) && r.CampaignID == ID(key.CampaignID) && r.ResponseID == ID(key.ID) {
-			list = append(list, Glimpse{ID: r.ID, Campaign: r.CampaignID, Type: r.Type, Size: r.Size})
+			list = append(list, r.EventMeta)
 		}
 	}
 	return list, err

@@ -27,13 +27,6 @@ type fileRow struct {
 	Blocks      []byte
 }
 
-// A barRow bars an identifier.
-type barRow struct {
-	bun.BaseModel `bun:"table:formsvc_files,alias:f"`
-
-	ID ID `bun:",pk"`
-}
-
 // newFileRow checks a file and returns its row.
 func newFileRow(f *formsvc.File) (*fileRow, error) {
 	if err := errors.Join(checkIDs(f.ID), formsvc.CheckText(f.Name, f.ContentType, f.Module)); err != nil {
@@ -172,11 +165,11 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		clear(barred)
 		for some := range slices.Chunk(all, fileBatch) {
-			rows := make([]barRow, len(some))
+			rows := make([]fileRow, len(some))
 			for i, id := range some {
 				rows[i].ID = id
 			}
-			if _, err := s.build.NewInsert().Conn(c).Model(&rows).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+			if _, err := s.build.NewInsert().Conn(c).Model(&rows).Column("id").On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 				return err
 			}
 			if err := s.findFiles(ctx, c, some, "f.account_id IS NULL", barred); err != nil {

@@ -34,26 +34,16 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		}, (*formsvc.Response).Size)
 	}
 	if err == nil && len(page.Items) == 0 {
-		err = s.emptyPage(ctx, &q, &page)
+		// It has no row that tells the total, or that the campaign exists.
+		_, err = s.Campaign(ctx, formsvc.CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
+		if err == nil && !q.NoTotal {
+			err = s.total(&q).Scan(ctx, &page.Total)
+		}
 	}
 	if err != nil {
 		return formsvc.Page[formsvc.Response]{}, s.notFound(err)
 	}
-	if q.NoTotal {
-		page.Total = 0
-	}
 	return page, nil
-}
-
-// emptyPage queries what a page without rows can't tell: the total, and whether the
-// campaign exists.
-func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
-	c, err := s.Campaign(ctx, formsvc.CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
-	page.Total = c.ResponseCount
-	if err != nil || q.NoTotal || q.Filter.IsZero() {
-		return err
-	}
-	return s.total(q).Scan(ctx, &page.Total)
 }
 
 // pageStatement returns the statement of a page without a filter or an offset. Its arguments are the
