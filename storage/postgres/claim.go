@@ -74,16 +74,9 @@ const (
 // Claim implements bunstore.Backend.
 func (*backend) Claim(
 	ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64,
-) ([]bunstore.Leased, error) {
-	return bunstore.List(ctx, c, bunstore.ScanLeased, claimDue,
+) ([]delivery.Claim, error) {
+	return bunstore.List(ctx, c, bunstore.ScanClaim, claimDue,
 		column(shares, func(s delivery.Share) string { return s.Endpoint }),
 		column(shares, func(s delivery.Share) int { return min(s.N, 1<<20) }),
 		column(shares, func(s delivery.Share) bool { return s.LateFirst }), now, until)
-}
-
-const selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM formsvc_events WHERE id = ANY ($1::text[]::uuid[])"
-
-// Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []bunstore.ID) (map[string]delivery.Payload, error) {
-	return bunstore.Payloads(ctx, c, selectPayloads, column(ids, func(id bunstore.ID) string { return string(id) }))
 }

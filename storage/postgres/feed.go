@@ -120,8 +120,8 @@ SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM 
 ) AS e ORDER BY e.xact, e.seq`
 )
 
-// LookAtEvents implements bunstore.Backend.
-func (*backend) LookAtEvents(ctx context.Context, c bun.IConn, l *bunstore.Look) ([]bunstore.Glimpse, error) {
+// ListEvents implements bunstore.Backend.
+func (*backend) ListEvents(ctx context.Context, c bun.IConn, l *bunstore.FeedQuery) ([]bunstore.EventMeta, error) {
 	args := []any{l.From.Commit, l.From.Row, l.Limit}
 	if l.Account != "" {
 		args = append(args, l.Account)
@@ -137,5 +137,5 @@ func (*backend) LookAtEvents(ctx context.Context, c bun.IConn, l *bunstore.Look)
 	case l.Early:
 		statement = lookAtEarly
 	}
-	return bunstore.List(ctx, c, bunstore.ScanGlimpse, statement, args...)
+	return bunstore.List(ctx, c, bunstore.ScanEventMeta, statement, args...)
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/uptrace/bun"
 
@@ -71,29 +70,17 @@ RETURNING id, event_id, webhook_id, event_type, kind, attempts, size, lease`
 // Claim implements bunstore.Backend.
 func (*backend) Claim(
 	ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64,
-) (leased []bunstore.Leased, err error) {
+) (claims []delivery.Claim, err error) {
 	for _, share := range shares {
 		statement := claimDue
 		if share.LateFirst {
 			statement = claimLateDue
 		}
-		list, err := bunstore.List(ctx, c, bunstore.ScanLeased, statement, raw(formsvc.ID(share.Endpoint)), now, share.N, until)
+		list, err := bunstore.List(ctx, c, bunstore.ScanClaim, statement, raw(formsvc.ID(share.Endpoint)), now, share.N, until)
 		if err != nil {
 			return nil, err
 		}
-		leased = append(leased, list...)
+		claims = append(claims, list...)
 	}
-	return leased, nil
-}
-
-const selectPayloads = "SELECT e.id, e.payload, coalesce(e.traceparent, '') " +
-	"FROM json_each(?1) AS j CROSS JOIN formsvc_events AS e ON e.id = unhex(j.value, '-')"
-
-// Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []bunstore.ID) (map[string]delivery.Payload, error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
-	return bunstore.Payloads(ctx, c, selectPayloads, string(list))
+	return claims, nil
 }

@@ -32,14 +32,14 @@ func MoveFeed(position string) string {
 		"WHERE NOT EXISTS (SELECT 1 FROM formsvc_events WHERE seq >= n.last)"
 }
 
-// LookAtEvents implements bunstore.Backend.
-func (*backend) LookAtEvents(ctx context.Context, c bun.IConn, l *bunstore.Look) ([]bunstore.Glimpse, error) {
+// ListEvents implements bunstore.Backend.
+func (*backend) ListEvents(ctx context.Context, c bun.IConn, l *bunstore.FeedQuery) ([]bunstore.EventMeta, error) {
 	if l.Account == "" {
-		return bunstore.List(ctx, c, bunstore.ScanGlimpse, lookAtAllEvents, l.From.Commit, l.Limit)
+		return bunstore.List(ctx, c, bunstore.ScanEventMeta, lookAtAllEvents, l.From.Commit, l.Limit)
 	}
 	statement := lookAtEvents
 	if l.Back {
 		statement = lookBackAtEvents
 	}
-	return bunstore.List(ctx, c, bunstore.ScanGlimpse, statement, l.From.Commit, l.Limit, raw(formsvc.ID(l.Account)))
+	return bunstore.List(ctx, c, bunstore.ScanEventMeta, statement, l.From.Commit, l.Limit, raw(formsvc.ID(l.Account)))
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// A page of a filtered list and its total read only the range of an index that can match.
+// A page of a filtered list and its total read only the range of an index that can match, and
+// the rows of the page by their identifiers.
 func TestFilterPlans(t *testing.T) {
 	t.Parallel()
 	db := raw(t, filepath.Join(t.TempDir(), "forms.db"))
@@ -34,7 +35,7 @@ func TestFilterPlans(t *testing.T) {
 		`reference \(account_id=\? AND reference=\?\)`:                                          {Reference: "R"},
 		`(campaign \(campaign_id=\? AND id[=>]\?|changed \(campaign_id=\? AND updated_at>\?)\)`: {UpdatedAfter: now},
 	} {
-		read := regexp.MustCompile(`^SEARCH r USING (COVERING )?INDEX formsvc_responses_` + ranges + `$`)
+		read := regexp.MustCompile(`^SEARCH r USING (COVERING )?INDEX formsvc_responses_(` + ranges + `|campaign \(campaign_id=\? AND id=\?\))$`)
 		for _, ascending := range []bool{false, true} {
 			seen.list = nil
 			q := formsvc.ResponseQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, Filter: f}

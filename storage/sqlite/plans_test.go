@@ -59,7 +59,7 @@ func TestPlans(t *testing.T) {
 func queueStatements() map[string]string {
 	return map[string]string{
 		"Ready": ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
-		"Finish": finishDelivery, "attempt": insertAttempt, "Payloads": selectPayloads, "notice": insertNotice, "failing": addFailing,
+		"Finish": finishDelivery, "attempt": insertAttempt, "notice": insertNotice, "failing": addFailing,
 		"Events": lookAtEvents, "AllEvents": lookAtAllEvents, "RecentEvents": lookBackAtEvents,
 	}
 }

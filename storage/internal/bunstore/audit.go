@@ -105,5 +105,5 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 			sel = sel.Where("t.created_at >= ?", micros(q.Since.Add(time.Microsecond-time.Nanosecond)))
 		}
 		return sel
-	}, (*auditRow).entry)
+	}, (*auditRow).entry, sizeless)
 }

@@ -26,15 +26,13 @@ type Backend interface {
 	// InsertEvents writes events with a delivery for every webhook that listens, and
 	// reports whether there was any. No webhook listens for a test event.
 	InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error)
-	// LookAtEvents returns events in the order of the feed, without their payloads.
-	LookAtEvents(ctx context.Context, c bun.IConn, look *Look) ([]Glimpse, error)
+	// ListEvents returns events in the order of the feed, without their payloads.
+	ListEvents(ctx context.Context, c bun.IConn, look *FeedQuery) ([]EventMeta, error)
 	// Ready returns the endpoints with deliveries that are due at a time.
 	Ready(ctx context.Context, c bun.IConn, now int64) ([]Due, error)
 	// Claim leases deliveries that are due at now until a time, as many as the shares
 	// say. It is one statement, unless c is in a transaction.
-	Claim(ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64) ([]Leased, error)
-	// Payloads reads the payloads of events.
-	Payloads(ctx context.Context, c bun.IConn, ids []ID) (map[string]delivery.Payload, error)
+	Claim(ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64) ([]delivery.Claim, error)
 	// Finish writes outcomes, with a notice of each permanent failure, and reports which
 	// outcomes were accepted. It is one statement, unless c is in a transaction.
 	Finish(ctx context.Context, c bun.IConn, done []Done) ([]bool, error)

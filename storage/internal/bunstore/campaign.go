@@ -89,21 +89,16 @@ func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, c
 	}
 	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		// The count is also the check that the account exists.
-		if err := changedOne(s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
-			Set("campaigns = campaigns + 1").Where("id = ?", row.AccountID).Exec(ctx)); err != nil {
-			return err
+		var n int
+		err := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").Set("campaigns = campaigns + 1").
+			Where("id = ?", row.AccountID).Returning("campaigns").Scan(ctx, &n)
+		if err != nil {
+			return s.notFound(err)
 		}
-		if change.Limit > 0 {
-			var n int
-			err := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("campaigns").Where("id = ?", row.AccountID).Scan(ctx, &n)
-			if err != nil {
-				return err
-			}
-			if n > change.Limit {
-				return formsvc.ErrLimit
-			}
+		if change.Limit > 0 && n > change.Limit {
+			return formsvc.ErrLimit
 		}
-		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
 }
@@ -197,13 +192,7 @@ func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Campaign{}, err
 	}
-	var row campaignRow
-	err := s.selectCampaigns(s.read, &row).
-		Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID)).Scan(ctx)
-	if err != nil {
-		return formsvc.Campaign{}, s.notFound(err)
-	}
-	return row.campaign()
+	return s.oneCampaign(ctx, "c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
 }
 
 // CampaignByForm implements formsvc.CampaignStore.
@@ -211,8 +200,12 @@ func (s *Store) CampaignByForm(ctx context.Context, token string) (formsvc.Campa
 	if err := cmp.Or(s.ready(ctx), formsvc.CheckText(token)); err != nil {
 		return formsvc.Campaign{}, err
 	}
+	return s.oneCampaign(ctx, "c.form_token = ?", token)
+}
+
+func (s *Store) oneCampaign(ctx context.Context, where string, args ...any) (formsvc.Campaign, error) {
 	var row campaignRow
-	if err := s.selectCampaigns(s.read, &row).Where("c.form_token = ?", token).Scan(ctx); err != nil {
+	if err := s.selectCampaigns(s.read, &row).Where(where, args...).Scan(ctx); err != nil {
 		return formsvc.Campaign{}, s.notFound(err)
 	}
 	return row.campaign()

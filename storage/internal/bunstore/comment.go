@@ -19,8 +19,6 @@ type commentRow struct {
 	Body       string
 	Author     string
 	CreatedAt  int64
-
-	Total int64 `bun:",scanonly"`
 }
 
 // CreateComment implements formsvc.Store.
@@ -35,7 +33,7 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 		Body: comment.Body, Author: comment.Author, CreatedAt: micros(comment.CreatedAt),
 	}
 	return s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
-		if err := s.holdResponse(ctx, c, key); err != nil {
+		if err := s.checkResponse(ctx, c, key, selectResponseID+s.lock("")); err != nil {
 			return err
 		}
 		// Apply the change first: a repeated idempotency key takes precedence over a
@@ -51,10 +49,10 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 func (s *Store) Comments(
 	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Comment], error) {
-	return pageOfResponse(ctx, s, "m", key, page, func(r *commentRow) (formsvc.Comment, int64) {
+	return pageOfResponse(ctx, s, "m", key, page, func(r *commentRow) formsvc.Comment {
 		return formsvc.Comment{
 			ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 			ResponseID: formsvc.ID(r.ResponseID), Body: r.Body, Author: r.Author, CreatedAt: fromMicros(r.CreatedAt),
-		}, r.Total
+		}
 	}, (*formsvc.Comment).Size)
 }

@@ -3,6 +3,7 @@ package bunstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -37,8 +38,8 @@ const (
 )
 
 // deliveryStates maps stored states to those of the contract.
-func deliveryStates() [3]formsvc.DeliveryState {
-	return [...]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
+func deliveryStates() []formsvc.DeliveryState {
+	return []formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
 }
 
 func (r *deliveryRow) delivery(account formsvc.ID) formsvc.Delivery {
@@ -103,51 +104,37 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 	if err := s.ready(ctx, q.AccountID, q.WebhookID); err != nil {
 		return formsvc.Page[formsvc.Delivery]{}, noneWhenNotFound(err)
 	}
-	pending, err := s.whichPending(ctx, &q)
-	if err != nil {
-		return formsvc.Page[formsvc.Delivery]{}, err
+	pending := "d.state = 0"
+	if q.State == formsvc.DeliveryPending && q.NoTotal {
+		n, err := s.Waiting(ctx, formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}, fewPending)
+		if err != nil {
+			return formsvc.Page[formsvc.Delivery]{}, err
+		}
+		if n == fewPending {
+			pending = "d.state NOT IN (1, 2)" // the same, without that index
+		}
 	}
 	// Rows of a deleted webhook may still be there; they must not be listed.
 	page, err := pageOf(ctx, s, "d.id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
 			ID(q.AccountID), ID(q.WebhookID))
-		for i, state := range deliveryStates() {
-			switch {
-			case q.State != state:
-			case state == formsvc.DeliveryPending:
-				sel = sel.Where(pending)
-			default:
-				sel = sel.Where("d.state = ?", i)
-			}
+		if q.State == formsvc.DeliveryPending {
+			return sel.Where(pending)
+		}
+		if state := slices.Index(deliveryStates(), q.State); state > 0 {
+			return sel.Where("d.state = ?", state)
 		}
 		return sel
-	}, func(r *deliveryRow) (formsvc.Delivery, error) { return r.delivery(q.AccountID), nil })
+	}, sure(func(r *deliveryRow) formsvc.Delivery { return r.delivery(q.AccountID) }), sizeless)
 	if err != nil {
 		return page, err
 	}
 	return page, s.backend.Classify(s.withLog(ctx, s.read, page.Items))
 }
 
-// fewPending is up to how many pending deliveries are sorted to find one page of them.
+// fewPending is up to how many pending deliveries of a webhook are found by their index and sorted, as it isn't
+// in list order. If there are more, the list itself soon fills a page. For counting them all, the index is always right.
 const fewPending = 1000
-
-// whichPending returns the condition for pending deliveries. Their index isn't in list
-// order. Few pending deliveries are found by that index and sorted. If there are many,
-// walking the list soon fills a page, so the condition is written so that no index
-// matches it. For counting them all, the index is always right.
-func (s *Store) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (string, error) {
-	if q.State != formsvc.DeliveryPending || !q.NoTotal {
-		return "d.state = 0", nil
-	}
-	n, err := s.Waiting(ctx, formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}, fewPending)
-	if err != nil {
-		return "", err
-	}
-	if n < fewPending {
-		return "d.state = 0", nil
-	}
-	return "d.state + 0 = 0", nil
-}
 
 // Delivery implements formsvc.Store.
 func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
@@ -171,10 +158,8 @@ func (s *Store) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.Delive
 
 func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
 	one := []formsvc.Delivery{d}
-	if err := s.withLog(ctx, c, one); err != nil {
-		return formsvc.Delivery{}, s.backend.Classify(err)
-	}
-	return one[0], nil
+	err := s.withLog(ctx, c, one)
+	return one[0], s.backend.Classify(err)
 }
 
 // Redeliver implements formsvc.Store.
@@ -325,10 +310,8 @@ func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 		return 0, noneWhenNotFound(err)
 	}
 	row := s.read.QueryRowContext(ctx, countWaiting, s.dialect.arg(key.AccountID), s.dialect.arg(key.ID), max(limit, 0))
-	if err := row.Scan(&n); err != nil {
-		return 0, s.backend.Classify(err)
-	}
-	return n, nil
+	err = row.Scan(&n)
+	return n, s.backend.Classify(err)
 }
 
 // QueueStats implements formsvc.Store.

@@ -17,7 +17,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 	}
 	var out formsvc.Erased
 	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
-		r := erasure{Store: s, c: c, account: ID(q.AccountID)}
+		r := erasure{Store: s, c: c, account: ID(q.AccountID), removed: make(map[formsvc.ID]int)}
 		err := r.run(ctx, &q)
 		out = r.out
 		return err
@@ -39,13 +39,13 @@ type erasure struct {
 	account ID
 	out     formsvc.Erased
 
-	gone []ID // identifiers of the responses
-	made []ID // identifiers of the events that they were created with
+	gone    []ID               // identifiers of the responses
+	made    []ID               // identifiers of the events that they were created with
+	removed map[formsvc.ID]int // responses of a campaign
 }
 
 func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
-	counters, err := r.responses(ctx, q.Responses)
-	if err != nil {
+	if err := r.responses(ctx, q.Responses); err != nil {
 		return err
 	}
 	for some := range slices.Chunk(sortedIDs(q.Signatures), eraseBatch) {
@@ -63,8 +63,8 @@ func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
 	if err := r.replies(ctx, q); err != nil {
 		return err
 	}
-	for _, count := range counters {
-		if err := count(); err != nil {
+	for _, campaign := range slices.Sorted(maps.Keys(r.removed)) {
+		if err := r.addCount(ctx, r.c, campaign, -r.removed[campaign]); err != nil {
 			return err
 		}
 	}
@@ -80,35 +80,29 @@ func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
 // eraseBatch is how many identifiers one statement names.
 const eraseBatch = 200
 
-// responses removes responses, campaign by campaign. It returns what is left to do: subtracting
-// them from the counters of the campaigns.
-func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) (counters []func() error, err error) {
-	byCampaign := make(map[ID][]formsvc.ID)
+// responses removes responses, campaign by campaign.
+func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) error {
+	byCampaign := make(map[formsvc.ID][]formsvc.ID)
 	for _, key := range keys {
 		if ID(key.AccountID) == r.account && key.CampaignID.Valid() {
-			byCampaign[ID(key.CampaignID)] = append(byCampaign[ID(key.CampaignID)], key.ID)
+			byCampaign[key.CampaignID] = append(byCampaign[key.CampaignID], key.ID)
 		}
 	}
 	for _, campaign := range slices.Sorted(maps.Keys(byCampaign)) {
-		removed := 0
 		for some := range slices.Chunk(sortedIDs(byCampaign[campaign]), eraseBatch) {
-			gone, made, files, err := r.dropResponses(ctx, r.c, r.account, campaign, some)
+			gone, made, files, err := r.dropResponses(ctx, r.c, r.account, ID(campaign), some)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			removed += len(gone)
+			if len(gone) > 0 {
+				r.removed[campaign] += len(gone)
+			}
 			r.gone, r.made, r.out.FileIDs = append(r.gone, gone...), append(r.made, made...), append(r.out.FileIDs, files...)
 		}
-		r.out.Responses += removed
-		if removed > 0 {
-			counters = append(counters, func() error {
-				_, err := r.c.ExecContext(ctx, AddCount, r.dialect.arg(formsvc.ID(campaign)), r.dialect.Shard, -removed)
-				return err
-			})
-		}
 	}
+	r.out.Responses = len(r.gone)
 	slices.Sort(r.out.FileIDs)
-	return counters, nil
+	return nil
 }
 
 // dropResponses removes responses of a campaign with their files, comments and signatures. It returns
@@ -221,8 +215,7 @@ func (r *erasure) own(ctx context.Context, table, where string, ids []ID) ([]ID,
 	return own, nil
 }
 
-// deliveries removes the deliveries of events to the account's webhooks, and then their
-// attempts: a delivery that finishes meanwhile has added its attempt by then. Deliveries
+// deliveries removes the deliveries of events to the account's webhooks. Deliveries
 // of deleted webhooks are left to Prune.
 func (r *erasure) deliveries(ctx context.Context, events []ID) error {
 	var hooks []ID
@@ -236,24 +229,28 @@ func (r *erasure) deliveries(ctx context.Context, events []ID) error {
 		for i, id := range events {
 			ids[i] = ID(formsvc.DeliveryID(formsvc.ID(id), formsvc.ID(hook)))
 		}
-		var found []ID
-		q := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_deliveries AS d").Column("d.id").
-			Where("d.webhook_id = ? AND d.id IN (?)", hook, bun.List(ids)).Order("d.id")
-		if err := r.locked(q, "").Scan(ctx, &found); err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			continue
-		}
-		err := r.remove(ctx, new(int), "formsvc_deliveries", "webhook_id = ? AND id IN (?)", hook, bun.List(found))
+		_, _, err := r.dropDeliveries(ctx, r.c, hook, r.build.NewSelect().Where("d.id IN (?)", bun.List(ids)))
 		if err != nil {
-			return err
-		}
-		if err := r.remove(ctx, new(int), "formsvc_attempts", "delivery_id IN (?)", bun.List(found)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropDeliveries removes the deliveries to a webhook that a query finds, and then their attempts: a delivery that
+// finishes meanwhile has added its attempt by then.
+func (s *Store) dropDeliveries(ctx context.Context, c bun.IConn, hook ID, q *bun.SelectQuery) (deliveries, attempts int, err error) {
+	var ids []ID
+	q = q.Conn(c).TableExpr("formsvc_deliveries AS d").Column("d.id").Where("d.webhook_id = ?", hook).Order("d.id")
+	if err := s.locked(q, "").Scan(ctx, &ids); err != nil || len(ids) == 0 {
+		return 0, 0, err
+	}
+	deliveries, err = Affected(s.build.NewDelete().Conn(c).TableExpr("formsvc_deliveries").
+		Where("webhook_id = ? AND id IN (?)", hook, bun.List(ids)).Exec(ctx))
+	if err == nil {
+		attempts, err = Affected(s.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx))
+	}
+	return deliveries, attempts, err
 }
 
 // replies empties the idempotency records of calls about the removed responses and q.RepliesOf,

@@ -18,10 +18,8 @@ const TestBit int64 = 1 << 16
 // EventBit returns the bit of an event type in a webhook's set of types, by its place in
 // [webhook.KnownEventTypes]; 0 for an unknown type.
 func EventBit(t formsvc.EventType) int64 {
-	for i, known := range webhook.KnownEventTypes() {
-		if known == t {
-			return 1 << i
-		}
+	if i := slices.Index(webhook.KnownEventTypes(), t); i >= 0 {
+		return 1 << i
 	}
 	return 0
 }
@@ -98,7 +96,7 @@ func (s *Store) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Even
 	if err := s.ready(ctx, account, id); err != nil {
 		return formsvc.Event{}, err
 	}
-	events, err := s.eventsByID(ctx, account, []ID{ID(id)})
+	events, err := s.eventsByID(ctx, s.read, account, []ID{ID(id)})
 	if err != nil {
 		return formsvc.Event{}, s.backend.Classify(err)
 	}
@@ -119,14 +117,14 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	}
 	const last = 1<<63 - 1
 	p := picked{
-		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, wanted: wanted{eventBits(q.Types), ID(q.CampaignID)},
+		limit: q.Limit, maxBytes: formsvc.DefaultEventBytes, bits: eventBits(q.Types), campaign: ID(q.CampaignID),
 		last: Position{last, last},
 	}
 	// The first step asks for some more than the limit, as a few may be tests.
-	if _, err := s.pickAll(ctx, &p, q.Limit+10, &Look{Account: ID(q.AccountID), Back: true}); err != nil {
+	if _, err := s.pickAll(ctx, &p, q.Limit+10, &FeedQuery{Account: ID(q.AccountID), Back: true}); err != nil {
 		return nil, s.backend.Classify(err)
 	}
-	events, err := s.eventsByID(ctx, q.AccountID, p.ids)
+	events, err := s.eventsByID(ctx, s.read, q.AccountID, p.ids)
 	return events, s.backend.Classify(err)
 }
 
@@ -139,38 +137,38 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 		return nil, err
 	}
 	var made IDs
-	row := s.read.QueryRowContext(ctx, selectMadeWith, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
+	row := s.read.QueryRowContext(ctx, selectMadeWith, s.keyArgs(key)...)
 	if err := row.Scan(&made); err != nil {
 		return nil, s.notFound(err)
 	}
 	ids := []ID(made)
 	p := picked{limit: limit, maxBytes: formsvc.DefaultEventBytes}
 	for _, where := range []string{"e.id IN (?)", "e.about IN (?)"} {
-		list, err := s.glimpses(ctx, key, where, ids)
+		list, err := s.eventMetas(ctx, key, where, ids)
 		if err != nil {
 			return nil, s.backend.Classify(err)
 		}
 		p.pick(list)
 		ids = []ID{ID(key.ID)}
 	}
-	events, err := s.eventsByID(ctx, key.AccountID, p.ids)
+	events, err := s.eventsByID(ctx, s.read, key.AccountID, p.ids)
 	return events, s.backend.Classify(err)
 }
 
-// glimpses looks at the events about a response that match a condition. The condition is all of the
+// eventMetas looks at the events about a response that match a condition. The condition is all of the
 // query, so that the database chooses its index.
-func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where string, ids []ID) (list []Glimpse, err error) {
+func (s *Store) eventMetas(ctx context.Context, key formsvc.ResponseKey, where string, ids []ID) (list []EventMeta, err error) {
 	var rows []struct {
-		ID, AccountID, CampaignID, ResponseID ID
-		Type                                  int64
-		Size                                  int
+		EventMeta
+
+		AccountID, ResponseID ID
 	}
 	err = s.build.NewSelect().Conn(s.read).TableExpr("formsvc_events AS e").
 		Column("e.id", "e.account_id", "e.campaign_id", "e.response_id", "e.type").ColumnExpr("length(e.payload) AS size").
 		Where(where, bun.List(ids)).OrderExpr(s.dialect.FeedOrder).Scan(ctx, &rows)
 	for _, r := range rows {
 		if r.AccountID == ID(key.AccountID) && r.CampaignID == ID(key.CampaignID) && r.ResponseID == ID(key.ID) {
-			list = append(list, Glimpse{ID: r.ID, Campaign: r.CampaignID, Type: r.Type, Size: r.Size})
+			list = append(list, r.EventMeta)
 		}
 	}
 	return list, err
@@ -179,7 +177,7 @@ func (s *Store) glimpses(ctx context.Context, key formsvc.ResponseKey, where str
 // eventsByID returns the account's events with those identifiers, those of all accounts if
 // account is "", in the order of the list. Events deleted meanwhile are left out. Neither the account nor
 // the order is part of the query, so that the database doesn't choose an index for them.
-func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []ID) ([]formsvc.Event, error) {
+func (s *Store) eventsByID(ctx context.Context, c bun.IConn, account formsvc.ID, ids []ID) ([]formsvc.Event, error) {
 	events := make([]formsvc.Event, 0, len(ids))
 	for some := range slices.Chunk(ids, eventBatch) {
 		var rows []struct {
@@ -188,7 +186,7 @@ func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []ID) ([
 			Payload                               []byte
 			Traceparent                           string
 		}
-		q := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_events").
+		q := s.build.NewSelect().Conn(c).TableExpr("formsvc_events").
 			Column("id", "account_id", "campaign_id", "response_id", "type", "created_at", "payload").
 			ColumnExpr("coalesce(traceparent, '') AS traceparent")
 		if err := q.Where("id IN (?)", bun.List(some)).Scan(ctx, &rows); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// feedLook is up to how many events one call looks at if it leaves most of them out, to
+// feedScan is up to how many events one call looks at if it leaves most of them out, to
 // limit its cost. The caller continues from EventPage.Next.
-const feedLook = 10_000
+const feedScan = 10_000
 
 // LostPositions is how far a feed moves on when its database is restored: further than
 // any reader can have read since any backup. The positions suffice for millions of
@@ -47,11 +47,11 @@ func (s *Store) events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		return page, err
 	}
 	q = q.Clamped()
-	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, wanted: wanted{eventBits(q.Types), ID(q.CampaignID)}, last: after}
+	p := picked{limit: q.Limit, maxBytes: q.MaxBytes, bits: eventBits(q.Types), campaign: ID(q.CampaignID), last: after}
 	// The first step asks for one more than the page holds, to learn whether others follow.
-	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &Look{Account: ID(q.AccountID), Early: q.Early})
+	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &FeedQuery{Account: ID(q.AccountID), Early: q.Early})
 	if err == nil {
-		page.Items, err = s.eventsByID(ctx, q.AccountID, p.ids)
+		page.Items, err = s.eventsByID(ctx, s.read, q.AccountID, p.ids)
 	}
 	if err != nil {
 		return formsvc.EventPage{Next: q.After}, s.backend.Classify(err)
@@ -80,19 +80,10 @@ func parseCursor(c formsvc.Cursor) (p Position, err error) {
 	return p, nil
 }
 
-// wanted says which events are asked for. Tests never are.
-type wanted struct {
-	bits     int64 // of their types; 0 means all
-	campaign ID    // "" means all
-}
-
-func (w *wanted) has(stored int64, campaign ID) bool {
-	return stored&TestBit == 0 && (w.bits == 0 || stored&w.bits != 0) && (w.campaign == "" || w.campaign == campaign)
-}
-
-// picked are the events that fit.
+// picked are the events that fit, of those that are asked for. Tests never are.
 type picked struct {
-	wanted
+	bits            int64 // of their types; 0 means all
+	campaign        ID    // "" means all
 	limit, maxBytes int
 	bytes           int // size of their payloads
 	ids             []ID
@@ -100,11 +91,15 @@ type picked struct {
 	full            bool
 }
 
+func (p *picked) wants(stored int64, campaign ID) bool {
+	return stored&TestBit == 0 && (p.bits == 0 || stored&p.bits != 0) && (p.campaign == "" || p.campaign == campaign)
+}
+
 // pick picks the wanted ones of a list until there is no room.
-func (p *picked) pick(list []Glimpse) {
+func (p *picked) pick(list []EventMeta) {
 	for i := range list {
 		g := &list[i]
-		if p.has(g.Type, g.Campaign) {
+		if p.wants(g.Type, g.CampaignID) {
 			if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+g.Size > p.maxBytes {
 				p.full = true
 				return
@@ -115,8 +110,8 @@ func (p *picked) pick(list []Glimpse) {
 	}
 }
 
-// A Look asks which events come after a position.
-type Look struct {
+// A FeedQuery asks which events come after a position.
+type FeedQuery struct {
 	Account ID // "" for all
 	From    Position
 	Back    bool // look at events before the position instead, newest first
@@ -124,25 +119,25 @@ type Look struct {
 	Limit   int
 }
 
-// A Glimpse is what decides whether to read an event.
-type Glimpse struct {
-	ID, Campaign ID
-	At           Position
-	Type         int64 // see TypeOf
-	Size         int   // of the payload
+// An EventMeta is what decides whether to read an event.
+type EventMeta struct {
+	ID, CampaignID ID
+	At             Position `bun:"-"`
+	Type           int64    // see TypeOf
+	Size           int      // of the payload
 }
 
-// ScanGlimpse reads identifier, both numbers of the position, type, campaign and size.
-func ScanGlimpse(rows *sql.Rows, g *Glimpse) error {
-	return rows.Scan(&g.ID, &g.At.Commit, &g.At.Row, &g.Type, &g.Campaign, &g.Size)
+// ScanEventMeta reads identifier, both numbers of the position, type, campaign and size.
+func ScanEventMeta(rows *sql.Rows, g *EventMeta) error {
+	return rows.Scan(&g.ID, &g.At.Commit, &g.At.Row, &g.Type, &g.CampaignID, &g.Size)
 }
 
 // pickAll looks at events, the first time at step of them, until there is no room or it has
-// looked at feedLook of them. It reports whether others may follow.
-func (s *Store) pickAll(ctx context.Context, p *picked, step int, look *Look) (more bool, err error) {
-	for seen := 0; !p.full && seen < feedLook; step *= 4 {
-		look.From, look.Limit = p.last, min(step, feedLook-seen)
-		list, err := s.backend.LookAtEvents(ctx, s.read, look)
+// looked at feedScan of them. It reports whether others may follow.
+func (s *Store) pickAll(ctx context.Context, p *picked, step int, look *FeedQuery) (more bool, err error) {
+	for seen := 0; !p.full && seen < feedScan; step *= 4 {
+		look.From, look.Limit = p.last, min(step, feedScan-seen)
+		list, err := s.backend.ListEvents(ctx, s.read, look)
 		if err != nil {
 			return false, err
 		}

@@ -25,15 +25,6 @@ type fileRow struct {
 	SHA256      []byte `bun:"sha256"`
 	CreatedAt   int64
 	Blocks      []byte
-
-	Total int64 `bun:",scanonly"`
-}
-
-// A barRow bars an identifier.
-type barRow struct {
-	bun.BaseModel `bun:"table:formsvc_files,alias:f"`
-
-	ID ID `bun:",pk"`
 }
 
 // newFileRow checks a file and returns its row.
@@ -120,15 +111,14 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 func (s *Store) Files(
 	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.File], error) {
-	return pageOfResponse(ctx, s, "f", key, page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total },
-		sizeless, "blocks")
+	return pageOfResponse(ctx, s, "f", key, page, (*fileRow).file, sizeless, "blocks")
 }
 
 // filesOf returns the files of a response, without Blocks, in the transaction of c.
 func (s *Store) filesOf(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) ([]formsvc.File, error) {
 	q := formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}
 	sel := ofResponse(s.build.NewSelect().Conn(c).Model((*fileRow)(nil)), "f", key).ExcludeColumn("blocks")
-	list, _, err := scanPage(ctx, paged(sel, "f.id", q), q, func(r *fileRow) (formsvc.File, error) { return r.file(), nil }, sizeless)
+	list, _, err := scanPage(ctx, paged(sel, "f.id", q), q, sure((*fileRow).file), sizeless)
 	return list, err
 }
 
@@ -139,7 +129,7 @@ func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page
 	}
 	return pageOf(ctx, s, "f.id", q, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		return sel.Where("f.account_id IS NOT NULL")
-	}, sure((*fileRow).file))
+	}, sure((*fileRow).file), sizeless)
 }
 
 // fileBatch is up to how many identifiers of files one statement names: enough to share
@@ -175,11 +165,11 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		clear(barred)
 		for some := range slices.Chunk(all, fileBatch) {
-			rows := make([]barRow, len(some))
+			rows := make([]fileRow, len(some))
 			for i, id := range some {
 				rows[i].ID = id
 			}
-			if _, err := s.build.NewInsert().Conn(c).Model(&rows).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+			if _, err := s.build.NewInsert().Conn(c).Model(&rows).Column("id").On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 				return err
 			}
 			if err := s.findFiles(ctx, c, some, "f.account_id IS NULL", barred); err != nil {
@@ -198,10 +188,10 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 
 // sortedIDs returns the canonical identifiers, each once and in order, so that two calls
 // that bar the same ones don't deadlock.
-func sortedIDs(ids []formsvc.ID) []ID {
+func sortedIDs[T ~string](ids []T) []ID {
 	list := make([]ID, 0, len(ids))
 	for _, id := range ids {
-		if id.Valid() {
+		if formsvc.ID(id).Valid() {
 			list = append(list, ID(id))
 		}
 	}

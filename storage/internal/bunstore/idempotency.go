@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -21,11 +22,7 @@ func recordHash(account formsvc.ID, key string) []byte {
 }
 
 func checkRecord(r *formsvc.IdempotencyRecord) error {
-	err := errors.Join(checkIDs(r.AccountID), formsvc.CheckText(r.Key))
-	if r.ResponseID != "" {
-		err = errors.Join(err, checkIDs(r.ResponseID))
-	}
-	return err
+	return errors.Join(checkIDs(r.AccountID, cmp.Or(r.ResponseID, r.AccountID)), formsvc.CheckText(r.Key)) // the response is optional
 }
 
 // RecordColumns are the columns of the idempotency record of a creation that has one.

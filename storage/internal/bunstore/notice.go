@@ -1,7 +1,9 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"net/url"
 	"time"
 
@@ -54,11 +56,7 @@ func hostOf(address string) string {
 
 // Notices implements formsvc.EventStore.
 func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
-	named := []formsvc.ID{q.AccountID}
-	if q.WebhookID != "" {
-		named = append(named, q.WebhookID)
-	}
-	if err := s.ready(ctx, named...); err != nil {
+	if err := s.ready(ctx, q.AccountID, cmp.Or(q.WebhookID, q.AccountID)); err != nil {
 		return formsvc.Page[formsvc.Notice]{}, noneWhenNotFound(err)
 	}
 	return pageOf(ctx, s, "n.delivery_id", q.Page, q.NoTotal, func(sel *bun.SelectQuery) *bun.SelectQuery {
@@ -67,22 +65,16 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 			sel = sel.Where("n.webhook_id = ?", ID(q.WebhookID))
 		}
 		return sel
-	}, sure((*noticeRow).notice))
+	}, sure((*noticeRow).notice), sizeless)
 }
 
-type failingRow struct {
-	bun.BaseModel `bun:"table:formsvc_failing,alias:f"`
+const selectFailing = "SELECT f.webhook_id, f.account_id, f.failures, f.first_at, f.last_at, f.status, f.error, f.lease + 1, w.url, a.contact" +
+	" FROM formsvc_failing AS f JOIN formsvc_webhooks AS w ON w.id = f.webhook_id JOIN formsvc_accounts AS a ON a.id = f.account_id" +
+	" WHERE f.failures > 0 AND f.until <= $1 AND f.told_at <= $2 ORDER BY f.first_at, f.webhook_id LIMIT $3"
 
-	WebhookID ID `bun:",pk"`
-	AccountID ID
-	Failures  int64
-	FirstAt   int64
-	LastAt    int64
-	Status    int
-	Error     string
-	Lease     int64
-	URL       string `bun:",scanonly"`
-	Contact   string `bun:",scanonly"`
+func scanDigest(rows *sql.Rows, d *formsvc.Digest) error {
+	return rows.Scan((*ID)(&d.WebhookID), (*ID)(&d.AccountID), &d.Failures, (*instant)(&d.FirstAt), (*instant)(&d.LastAt),
+		&d.Status, &d.Error, &d.Lease, &d.URL, &d.Contact)
 }
 
 // ClaimDigests implements formsvc.EventStore.
@@ -93,39 +85,21 @@ func (s *Store) ClaimDigests(
 		return nil, err
 	}
 	var digests []formsvc.Digest
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
-		digests = nil
-		var rows []failingRow
-		q := s.build.NewSelect().Conn(c).Model(&rows).
-			ColumnExpr("f.webhook_id, f.account_id, f.failures, f.first_at, f.last_at, f.status, f.error, f.lease").
-			ColumnExpr("w.url, a.contact").
-			Join("JOIN formsvc_webhooks AS w ON w.id = f.webhook_id").
-			Join("JOIN formsvc_accounts AS a ON a.id = f.account_id").
-			Where("f.failures > 0 AND f.until <= ? AND f.told_at <= ?", micros(now), micros(now.Add(-every))).
-			Order("f.first_at", "f.webhook_id").Limit(int64(limit))
-		if err := s.locked(q, " OF f SKIP LOCKED").Scan(ctx); err != nil || len(rows) == 0 {
+	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+		digests, err = List(ctx, c, scanDigest, selectFailing+s.lock(" OF f SKIP LOCKED"), micros(now), micros(now.Add(-every)), limit)
+		if err != nil || len(digests) == 0 {
 			return err
 		}
-		ids := make([]ID, len(rows))
-		for i := range rows {
-			ids[i] = rows[i].WebhookID
-			digests = append(digests, rows[i].digest())
+		ids := make([]ID, len(digests))
+		for i := range digests {
+			ids[i] = ID(digests[i].WebhookID)
 		}
-		_, err := s.build.NewUpdate().Conn(c).Table("formsvc_failing").
+		_, err = s.build.NewUpdate().Conn(c).Table("formsvc_failing").
 			Set("lease = lease + 1, since = ?, until = ?", Never, micros(now.Add(lease))).
 			Where("webhook_id IN (?)", bun.List(ids)).Exec(ctx)
 		return err
 	})
 	return digests, err
-}
-
-// digest returns the digest that the row describes.
-func (r *failingRow) digest() formsvc.Digest {
-	return formsvc.Digest{
-		AccountID: formsvc.ID(r.AccountID), WebhookID: formsvc.ID(r.WebhookID), Contact: r.Contact, URL: r.URL,
-		Failures: r.Failures, FirstAt: fromMicros(r.FirstAt), LastAt: fromMicros(r.LastAt), Status: r.Status, Error: r.Error,
-		Lease: r.Lease + 1,
-	}
 }
 
 // FinishDigest implements formsvc.EventStore. If the webhook was deleted, its lease was

@@ -33,19 +33,21 @@ func all[R, T any](ctx context.Context, s *Store, out func(*R) T, where string, 
 }
 
 // pageOf returns a page of the records that match, with their total unless noTotal is set.
-// id is the column to order by.
+// id is the column to order by. Columns named in without aren't read.
 func pageOf[R, T any](
 	ctx context.Context, s *Store, id string, q formsvc.PageQuery, noTotal bool,
-	where func(*bun.SelectQuery) *bun.SelectQuery, out func(*R) (T, error),
+	where func(*bun.SelectQuery) *bun.SelectQuery, out func(*R) (T, error), size func(*T) int, without ...string,
 ) (page formsvc.Page[T], err error) {
 	q = q.Clamped()
-	sel := func(model any) *bun.SelectQuery { return where(s.build.NewSelect().Conn(s.read).Model(model)) }
-	if !noTotal {
-		if page.Total, err = sel((*R)(nil)).Count(ctx); err != nil {
-			return page, s.backend.Classify(err)
-		}
+	sel := func() *bun.SelectQuery { return where(s.build.NewSelect().Conn(s.read).Model((*R)(nil))) }
+	page.Items, page.More, err = scanPage(ctx, paged(sel().ExcludeColumn(without...), id, q), q, out, size)
+	switch {
+	case err != nil || noTotal:
+	case q.Offset == 0 && q.After == "" && !page.More:
+		page.Total = int64(len(page.Items))
+	default:
+		page.Total, err = sel().Count(ctx)
 	}
-	page.Items, page.More, err = scanPage(ctx, paged(sel((*R)(nil)), id, q), q, out, sizeless)
 	return page, s.backend.Classify(err)
 }
 
@@ -68,50 +70,22 @@ func ofResponse(q *bun.SelectQuery, alias string, key formsvc.ResponseKey) *bun.
 		ID(key.CampaignID), ID(key.ID), ID(key.AccountID))
 }
 
-// pageOfResponse reads a page of the rows of a response. The table of the model must have
-// that alias, and the model a scan-only column total. Columns named in without aren't
-// read.
+// pageOfResponse reads a page of the rows of a response. The table of the model must have that alias.
 func pageOfResponse[R, T any](
 	ctx context.Context, s *Store, alias string, key formsvc.ResponseKey, q formsvc.PageQuery,
-	out func(*R) (item T, total int64), size func(*T) int, without ...string,
-) (formsvc.Page[T], error) {
-	var page formsvc.Page[T]
+	out func(*R) T, size func(*T) int, without ...string,
+) (page formsvc.Page[T], err error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return page, err
 	}
-	q = q.Clamped()
-	total := ofResponse(s.build.NewSelect().Model((*R)(nil)), alias, key).ColumnExpr("count(*)")
-	sel := ofResponse(s.build.NewSelect().Conn(s.read).Model((*R)(nil)), alias, key).ExcludeColumn(without...).
-		ColumnExpr("(?) AS total", total)
-	item := func(r *R) (x T, err error) {
-		x, page.Total = out(r)
-		return x, nil
+	page, err = pageOf(ctx, s, alias+".id", q, false, func(sel *bun.SelectQuery) *bun.SelectQuery {
+		return ofResponse(sel, alias, key)
+	}, sure(out), size, without...)
+	if err == nil && len(page.Items) == 0 {
+		err = s.checkResponse(ctx, s.read, key, selectResponseID)
 	}
-	var err error
-	if page.Items, page.More, err = scanPage(ctx, paged(sel, alias+".id", q), q, item, size); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	if len(page.Items) == 0 {
-		// No row: the total, and whether the response exists, must be queried.
-		err := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r").ColumnExpr("(?)", total).
-			Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",
-				ID(key.CampaignID), ID(key.ID), ID(key.AccountID)).
-			Scan(ctx, &page.Total)
-		return page, s.notFound(err)
-	}
-	return page, nil
+	return page, err
 }
 
 // sizeless is the size of records that are so small that no page of them is large.
 func sizeless[T any](*T) int { return 0 }
-
-// holdResponse keeps a response from being deleted until the transaction of c has ended,
-// without reading it.
-func (s *Store) holdResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) error {
-	var id ID
-	err := s.locked(s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id").
-		Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",
-			ID(key.CampaignID), ID(key.ID), ID(key.AccountID)), "").
-		Scan(ctx, &id)
-	return s.notFound(err)
-}

@@ -34,32 +34,41 @@ func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (i
 
 // PruneIdempotency implements formsvc.MaintenanceStore.
 func (s *Store) PruneIdempotency(ctx context.Context, before time.Time, limit int) (int, error) {
-	return s.prune(ctx, before, limit, (*pruning).oldRecords)
+	return s.prune(ctx, before, limit, func(p *pruning, ctx context.Context) (int, error) {
+		return p.old(ctx, "formsvc_idempotency", "id", "created_at")
+	})
 }
 
 // PruneQuota implements formsvc.MaintenanceStore.
 func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (int, error) {
-	return s.prune(ctx, before, limit, (*pruning).oldQuota)
+	return s.prune(ctx, before, limit, func(p *pruning, ctx context.Context) (int, error) {
+		return p.old(ctx, "formsvc_quota", "subject, start", "start")
+	})
 }
 
 // PruneSessions implements formsvc.MaintenanceStore.
 func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
-	return s.prune(ctx, before, limit, (*pruning).oldSessions)
+	return s.prune(ctx, before, limit, func(p *pruning, ctx context.Context) (int, error) {
+		links, err := p.old(ctx, "formsvc_links", "id", "expires_at")
+		if err != nil {
+			return 0, err
+		}
+		sessions, err := p.old(ctx, "formsvc_sessions", "id", "expires_at")
+		return links + sessions, err
+	})
 }
 
 func (s *Store) prune(
-	ctx context.Context, before time.Time, limit int, run func(*pruning, context.Context, bun.IConn) (int, error),
-) (int, error) {
+	ctx context.Context, before time.Time, limit int, run func(*pruning, context.Context) (int, error),
+) (deleted int, err error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return 0, err
 	}
-	p := &pruning{Store: s, before: micros(before), limit: limit}
-	// Identifiers have the time to the millisecond, so they limit the index range only
-	// roughly. The exact time is in a column.
-	p.below = ID(formsvc.FloorID(before.Add(time.Millisecond)))
-	deleted := 0
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
-		deleted, err = run(p, ctx, c)
+	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+		// Identifiers have the time to the millisecond, so they limit the index range only
+		// roughly. The exact time is in a column.
+		below := ID(formsvc.FloorID(before.Add(time.Millisecond)))
+		deleted, err = run(&pruning{s, c, micros(before), below, limit}, ctx)
 		return err
 	})
 	if err != nil {
@@ -71,63 +80,46 @@ func (s *Store) prune(
 type pruning struct {
 	*Store
 
+	c      bun.IConn
 	before int64 // delete what was created, began or ended before this
 	below  ID    // and whose identifier is lower than this
 	limit  int
 }
 
-func (p *pruning) oldRecords(ctx context.Context, c bun.IConn) (int, error) {
-	return p.delete(ctx, c, "formsvc_idempotency", "id", p.build.NewSelect().TableExpr("formsvc_idempotency AS i").
-		Where("i.created_at < ?", p.before).Order("i.created_at"))
-}
-
-func (p *pruning) oldQuota(ctx context.Context, c bun.IConn) (int, error) {
-	some := p.build.NewSelect().TableExpr("formsvc_quota AS q").Column("q.subject", "q.start").Where("q.start < ?", p.before)
-	return Affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_quota").
-		Where("(subject, start) IN (?)", some.Limit(int64(p.limit))).Exec(ctx))
-}
-
-func (p *pruning) oldSessions(ctx context.Context, c bun.IConn) (deleted int, err error) {
-	for _, table := range []string{"formsvc_links", "formsvc_sessions"} {
-		over := p.build.NewSelect().TableExpr(table+" AS o").Where("o.expires_at < ?", p.before).Order("o.expires_at")
-		n, err := p.delete(ctx, c, table, "id", over)
-		if err != nil {
-			return 0, err
-		}
-		deleted += n
-	}
-	return deleted, nil
+// old deletes the oldest rows of a table by the time in a column.
+func (p *pruning) old(ctx context.Context, table, key, column string) (int, error) {
+	return p.delete(ctx, table, key, p.build.NewSelect().TableExpr(table).Where(column+" < ?", p.before).Order(column))
 }
 
 // oldEvents deletes events, and first what belongs to them.
-func (p *pruning) oldEvents(ctx context.Context, c bun.IConn) (deleted int, err error) {
-	deliveries, attempts, err := p.deliveries(ctx, c)
+func (p *pruning) oldEvents(ctx context.Context) (deleted int, err error) {
+	deliveries, attempts, err := p.deliveries(ctx)
 	if err != nil {
 		return 0, err
 	}
 	deleted = deliveries + attempts
-	n, err := p.delete(ctx, c, "formsvc_failing", "webhook_id", p.build.NewSelect().TableExpr("formsvc_failing AS f").
+	n, err := p.delete(ctx, "formsvc_failing", "webhook_id", p.build.NewSelect().TableExpr("formsvc_failing AS f").
 		Where("NOT EXISTS (SELECT 1 FROM formsvc_webhooks AS w WHERE w.id = f.webhook_id)"))
 	deleted += n
 	if err != nil || deliveries >= p.limit {
 		return deleted, err
 	}
-	events, err := p.delete(ctx, c, "formsvc_events", "id", p.build.NewSelect().TableExpr("formsvc_events AS e").
+	events, err := p.delete(ctx, "formsvc_events", "id", p.build.NewSelect().TableExpr("formsvc_events AS e").
 		Where("e.id < ? AND e.created_at < ?", p.below, p.before).Order("e.id"))
 	deleted += events
 	if err != nil || events >= p.limit {
 		return deleted, err
 	}
-	n, err = p.delete(ctx, c, "formsvc_notices", "delivery_id", p.build.NewSelect().TableExpr("formsvc_notices AS n").
+	n, err = p.delete(ctx, "formsvc_notices", "delivery_id", p.build.NewSelect().TableExpr("formsvc_notices AS n").
 		Where("n.delivery_id < ? AND NOT EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = n.event_id)", p.below).
 		Order("n.delivery_id"))
 	return deleted + n, err
 }
 
 // delete deletes up to limit rows that a query selects.
-func (p *pruning) delete(ctx context.Context, c bun.IConn, table, key string, some *bun.SelectQuery) (int, error) {
-	return Affected(p.build.NewDelete().Conn(c).TableExpr(table).
-		Where("? IN (?)", bun.Ident(key), some.Column(key).Limit(int64(p.limit))).Exec(ctx))
+func (p *pruning) delete(ctx context.Context, table, key string, some *bun.SelectQuery) (int, error) {
+	return Affected(p.build.NewDelete().Conn(p.c).TableExpr(table).
+		Where("("+key+") IN (?)", some.ColumnExpr(key).Limit(int64(p.limit))).Exec(ctx))
 }
 
 // Affected returns how many rows a statement changed.
@@ -140,41 +132,27 @@ func Affected(result sql.Result, err error) (int, error) {
 }
 
 // deliveries deletes deliveries and their attempts, webhook by webhook.
-func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, attempts int, err error) {
+func (p *pruning) deliveries(ctx context.Context) (deliveries, attempts int, err error) {
 	var hooks []struct {
 		WebhookID ID
 		Gone      bool
 	}
-	if err := p.build.NewRaw(firstDeliveries, p.below, p.limit).Conn(c).Scan(ctx, &hooks); err != nil {
+	if err := p.build.NewRaw(firstDeliveries, p.below, p.limit).Conn(p.c).Scan(ctx, &hooks); err != nil {
 		return 0, 0, err
 	}
 	for _, hook := range hooks {
 		if deliveries >= p.limit {
 			break
 		}
-		some := p.build.NewSelect().TableExpr("formsvc_deliveries AS d").Column("d.id").
-			Where("d.webhook_id = ?", hook.WebhookID).Order("d.id").Limit(int64(p.limit - deliveries))
+		some := p.build.NewSelect().Limit(int64(p.limit - deliveries))
 		if !hook.Gone {
 			some = some.Where("d.id < ? AND d.created_at < ?", p.below, p.before)
 		}
-		var ids []ID
-		// Delete attempts after their deliveries: one that finishes meanwhile has added
-		// its attempt by then.
-		err := p.build.NewDelete().Conn(c).TableExpr("formsvc_deliveries").
-			Where("webhook_id = ? AND id IN (?)", hook.WebhookID, some).Returning("id").Scan(ctx, &ids)
+		gone, logged, err := p.dropDeliveries(ctx, p.c, hook.WebhookID, some)
 		if err != nil {
 			return 0, 0, err
 		}
-		if len(ids) == 0 {
-			continue
-		}
-		n, err := Affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").
-			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx))
-		if err != nil {
-			return 0, 0, err
-		}
-		deliveries += len(ids)
-		attempts += n
+		deliveries, attempts = deliveries+gone, attempts+logged
 	}
 	return deliveries, attempts, nil
 }

@@ -52,55 +52,41 @@ func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, 
 
 // A Due is an endpoint with deliveries that are due, with its sealed values.
 type Due struct {
-	ID, Account                    ID
-	URL, Secret, Previous, Headers string
-	PreviousUntil                  int64
+	Sealed
+
+	ID, Account   ID
+	URL           string
+	PreviousUntil int64
 }
 
 // ScanDue reads a webhook's identifier, account, url, secret, previous secret with its expiry,
 // and headers.
 func ScanDue(rows *sql.Rows, d *Due) error {
-	return rows.Scan(&d.ID, &d.Account, &d.URL, &d.Secret, &d.Previous, &d.PreviousUntil, &d.Headers)
+	return rows.Scan(&d.ID, &d.Account, &d.URL, &d.Secret, &d.PreviousSecret, &d.PreviousUntil, &d.Headers)
 }
 
 // endpoint opens the sealed values. If one can't be opened, the error becomes the reason
 // that nothing can be sent.
 func (s *Store) endpoint(d *Due, now int64) delivery.Endpoint {
-	v := secrets{webhook: string(d.ID), secret: d.Secret, previous: d.Previous, headers: d.Headers}
 	if d.PreviousUntil <= now {
-		v.previous = ""
+		d.PreviousSecret = ""
 	}
 	e := delivery.Endpoint{ID: string(d.ID), Account: string(d.Account), URL: d.URL}
-	secret, previous, headers, err := s.open(&v)
+	secret, previous, headers, err := s.open(d.ID, &d.Sealed)
 	if e.Err = err; err == nil {
 		e.Secret, e.Previous, e.Headers = secret, previous, httpHeaders(headers)
 	}
 	return e
 }
 
-// A Leased is a row that a claim returns.
-type Leased struct {
-	ID, EventID, Endpoint ID
-	Event                 int64 // the event's type, see TypeOf
-	Kind, Attempts, Size  int
-	Lease                 int64
-}
-
-// ScanLeased reads the fields of a Leased, in their order.
-func ScanLeased(rows *sql.Rows, l *Leased) error {
-	return rows.Scan(&l.ID, &l.EventID, &l.Endpoint, &l.Event, &l.Kind, &l.Attempts, &l.Size, &l.Lease)
-}
-
-// Payloads runs a query that returns identifiers, bodies and traces of events.
-func Payloads(ctx context.Context, c bun.IConn, query string, args ...any) (map[string]delivery.Payload, error) {
-	payloads := make(map[string]delivery.Payload)
-	_, err := List(ctx, c, func(rows *sql.Rows, id *ID) error {
-		var payload delivery.Payload
-		err := rows.Scan(id, &payload.Body, &payload.TraceParent)
-		payloads[string(*id)] = payload
-		return err
-	}, query, args...)
-	return payloads, err
+// ScanClaim reads the identifiers of a delivery, its event and its webhook, the event's type, the kind, the attempts,
+// the size and the token.
+func ScanClaim(rows *sql.Rows, c *delivery.Claim) error {
+	var event int64
+	err := rows.Scan((*ID)(&c.ID), (*ID)(&c.EventID), (*ID)(&c.Endpoint), &event, &c.Kind, &c.Attempts, &c.Size, &c.Lease)
+	t, _ := eventOf(event)
+	c.Event = string(t)
+	return err
 }
 
 // Claim implements delivery.Queue.
@@ -115,50 +101,35 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 	if len(shares) == 0 {
 		return nil, nil
 	}
-	var leased []Leased
+	var claims []delivery.Claim
 	err := s.single(ctx, func(ctx context.Context, c *Tx) (err error) {
-		leased, err = s.backend.Claim(ctx, c, shares, micros(req.Now), micros(req.Now.Add(req.Lease)))
+		claims, err = s.backend.Claim(ctx, c, shares, micros(req.Now), micros(req.Now.Add(req.Lease)))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return claimsOf(leased, shares), nil
+	sortClaims(claims, shares)
+	return claims, nil
 }
 
-// claimsOf returns the claims in the order of the shares, those of an endpoint by kind and
-// then by age.
-func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
-	late := make(map[ID]bool, len(shares))
-	order := make(map[ID]int, len(shares))
+// sortClaims sorts claims in the order of the shares, those of an endpoint by kind and then by age.
+func sortClaims(claims []delivery.Claim, shares []delivery.Share) {
+	late := make(map[string]bool, len(shares))
+	order := make(map[string]int, len(shares))
 	for i, share := range shares {
-		id := ID(share.Endpoint)
-		late[id], order[id] = share.LateFirst, i
+		late[share.Endpoint], order[share.Endpoint] = share.LateFirst, i
 	}
-	rank := func(l *Leased) int {
-		if late[l.Endpoint] && l.Kind == int(delivery.First) {
-			return int(delivery.Replay) + 1
+	rank := func(c *delivery.Claim) delivery.Kind {
+		if late[c.Endpoint] && c.Kind == delivery.First {
+			return delivery.Replay + 1
 		}
-		return l.Kind
+		return c.Kind
 	}
-	slices.SortFunc(leased, func(a, b Leased) int {
-		if d := order[a.Endpoint] - order[b.Endpoint]; d != 0 {
-			return d
-		}
-		if d := rank(&a) - rank(&b); d != 0 {
-			return d
-		}
-		return cmp.Compare(a.ID, b.ID) // identifiers are in order of age
+	slices.SortFunc(claims, func(a, b delivery.Claim) int {
+		// Identifiers are in order of age.
+		return cmp.Or(order[a.Endpoint]-order[b.Endpoint], cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.ID, b.ID))
 	})
-	claims := make([]delivery.Claim, len(leased))
-	for i, l := range leased {
-		t, _ := eventOf(l.Event)
-		claims[i] = delivery.Claim{
-			ID: string(l.ID), Lease: l.Lease, EventID: string(l.EventID), Event: string(t), Endpoint: string(l.Endpoint),
-			Kind: delivery.Kind(l.Kind), Attempts: l.Attempts, Size: l.Size,
-		}
-	}
-	return claims
 }
 
 // Payloads implements delivery.Queue.
@@ -166,22 +137,15 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string]deliv
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	payloads, err := s.backend.Payloads(ctx, s.queue, canonical(events))
+	list, err := s.eventsByID(ctx, s.queue, "", sortedIDs(events))
 	if err != nil {
 		return nil, s.backend.Classify(err)
 	}
-	return payloads, nil
-}
-
-// canonical returns the texts that are canonical identifiers; nothing else can be stored.
-func canonical(texts []string) []ID {
-	ids := make([]ID, 0, len(texts))
-	for _, text := range texts {
-		if formsvc.ID(text).Valid() {
-			ids = append(ids, ID(text))
-		}
+	payloads := make(map[string]delivery.Payload, len(list))
+	for i := range list {
+		payloads[string(list[i].ID)] = delivery.Payload{Body: list[i].Payload, TraceParent: list[i].TraceParent}
 	}
-	return ids
+	return payloads, nil
 }
 
 // A Done is how an outcome changes the row of a delivery.
@@ -255,10 +219,7 @@ func doneOf(outcomes []delivery.Outcome) []Done {
 		done = append(done, d)
 	}
 	slices.SortStableFunc(done, func(a, b Done) int {
-		if d := strings.Compare(a.Endpoint, b.Endpoint); d != 0 {
-			return d
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.ID, b.ID))
 	})
 	return slices.CompactFunc(done, func(a, b Done) bool {
 		return a.ID == b.ID && a.Endpoint == b.Endpoint && a.Lease == b.Lease
@@ -318,7 +279,7 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	ids := canonical(deliveries)
+	ids := sortedIDs(deliveries)
 	if len(ids) == 0 {
 		return nil
 	}

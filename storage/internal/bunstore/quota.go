@@ -3,6 +3,7 @@ package bunstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"slices"
 	"time"
 
@@ -56,23 +57,15 @@ func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 	return used, nil
 }
 
+const selectQuota = "SELECT q.start, q.used FROM formsvc_quota AS q WHERE q.subject = $1 AND q.start >= $2 AND q.used > 0 ORDER BY q.start"
+
 // QuotaUse implements formsvc.QuotaStore.
 func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
 	if err := s.ready(ctx); err != nil || checkIDs(subject) != nil {
 		return nil, err
 	}
-	var rows []struct {
-		Start int64
-		Used  int
-	}
-	err := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_quota AS q").Column("q.start", "q.used").
-		Where("q.subject = ? AND q.start >= ? AND q.used > 0", ID(subject), micros(since)).Order("q.start").Scan(ctx, &rows)
-	if err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	list := make([]formsvc.QuotaUse, len(rows))
-	for i, r := range rows {
-		list[i] = formsvc.QuotaUse{Start: fromMicros(r.Start), Used: r.Used}
-	}
-	return list, nil
+	list, err := List(ctx, s.read, func(rows *sql.Rows, u *formsvc.QuotaUse) error {
+		return rows.Scan((*instant)(&u.Start), &u.Used)
+	}, selectQuota, s.dialect.arg(subject), micros(since))
+	return list, s.backend.Classify(err)
 }

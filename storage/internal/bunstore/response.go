@@ -133,18 +133,26 @@ func (s *Store) response(
 	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string,
 ) (formsvc.Response, error) {
 	r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.CampaignID}
-	row := c.QueryRowContext(ctx, statement, s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID))
-	return r, s.notFound(scanResponse(row, &r))
+	return r, s.notFound(scanResponse(c.QueryRowContext(ctx, statement, s.keyArgs(key)...), &r))
+}
+
+const selectResponseID = "SELECT id FROM formsvc_responses WHERE campaign_id = $1 AND id = $2 AND account_id = $3"
+
+// checkResponse returns formsvc.ErrNotFound if a response doesn't exist. The statement is selectResponseID, perhaps
+// with a lock.
+func (s *Store) checkResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string) error {
+	return s.notFound(c.QueryRowContext(ctx, statement, s.keyArgs(key)...).Scan(new(ID)))
+}
+
+// keyArgs returns the arguments of a statement about a response.
+func (s *Store) keyArgs(key formsvc.ResponseKey) []any {
+	return []any{s.dialect.arg(key.CampaignID), s.dialect.arg(key.ID), s.dialect.arg(key.AccountID)}
 }
 
 // lockedResponse returns a response and locks it against changes and deletion until the
 // transaction of c ends.
 func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
-	statement := s.responses.get
-	if s.dialect.ManyWriters {
-		statement += " FOR UPDATE"
-	}
-	return s.response(ctx, c, key, statement)
+	return s.response(ctx, c, key, s.responses.get+s.lock(""))
 }
 
 // touchedResponse is lockedResponse for a transaction that raises events about the
@@ -220,10 +228,10 @@ func (s *Store) DeleteResponse(
 		if err := s.emptyResults(ctx, c, ID(key.AccountID), []ID{ID(key.ID)}); err != nil {
 			return err
 		}
-		if err = decided(ctx, s, c, &r, decide); err == nil {
-			_, err = c.ExecContext(ctx, AddCount, s.dialect.arg(key.CampaignID), s.dialect.Shard, -1)
+		if err := decided(ctx, s, c, &r, decide); err != nil {
+			return err
 		}
-		return err
+		return s.addCount(ctx, c, key.CampaignID, -1)
 	})
 	return files, err
 }

@@ -3,9 +3,6 @@ package bunstore
 import (
 	"context"
 	"database/sql"
-	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -24,7 +21,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		rows *sql.Rows
 		err  error
 	)
-	if q.Filter.IsZero() {
+	if q.Filter.IsZero() && q.Page.Offset == 0 {
 		rows, err = s.unfiltered(ctx, &q)
 	} else {
 		rows, err = s.filtered(ctx, &q)
@@ -37,35 +34,20 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 		}, (*formsvc.Response).Size)
 	}
 	if err == nil && len(page.Items) == 0 {
-		err = s.emptyPage(ctx, &q, &page)
+		// It has no row that tells the total, or that the campaign exists.
+		_, err = s.Campaign(ctx, formsvc.CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
+		if err == nil && !q.NoTotal {
+			err = s.total(&q).Scan(ctx, &page.Total)
+		}
 	}
 	if err != nil {
 		return formsvc.Page[formsvc.Response]{}, s.notFound(err)
 	}
-	if q.NoTotal {
-		page.Total = 0
-	}
 	return page, nil
 }
 
-const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_campaigns AS c" +
-	" WHERE c.id = $1 AND c.account_id = $2"
-
-// emptyPage queries what a page without rows can't tell: the total, and whether the
-// campaign exists.
-func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
-	row := s.read.QueryRowContext(ctx, selectTotal, s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID))
-	if err := row.Scan(&page.Total); err != nil || q.NoTotal || q.Filter.IsZero() {
-		return err
-	}
-	return s.total(q).Conn(s.read).Scan(ctx, &page.Total)
-}
-
-// limit is cast to keep SQLite from planning again for each value.
-const limit = " LIMIT CAST($3 AS BIGINT)"
-
-// pageStatement returns the statement of a page without a filter. Its arguments are the
-// campaign, the account and the limit; then the position if it is after one, or the offset.
+// pageStatement returns the statement of a page without a filter or an offset. Its arguments are the
+// campaign, the account and the limit, and then the position if it is after one.
 // There are few such statements, so that each can be prepared.
 func (s *Store) pageStatement(p formsvc.PageQuery, noTotal bool) string {
 	order, compare, total := " DESC", "<", "(SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)"+
@@ -77,64 +59,17 @@ func (s *Store) pageStatement(p formsvc.PageQuery, noTotal bool) string {
 		total = "CAST(0 AS BIGINT)"
 	}
 	start := "SELECT " + s.responses.columns + ", " + total + " FROM formsvc_responses AS r WHERE r.campaign_id = $1 AND r.account_id = $2"
-	if p.Offset > 0 { // the inner query skips rows by reading the index alone
-		return start + " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = $1 ORDER BY s.id" + order +
-			limit + " OFFSET CAST($4 AS BIGINT)) ORDER BY r.id" + order
-	}
 	if p.After != "" {
 		start += " AND r.id " + compare + " $4"
 	}
-	return start + " ORDER BY r.id" + order + limit
+	return start + " ORDER BY r.id" + order + " LIMIT CAST($3 AS BIGINT)" // cast, or SQLite plans again for each value
 }
 
-// unfiltered returns the rows of a page without a filter.
+// unfiltered returns the rows of a page without a filter or an offset.
 func (s *Store) unfiltered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
 	args := []any{s.dialect.arg(q.CampaignID), s.dialect.arg(q.AccountID), q.Page.Limit + 1}
-	switch {
-	case q.Page.Offset > 0:
-		args = append(args, q.Page.Offset)
-	case q.Page.After != "":
+	if q.Page.After != "" {
 		args = append(args, s.dialect.arg(q.Page.After))
 	}
 	return s.read.QueryContext(ctx, s.pageStatement(q.Page, q.NoTotal), args...)
-}
-
-// matches selects the matches of q. It reads them by an index, unless that is "", if the
-// database lets a query name it.
-func (s *Store) matches(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
-	sel := s.build.NewSelect().Conn(s.read).TableExpr(s.by("formsvc_responses AS r", index)).
-		Where("r.campaign_id = ? AND r.account_id = ?", ID(q.CampaignID), ID(q.AccountID))
-	f := &q.Filter
-	if len(f.Status) > 0 {
-		sel = sel.Where("r.status IN (?)", bun.List(f.Status))
-	}
-	if f.NotStatus != "" {
-		sel = sel.Where("r.status <> ?", f.NotStatus)
-	}
-	if f.Email != "" {
-		sel = sel.Where("r.person = ?", person(q.CampaignID, f.Email))
-		if !f.AnyCase {
-			sel = sel.Where("r.email = ?", f.Email)
-		}
-	}
-	if f.Reference != "" {
-		sel = sel.Where("r.reference = ?", f.Reference)
-	}
-	// Identifiers contain the time of creation, so the index on them limits the rows to
-	// read; the exact comparison uses the column.
-	if !f.CreatedAfter.IsZero() {
-		sel = sel.Where("r.created_at > ? AND r.id >= ?", micros(f.CreatedAfter), ID(formsvc.FloorID(f.CreatedAfter)))
-	}
-	if !f.CreatedBefore.IsZero() {
-		// Round up: the column has microseconds, so a fraction of one can't be compared.
-		sel = sel.Where("r.created_at < ? AND r.id < ?",
-			micros(f.CreatedBefore.Add(time.Microsecond-time.Nanosecond)), ID(formsvc.CeilingID(f.CreatedBefore)))
-	}
-	if !f.UpdatedAfter.IsZero() {
-		sel = sel.Where("r.updated_at > ?", micros(f.UpdatedAfter))
-	}
-	for name, value := range f.Metadata {
-		sel = sel.Where(s.dialect.Metadata, name, value)
-	}
-	return sel
 }

@@ -2,6 +2,7 @@ package bunstore
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -173,21 +174,13 @@ func applied(ctx context.Context, c bun.IConn, exists string) (times []int64, ol
 	if err := c.QueryRowContext(ctx, exists).Scan(&there); err != nil || !there {
 		return nil, 0, err
 	}
-	rows, err := c.QueryContext(ctx, "SELECT applied_at, oldest FROM formsvc_schema ORDER BY version")
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	times = []int64{}
-	for rows.Next() {
-		var at int64
+	times, err = List(ctx, c, func(rows *sql.Rows, at *int64) error {
 		var least int
-		if err := rows.Scan(&at, &least); err != nil {
-			return nil, 0, err
-		}
-		times, oldest = append(times, at), max(oldest, least)
-	}
-	return times, oldest, rows.Err()
+		err := rows.Scan(at, &least)
+		oldest = max(oldest, least)
+		return err
+	}, "SELECT applied_at, oldest FROM formsvc_schema ORDER BY version")
+	return slices.Insert(times, 0), oldest, err
 }
 
 // Status returns every migration that this release knows, and when it was applied. It changes

@@ -17,11 +17,8 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// secrets are the sealed values of a webhook; "" stands for a missing one.
-type secrets struct {
-	webhook                   string
-	secret, previous, headers string
-}
+// Sealed has the sealed values of a webhook; "" stands for a missing one.
+type Sealed struct{ Secret, PreviousSecret, Headers string }
 
 // The columns of sealed values. A value is bound to its column, the table and the
 // webhook's identifier.
@@ -37,7 +34,7 @@ type sealedHeader struct {
 	Value string `json:"value"`
 }
 
-func (s *Store) seal(w *formsvc.Webhook) (*secrets, error) {
+func (s *Store) seal(w *formsvc.Webhook) (v Sealed, err error) {
 	headers := ""
 	if len(w.Headers) > 0 {
 		list := make([]sealedHeader, len(w.Headers))
@@ -46,14 +43,13 @@ func (s *Store) seal(w *formsvc.Webhook) (*secrets, error) {
 		}
 		text, err := json.Marshal(list)
 		if err != nil {
-			return nil, fmt.Errorf("bunstore: headers: %w", err)
+			return v, fmt.Errorf("bunstore: headers: %w", err)
 		}
 		headers = string(text)
 	}
 	id := string(w.ID)
-	return &secrets{
-		webhook: id, secret: s.sealOne(w.Secret, secretColumn, id), previous: s.sealOne(w.Previous, previousColumn, id),
-		headers: s.sealOne(headers, headersColumn, id),
+	return Sealed{
+		s.sealOne(w.Secret, secretColumn, id), s.sealOne(w.Previous, previousColumn, id), s.sealOne(headers, headersColumn, id),
 	}, nil
 }
 
@@ -76,13 +72,14 @@ func (s *Store) openOne(sealed, column, webhook string) (string, error) {
 }
 
 // open returns the plain values. One that can't be opened is left empty, and err says why.
-func (s *Store) open(v *secrets) (secret, previous string, headers []formsvc.Header, err error) {
-	secret, secretErr := s.openOne(v.secret, secretColumn, v.webhook)
-	previous, previousErr := s.openOne(v.previous, previousColumn, v.webhook)
-	text, headersErr := s.openOne(v.headers, headersColumn, v.webhook)
+func (s *Store) open(webhook ID, v *Sealed) (secret, previous string, headers []formsvc.Header, err error) {
+	id := string(webhook)
+	secret, secretErr := s.openOne(v.Secret, secretColumn, id)
+	previous, previousErr := s.openOne(v.PreviousSecret, previousColumn, id)
+	text, headersErr := s.openOne(v.Headers, headersColumn, id)
 	var list []sealedHeader
 	if text != "" && json.Unmarshal([]byte(text), &list) != nil { // json's error would quote the text
-		headersErr = fmt.Errorf("bunstore: %s of webhook %s: not in the stored form", headersColumn, v.webhook)
+		headersErr = fmt.Errorf("bunstore: %s of webhook %s: not in the stored form", headersColumn, id)
 	}
 	for _, h := range list {
 		headers = append(headers, formsvc.Header(h))
@@ -157,8 +154,8 @@ func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 
 // A sealedRow has the sealed values of a webhook. The types are those of its columns.
 type sealedRow struct {
-	ID                              ID `bun:"type:uuid"`
-	Secret, PreviousSecret, Headers string
+	ID ID `bun:"type:uuid"`
+	Sealed
 }
 
 // sealAnew seals the values of all webhooks that need it. unread is the error of a value
@@ -179,10 +176,10 @@ func (s *Store) sealAnew(ctx context.Context, c bun.IConn) (changed int, unread,
 		}
 		after = rows[len(rows)-1].ID
 		for _, r := range rows {
-			v, closed := s.resealed(&secrets{webhook: string(r.ID), secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers})
-			unread = cmp.Or(unread, closed) // one error is enough to say what is wrong
-			if anew := (sealedRow{r.ID, v.secret, v.previous, v.headers}); anew != r {
-				fresh = append(fresh, anew)
+			before := r.Sealed
+			unread = cmp.Or(unread, s.reseal(&r)) // one error is enough to say what is wrong
+			if r.Sealed != before {
+				fresh = append(fresh, r)
 			}
 		}
 		if len(fresh) == 0 {
@@ -196,24 +193,23 @@ func (s *Store) sealAnew(ctx context.Context, c bun.IConn) (changed int, unread,
 	}
 }
 
-// resealed returns the values sealed under the first key. Those that can't be opened stay
+// reseal seals the values under the first key. Those that can't be opened stay
 // as they are, and unread says why.
-func (s *Store) resealed(v *secrets) (_ *secrets, unread error) {
-	fresh := *v
+func (s *Store) reseal(r *sealedRow) (unread error) {
 	for column, text := range map[string]*string{
-		secretColumn: &fresh.secret, previousColumn: &fresh.previous, headersColumn: &fresh.headers,
+		secretColumn: &r.Secret, previousColumn: &r.PreviousSecret, headersColumn: &r.Headers,
 	} {
 		if s.underPrimary(*text) {
 			continue
 		}
-		plain, err := s.openOne(*text, column, v.webhook)
+		plain, err := s.openOne(*text, column, string(r.ID))
 		if err != nil {
 			unread = err
 			continue
 		}
-		*text = s.sealOne(plain, column, v.webhook)
+		*text = s.sealOne(plain, column, string(r.ID))
 	}
-	return &fresh, unread
+	return unread
 }
 
 func (s *Store) underPrimary(text string) bool {

@@ -10,8 +10,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// signRow is the row of a link or a session, which have the same fields.
+// signRow is the row of a link, or of a session, which has the same fields.
 type signRow struct {
+	bun.BaseModel `bun:"table:formsvc_links,alias:l"`
+
 	ID        ID `bun:",pk"`
 	AccountID ID
 	Hash      []byte
@@ -19,20 +21,8 @@ type signRow struct {
 	ExpiresAt int64
 }
 
-type linkRow struct {
-	bun.BaseModel `bun:"table:formsvc_links,alias:l"`
-
-	signRow
-}
-
-type sessionRow struct {
-	bun.BaseModel `bun:"table:formsvc_sessions,alias:s"`
-
-	signRow
-}
-
-func newSignRow(l *formsvc.Link) signRow {
-	return signRow{
+func newSignRow(l *formsvc.Link) *signRow {
+	return &signRow{
 		ID: ID(l.ID), AccountID: ID(l.AccountID), Hash: l.Hash[:],
 		CreatedAt: micros(l.CreatedAt), ExpiresAt: micros(l.ExpiresAt),
 	}
@@ -54,7 +44,7 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 	if err := cmp.Or(s.ready(ctx, link.AccountID), checkIDs(link.ID), checkChange(&change)); err != nil {
 		return err
 	}
-	row := &linkRow{signRow: newSignRow(&link)}
+	row := newSignRow(&link)
 	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
@@ -69,9 +59,9 @@ func (s *Store) RedeemLink(
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Session{}, err
 	}
-	row := &sessionRow{}
+	var row *signRow
 	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
-		used, err := lockRow[linkRow](ctx, s, c, "hash = ?", hash[:])
+		used, err := lockRow[signRow](ctx, s, c, "hash = ?", hash[:])
 		if err != nil {
 			return err
 		}
@@ -83,8 +73,8 @@ func (s *Store) RedeemLink(
 			return err
 		}
 		session.AccountID = formsvc.ID(used.AccountID)
-		row.signRow = newSignRow((*formsvc.Link)(&session))
-		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+		row = newSignRow((*formsvc.Link)(&session))
+		if _, err := s.build.NewInsert().Conn(c).Model(row).ModelTableExpr("formsvc_sessions").Exec(ctx); err != nil {
 			return err
 		}
 		return s.apply(ctx, c, &change)
@@ -100,7 +90,12 @@ func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (form
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Session{}, err
 	}
-	return one(ctx, s, func(r *sessionRow) formsvc.Session { return r.session() }, "hash = ?", hash[:])
+	var row signRow
+	err := s.build.NewSelect().Conn(s.read).Model(&row).ModelTableExpr("formsvc_sessions AS l").Where("hash = ?", hash[:]).Scan(ctx)
+	if err != nil {
+		return formsvc.Session{}, s.notFound(err)
+	}
+	return row.session(), nil
 }
 
 const (

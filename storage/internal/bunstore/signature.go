@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -25,18 +26,13 @@ type signatureRow struct {
 	SHA256     []byte `bun:"sha256"`
 	SignedAt   int64
 	CreatedAt  int64
-
-	Total int64 `bun:",scanonly"`
 }
 
 // newSignatureRow checks a signature and returns its row.
 func newSignatureRow(sig *formsvc.Signature) (*signatureRow, error) {
 	u := &sig.Signer
-	err := errors.Join(checkIDs(sig.ID), formsvc.CheckText(u.Email, u.FirstName, u.LastName, sig.Provider))
-	if sig.FileID != "" {
-		err = errors.Join(err, checkIDs(sig.FileID))
-	}
-	if err != nil {
+	// The file is optional.
+	if err := errors.Join(checkIDs(sig.ID, cmp.Or(sig.FileID, sig.ID)), formsvc.CheckText(u.Email, u.FirstName, u.LastName, sig.Provider)); err != nil {
 		return nil, err
 	}
 	return &signatureRow{
@@ -96,9 +92,7 @@ func (s *Store) CreateSignature(
 func (s *Store) Signatures(
 	ctx context.Context, key formsvc.ResponseKey, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
-	return pageOfResponse(ctx, s, "g", key, page, func(r *signatureRow) (formsvc.Signature, int64) {
-		return r.signature(), r.Total
-	}, sizeless)
+	return pageOfResponse(ctx, s, "g", key, page, (*signatureRow).signature, sizeless)
 }
 
 // SignaturesBy implements formsvc.Store.
@@ -113,5 +107,5 @@ func (s *Store) SignaturesBy(
 	}
 	return pageOf(ctx, s, "g.id", page, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		return sel.Where("g.account_id = ? AND g.folded = ?", ID(account), formsvc.FoldEmail(email))
-	}, sure((*signatureRow).signature))
+	}, sure((*signatureRow).signature), sizeless)
 }

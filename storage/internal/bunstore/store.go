@@ -182,10 +182,23 @@ func (s *Store) locked(q *bun.SelectQuery, more string) *bun.SelectQuery {
 	return q
 }
 
+// lock returns the clause of locked.
+func (s *Store) lock(more string) string {
+	if s.dialect.ManyWriters {
+		return " FOR UPDATE" + more
+	}
+	return ""
+}
+
 // AddCount adds to the number of responses of a campaign: its arguments are the campaign, the shard and a number. One row
 // of the counter may fall below zero; their sum does not.
 const AddCount = "INSERT INTO formsvc_counters AS n (campaign_id, shard, responses) VALUES ($1, $2, $3)" +
 	" ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses"
+
+func (s *Store) addCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error {
+	_, err := c.ExecContext(ctx, AddCount, s.dialect.arg(campaign), s.dialect.Shard, n)
+	return err
+}
 
 func (s *Store) submit(ctx context.Context, u *Unit) error {
 	if err := s.ready(ctx); err != nil {

@@ -15,19 +15,17 @@ import (
 type webhookRow struct {
 	bun.BaseModel `bun:"table:formsvc_webhooks,alias:w"`
 
-	ID             ID `bun:",pk"`
-	AccountID      ID
-	URL            string
-	Events         int64
-	CampaignID     ID
-	Secret         string // this and the next are sealed, see secrets
-	PreviousSecret string
-	PreviousUntil  int64
-	Headers        string // JSON
-	Disabled       bool
-	Version        int64
-	CreatedAt      int64
-	UpdatedAt      int64
+	ID            ID `bun:",pk"`
+	AccountID     ID
+	URL           string
+	Events        int64
+	CampaignID    ID
+	PreviousUntil int64
+	Sealed
+	Disabled  bool
+	Version   int64
+	CreatedAt int64
+	UpdatedAt int64
 }
 
 // newWebhookRow checks a webhook and returns its row.
@@ -36,11 +34,8 @@ func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 	for _, h := range w.Headers {
 		texts = append(texts, h.Name, h.Value)
 	}
-	err := errors.Join(checkIDs(w.ID), formsvc.CheckText(texts...), checkTypes(w.Events...))
-	if w.CampaignID != "" {
-		err = errors.Join(err, checkIDs(w.CampaignID))
-	}
-	if err != nil {
+	// The campaign is optional.
+	if err := errors.Join(checkIDs(w.ID, cmp.Or(w.CampaignID, w.ID)), formsvc.CheckText(texts...), checkTypes(w.Events...)); err != nil {
 		return nil, err
 	}
 	sealed, err := s.seal(w)
@@ -49,14 +44,9 @@ func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 	}
 	return &webhookRow{
 		ID: ID(w.ID), AccountID: ID(w.AccountID), URL: w.URL, Events: eventBits(w.Events),
-		CampaignID: ID(w.CampaignID), Secret: sealed.secret, PreviousSecret: sealed.previous, PreviousUntil: micros(w.PreviousUntil),
-		Headers: sealed.headers, Disabled: w.Disabled, Version: w.Version,
+		CampaignID: ID(w.CampaignID), PreviousUntil: micros(w.PreviousUntil), Sealed: sealed, Disabled: w.Disabled, Version: w.Version,
 		CreatedAt: micros(w.CreatedAt), UpdatedAt: micros(w.UpdatedAt),
 	}, nil
-}
-
-func (r *webhookRow) secrets() *secrets {
-	return &secrets{webhook: string(r.ID), secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers}
 }
 
 // webhook returns the webhook of a row. Values that can't be opened are left empty, so
@@ -72,7 +62,7 @@ func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 			w.Events = append(w.Events, t)
 		}
 	}
-	w.Secret, w.Previous, w.Headers, _ = s.open(r.secrets())
+	w.Secret, w.Previous, w.Headers, _ = s.open(r.ID, &r.Sealed)
 	return w
 }
 
@@ -86,13 +76,6 @@ func (s *Store) CreateWebhook(
 	row, err := s.newWebhookRow(&hook)
 	if err != nil {
 		return formsvc.Webhook{}, false, err
-	}
-	also := func(ctx context.Context, c *Tx) error {
-		if decide == nil {
-			return nil
-		}
-		given := stored
-		return decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
 	}
 	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
 		created = false
@@ -109,16 +92,19 @@ func (s *Store) CreateWebhook(
 		}
 		if i := slices.IndexFunc(rows, same); i >= 0 {
 			stored = s.webhook(&rows[i])
-			return also(ctx, c)
-		}
-		if len(rows) >= limit {
+		} else if len(rows) >= limit {
 			return formsvc.ErrLimit
+		} else {
+			stored, created = s.webhook(row), true
+			if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+				return err
+			}
 		}
-		stored, created = s.webhook(row), true
-		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return err
+		if decide == nil {
+			return nil
 		}
-		return also(ctx, c)
+		given := stored
+		return decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
 	})
 	return stored, created, err
 }
