@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
 	"httpx/internal/limits":   {"golang.org/x/time"},
 	"httpx/internal/gate":     {"httpx/internal/limits", "golang.org/x/time"},
-	"httpx/internal/people":   {},
+	"httpx/internal/people":   {"formsvc", "webhook", "blobstore", "forms"},
 	"httpx/internal/mount":    {},
 	"httpx/internal/wire":     {"formsvc", "webhook", "blobstore", "forms"},
 	"httpx":                   {"httpx/internal/mount", "httpx/internal/wire", "httpx/internal/people", "httpx/internal/gate", "httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},

@@ -66,9 +66,6 @@ type Options struct {
 	// only if it then holds no more than was free. Decoded bodies take a few times as much memory. Beyond the limit, a request
 	// fails with 503, but not one whose change is made. Defaults to [DefaultMaxMemory].
 	MaxMemory int64
-	// Limits are those of another Handler ([Handler.Limits]), which this one then shares: MaxRequests and MaxMemory are not used.
-	// Defaults to limits of its own.
-	Limits *gate.Shared
 	// Authenticate returns the principal of a request that carries a login of the host application. For a request
 	// without that login it returns [formsvc.ErrUnauthenticated]. Then the API key in the Authorization header decides,
 	// so that keys work beside the login. A request without a valid key gets 401. The Handler doesn't change the
@@ -157,9 +154,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if o.MaxRequests < 0 || o.MaxMemory < 0 {
 		return nil, errors.New("httpx: options: MaxRequests and MaxMemory must not be negative")
 	}
-	if h.shared = o.Limits; h.shared == nil {
-		h.shared = gate.NewShared(o.bounds())
-	}
+	h.shared = gate.NewShared(o.bounds())
 	if h.rates, err = o.checkRate(); err != nil {
 		return nil, err
 	}
@@ -183,8 +178,7 @@ func (o *Options) bounds() gate.Bounds {
 	}
 }
 
-// Limits returns the limits of concurrent work and memory, for the Options of other Handlers in the same process: those of packages
-// httpx/console and httpx/intake have them too.
+// Limits returns the limits of concurrent work and memory, for httpx/intake.Options.
 func (h *Handler) Limits() *gate.Shared { return h.shared }
 
 // checkBaseURL returns the address without its trailing slash.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/people"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -27,7 +28,7 @@ func counted(policy *formsvc.QuotaPolicy, who *formsvc.Principal) string {
 
 // count counts the request, or returns the problem if it is beyond the rate or the quota.
 func (h *Handler) count(c *call) error {
-	if h.rates != nil {
+	if h.rates != nil && people.Of(c.r.Context()) == nil {
 		if wait, ok := h.rates.Take(string(c.who.Subject()), h.now()); !ok {
 			return &wire.Problem{
 				Status: http.StatusTooManyRequests, Code: "rate_limited", RetryAfter: seconds(wait),

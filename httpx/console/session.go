@@ -29,7 +29,7 @@ const (
 // look runs a look-up of a session or link in a slot that the address shares with others, and limits its failures.
 func (v *visit) look(up func() error) error {
 	network := limits.Network(v.h.opts.ClientAddress(v.r))
-	slot, err := v.h.shared.Lookups.Acquire(v.ctx(), network)
+	slot, err := v.h.api.Limits().Lookups.Acquire(v.ctx(), network)
 	if err != nil {
 		return busy(err)
 	}
