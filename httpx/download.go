@@ -114,12 +114,12 @@ func (p *part) contentRange(size int64) string {
 }
 
 // rangeForm is one range of the header (RFC 9110 §14.1.1).
-var rangeForm = regexp.MustCompile(`^[ \t]*([0-9]*)[ \t]*-[ \t]*([0-9]*)[ \t]*$`)
+var rangeForm = regexp.MustCompile(`^([0-9]*)-([0-9]*)$`)
 
 // ranges returns the ranges of the file that the request asks for, or none for all of it.
 func (c *call) ranges(f *formsvc.File) ([]part, error) {
 	list, ok := strings.CutPrefix(c.r.Header.Get("Range"), "bytes=")
-	asked := strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+	asked := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t", r) })
 	if !ok || len(asked) == 0 || len(asked) > maxRanges || f.Size == 0 || !c.mayRange(fileTag(f), f.CreatedAt) {
 		return nil, nil
 	}
