@@ -256,7 +256,7 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 
 // Known returns the account of a valid key that this node authenticated before, without asking the store. Use it to
 // assign a request to an account before there is capacity to authenticate it. The key may have been revoked since.
-func (k Keys) Known(value string) (ID, bool) {
+func (k Keys) Known(value string) (account ID, ok bool) {
 	if !plausibleKey(value) {
 		return "", false
 	}

@@ -76,10 +76,9 @@ type Options struct {
 	// example to [TrustedProxies]. It must not rely on headers that clients can forge: a client with a forged address
 	// can fail as often as it likes. Defaults to the host of RemoteAddr.
 	ClientAddress func(*http.Request) string
-	// Rate is the limit of requests per second for a key, or for a user without a key, in the long run, from 0 to
-	// [MaxRate]. A key may send those of a second at
-	// once. Beyond it a request gets 429 and doesn't count for the quota. Rate smooths bursts on this Handler
-	// alone; the hourly limit is the quota of the service. Defaults to no limit.
+	// Rate is the limit of requests per second for a key, or for a user without a key, in the long run, at most [MaxRate].
+	// A key may send those of a second at once. Beyond it a request gets 429 and doesn't count for the quota. Rate smooths
+	// bursts on this Handler alone; the hourly limit is the quota of the service. Negative means no limit. Defaults to no limit.
 	Rate float64
 	// Links are shown by GET / after the documentation, in this order: pages that the program serves beside the
 	// Handler, such as those of package [github.com/formsvc/toolkit/httpx/console]. Defaults to none.

@@ -81,9 +81,9 @@ func quotaExceeded(over *formsvc.QuotaState, cause error) *wire.Problem {
 // checkRate returns the limiter for [Options.Rate], or nil if there is no limit.
 func (o *Options) checkRate() (*limits.Limiter, error) {
 	switch {
-	case !(o.Rate >= 0) || o.Rate > MaxRate: // true for NaN too
-		return nil, errors.New("httpx: options: Rate must be from 0 to " + strconv.Itoa(MaxRate))
-	case o.Rate == 0:
+	case !(o.Rate <= MaxRate): // true for NaN too
+		return nil, errors.New("httpx: options: Rate must be at most " + strconv.Itoa(MaxRate))
+	case o.Rate <= 0:
 		return nil, nil //nolint:nilnil // no limit
 	}
 	return &limits.Limiter{Rate: rate.Limit(o.Rate), Burst: limits.Seconds(time.Duration(o.Rate*float64(time.Second)), 1)}, nil

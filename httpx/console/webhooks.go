@@ -102,7 +102,9 @@ func (v *visit) webhook() error {
 	if p.Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), key); err != nil {
 		return err
 	}
-	samples, err := v.svc.Deliveries.Sample(v.ctx(), key, now.Add(-chartHours*time.Hour), now, chartParts, chartSample)
+	samples, err := v.svc.Deliveries.Sample(v.ctx(), formsvc.SampleQuery{
+		Webhook: key, From: now.Add(-chartHours * time.Hour), To: now, Parts: chartParts, Each: chartSample,
+	})
 	if err != nil {
 		return err
 	}

@@ -88,8 +88,8 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if o.LargeBodies = cmp.Or(o.LargeBodies, 16); o.LargeBodies < 0 {
-		return nil, errors.New("intake: options: LargeBodies must not be negative")
+	if o.LargeBodies = cmp.Or(o.LargeBodies, 16); o.LargeBodies < 0 || o.TempBytes < 0 {
+		return nil, errors.New("intake: options: LargeBodies and TempBytes must not be negative")
 	}
 	o.PerVisitor, o.Logger = cmp.Or(o.PerVisitor, 10), cmp.Or(o.Logger, slog.Default())
 	if o.ClientAddress == nil {
