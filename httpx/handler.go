@@ -135,7 +135,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
 		grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
-		failures: &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst},
+		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst),
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL("BaseURL", o.BaseURL); err != nil {

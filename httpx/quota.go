@@ -86,7 +86,7 @@ func (o *Options) checkRate() (*limits.Limiter, error) {
 	case o.Rate <= 0:
 		return nil, nil //nolint:nilnil // no limit
 	}
-	return &limits.Limiter{Rate: rate.Limit(o.Rate), Burst: limits.Seconds(time.Duration(o.Rate*float64(time.Second)), 1)}, nil
+	return limits.NewLimiter(rate.Limit(o.Rate), limits.Seconds(time.Duration(o.Rate*float64(time.Second)), 1)), nil
 }
 
 // seconds returns a wait for Retry-After: in whole seconds, rounded up, and at least one.

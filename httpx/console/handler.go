@@ -76,11 +76,11 @@ type Handler struct {
 	texts     map[string]map[string]string // of pages by kind, of snippets by language
 	api       *httpx.Handler               // for downloads, with the visitor as principal
 	mux       *http.ServeMux
-	failures  limits.Limiter // links and sessions that don't exist, by network
-	asked     limits.Limiter // requests for links, by network
-	mailed    limits.Limiter // links, by account
-	mailers   chan struct{}  // holds a token for each mail that is being sent
-	mails     *rate.Limiter  // links in all
+	failures  *limits.Limiter // links and sessions that don't exist, by network
+	asked     *limits.Limiter // requests for links, by network
+	mailed    *limits.Limiter // links, by account
+	mailers   chan struct{}   // holds a token for each mail that is being sent
+	mails     *rate.Limiter   // links in all
 	now       func() time.Time
 	streams   streams
 	closed    chan struct{}
@@ -109,9 +109,9 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	}
 	h := &Handler{
 		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
-		failures: limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst}, asked: limits.Limiter{Rate: rate.Every(askEvery), Burst: askBurst},
+		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
 		mailers: make(chan struct{}, mailersAtMost),
-		mailed:  limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
+		mailed:  limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 		streams: streams{of: map[formsvc.ID]int{}},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())

@@ -36,7 +36,7 @@ func (v *visit) look(up func() error) error {
 	err = up()
 	slot.Release()
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
-		return v.limited(&v.h.failures, network, err)
+		return v.limited(v.h.failures, network, err)
 	}
 	return err
 }
@@ -169,7 +169,7 @@ const (
 // account is looked for afterwards.
 func (v *visit) mailLink() error {
 	h, email := v.h, v.field("email")
-	if err := v.limited(&h.asked, limits.Network(h.opts.ClientAddress(v.r)), nil); err != nil {
+	if err := v.limited(h.asked, limits.Network(h.opts.ClientAddress(v.r)), nil); err != nil {
 		return err
 	}
 	select {

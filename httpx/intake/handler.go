@@ -101,12 +101,12 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	o.TempBytes = cmp.Or(o.TempBytes, max(1<<30, 2*fullFiles*svc.Files.Limit()))
 	h := &Handler{
 		svc: svc.As(formsvc.Actor{Type: webhook.ActorVisitor}), opts: o, origins: http.NewCrossOriginProtection(), heldSlots: semaphore.NewWeighted(heldSlots),
-		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, huge: limits.Recent[*formsvc.Campaign]{Most: pagesMost}, pages: limits.Recent[[]byte]{Most: pagesMost},
+		recent: limits.NewRecent[*formsvc.Campaign](campaignsMost), huge: limits.NewRecent[*formsvc.Campaign](pagesMost), pages: limits.NewRecent[[]byte](pagesMost),
 		large: limits.NewPool(int64(o.LargeBodies)), spooled: limits.NewPool(o.TempBytes),
 	}
 	if o.PerVisitor > 0 {
-		h.visitor = &limits.Limiter{Rate: rate.Limit(float64(o.PerVisitor) / 60), Burst: o.PerVisitor}
-		h.address = &limits.Limiter{Rate: 3 * h.visitor.Rate, Burst: 3 * o.PerVisitor}
+		h.visitor = limits.NewLimiter(rate.Limit(float64(o.PerVisitor)/60), o.PerVisitor)
+		h.address = limits.NewLimiter(3*h.visitor.Rate, 3*o.PerVisitor)
 	}
 	if err := h.Ready(); err != nil {
 		return nil, err
