@@ -57,7 +57,7 @@ const KeptAttempts = 10
 type Attempt struct {
 	Number    int // 1 for the first
 	StartedAt time.Time
-	Duration  time.Duration // in microseconds
+	Duration  time.Duration // truncated to microseconds
 	Status    int           // of the HTTP response; 0 if there was none
 	Error     string        // the class of the failure, see package delivery; "" if delivered
 	Answer    []byte        // the first 4 KiB of the HTTP response's body, unchanged

@@ -35,13 +35,13 @@ var (
 	ErrQuota = errors.New("formsvc: quota exceeded")
 	// ErrRepeated means that an idempotency key has a record already. Only stores return it: the service then returns
 	// the result of the earlier call ([Call]).
-	ErrRepeated = errors.New("formsvc: key has a record")
+	ErrRepeated = errors.New("formsvc: idempotency key was used")
 	// ErrInFlight means that a call with the same idempotency key is under way.
-	ErrInFlight = errors.New("formsvc: another call with the key is under way")
+	ErrInFlight = errors.New("formsvc: another call with the idempotency key is under way")
 	// ErrMismatch means that an idempotency key was used for a different call.
-	ErrMismatch = errors.New("formsvc: key was used for another call")
+	ErrMismatch = errors.New("formsvc: idempotency key was used for another call")
 	// ErrErased means that the result of an earlier call with the idempotency key was erased.
-	ErrErased = errors.New("formsvc: result was erased")
+	ErrErased = errors.New("formsvc: result of the call was erased")
 	// ErrResponseDeleted means that a delivery has answers of a response that was deleted, and can't be sent again.
 	ErrResponseDeleted = errors.New("formsvc: response was deleted")
 	// ErrTooLarge means that a file exceeds the size limit; the error is a *[FileSizeError].
@@ -63,7 +63,7 @@ var (
 	ErrUnknownOutcome = errors.New("formsvc: outcome unknown")
 	// ErrManyOrphans means that a sweep removed nothing because most blobs have no
 	// file, as with the wrong database or one restored from an old backup.
-	ErrManyOrphans = errors.New("formsvc: more blobs without a file than with one")
+	ErrManyOrphans = errors.New("formsvc: most blobs belong to no file")
 	// ErrOtherBlobs means that the blob store belongs to another database, or has files and none of
 	// them is known to this one. Nothing was written or removed there. Give each database its own
 	// blob store, or copy the data, which keeps its identity.

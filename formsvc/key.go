@@ -146,7 +146,7 @@ type Keys struct{ s *core }
 
 // KeyInput is what a new key needs.
 type KeyInput struct {
-	Name        string
+	Name        string        // 1 to 100 characters
 	Permissions []Permission  // at least one
 	Expires     time.Duration // from now; 0 means never
 }

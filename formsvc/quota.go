@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The specification's quota: 1000 requests an hour.
+// Defaults of [Options]: a key may make 1000 requests an hour.
 const (
 	DefaultQuota       = 1000
 	DefaultQuotaWindow = time.Hour
