@@ -137,7 +137,7 @@ func (v *visit) signIn() error {
 		}
 	}
 	v.setCookie(v.cookieName(), value, "/", session.ExpiresAt.Sub(v.h.now()))
-	return v.redirect("/", nil)
+	return v.redirect(nil, "/", nil)
 }
 
 // signOut ends the session on every node, or every session of the account.
@@ -152,7 +152,7 @@ func (v *visit) signOut() error {
 		return err
 	}
 	v.setCookie(v.cookieName(), "", "/", -time.Second)
-	return v.redirect("/sign-in", nil)
+	return v.redirect(nil, "/sign-in", nil)
 }
 
 // Limits of mailed links.
@@ -197,7 +197,7 @@ func (v *visit) mailLink() error {
 			}
 		}
 	})
-	return v.redirect("/sign-in", url.Values{"mailed": {"1"}})
+	return v.redirect(nil, "/sign-in", url.Values{"mailed": {"1"}})
 }
 
 func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {

@@ -147,8 +147,11 @@ func newOnce() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// redirect redirects to one of our pages.
-func (v *visit) redirect(path string, query url.Values) error {
+// redirect redirects to one of our pages, or returns err.
+func (v *visit) redirect(err error, path string, query url.Values) error {
+	if err != nil {
+		return err
+	}
 	location := v.base + path
 	if len(query) > 0 {
 		location += "?" + query.Encode()
