@@ -103,10 +103,7 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	if svc == nil || api == nil {
 		return nil, errors.New("console: a service and its API are required")
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
 		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),

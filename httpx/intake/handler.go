@@ -84,10 +84,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if svc == nil {
 		return nil, errors.New("intake: a service is required")
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.LargeBodies = cmp.Or(o.LargeBodies, 16); o.LargeBodies < 0 || o.TempBytes < 0 {
 		return nil, errors.New("intake: options: LargeBodies and TempBytes must not be negative")
 	}
