@@ -21,9 +21,9 @@ import (
 var (
 	// ErrUnavailable means that the store can't be used now: its server is down, slow or refuses
 	// access. A retry may succeed.
-	ErrUnavailable = errors.New("blob store unavailable")
+	ErrUnavailable = errors.New("blobstore: unavailable")
 	// ErrNoSpace means that there is no room for another blob.
-	ErrNoSpace = errors.New("no space left for blobs")
+	ErrNoSpace = errors.New("blobstore: no space left")
 )
 
 // An Info is the metadata of a blob.

@@ -26,7 +26,7 @@ func (a Accounts) Create(ctx context.Context, name string) (Account, error) {
 
 // CreateWithKey creates an account and its first key in one atomic write: afterwards both exist, or
 // neither. It fails as Create and [Keys.Create] do.
-func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (Account, NewKey, error) {
+func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (account Account, key NewKey, err error) {
 	return a.create(ctx, name, &in)
 }
 

@@ -26,9 +26,9 @@ var arrows = map[string][]string{
 	"formsvc":                 {"webhook", "blobstore", "forms"},
 	"formsvc/digest":          {"formsvc", "webhook", "blobstore", "forms"},
 	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
-	"httpx/internal/limits":   {"golang.org/x/time"},
-	"httpx/internal/gate":     {"httpx/internal/limits", "golang.org/x/time"},
-	"httpx/internal/people":   {},
+	"httpx/internal/limits":   {"golang.org/x/time", "github.com/hashicorp/golang-lru/v2"},
+	"httpx/internal/gate":     {"httpx/internal/limits", "golang.org/x/time", "github.com/hashicorp/golang-lru/v2"},
+	"httpx/internal/people":   {"formsvc", "webhook", "blobstore", "forms"},
 	"httpx/internal/mount":    {},
 	"httpx/internal/wire":     {"formsvc", "webhook", "blobstore", "forms"},
 	"httpx":                   {"httpx/internal/mount", "httpx/internal/wire", "httpx/internal/people", "httpx/internal/gate", "httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
@@ -71,7 +71,7 @@ var leaves = []string{"cmd/", "examples/", ".ci/"}
 // thirdParty spells out the names used above: a library and what it needs.
 var thirdParty = map[string][]string{
 	"forms": {
-		"github.com/google/uuid", "github.com/go-json-experiment/json", "github.com/hashicorp/golang-lru/v2/", "golang.org/x/net/idna", "golang.org/x/text/secure/bidirule", "golang.org/x/text/transform",
+		"github.com/google/uuid", "github.com/go-json-experiment/json", "github.com/hashicorp/golang-lru/v2", "golang.org/x/net/idna", "golang.org/x/text/secure/bidirule", "golang.org/x/text/transform",
 		"golang.org/x/text/unicode/",
 	},
 	"bun": {

@@ -57,7 +57,7 @@ const KeptAttempts = 10
 type Attempt struct {
 	Number    int // 1 for the first
 	StartedAt time.Time
-	Duration  time.Duration // in microseconds
+	Duration  time.Duration // truncated to microseconds
 	Status    int           // of the HTTP response; 0 if there was none
 	Error     string        // the class of the failure, see package delivery; "" if delivered
 	Answer    []byte        // the first 4 KiB of the HTTP response's body, unchanged
@@ -283,22 +283,26 @@ type DeliverySample struct {
 	Median, P95 time.Duration
 }
 
-// Sample summarizes the deliveries of a webhook over time. It divides the time from from (inclusive) to to (exclusive),
-// both in whole milliseconds, into at most [MaxSampleParts] equal parts. In each part it reads up to each deliveries,
-// oldest first, at most [MaxSampleEach]; the cost depends on these two numbers only. A delivery belongs to the time of
-// its event. It fails with a *[ValidationError] unless to is after from, and with [ErrNotFound].
-func (d Deliveries) Sample(
-	ctx context.Context, key WebhookKey, from, to time.Time, parts, each int,
-) (_ []DeliverySample, err error) {
+// A SampleQuery divides the deliveries of a webhook by time; see [Deliveries.Sample].
+type SampleQuery struct {
+	Webhook  WebhookKey
+	From, To time.Time // in whole milliseconds; To is later, and not included
+	Parts    int       // of equal length: 1 to MaxSampleParts, other numbers are clamped
+	Each     int       // deliveries that are read of each part: 1 to MaxSampleEach, other numbers are clamped
+}
+
+// Sample summarizes the oldest deliveries of each part of a time range; a delivery belongs to the time of its event. The cost
+// depends on Parts and Each only. It fails with a *[ValidationError] unless To is after From, and with [ErrNotFound].
+func (d Deliveries) Sample(ctx context.Context, q SampleQuery) (_ []DeliverySample, err error) {
 	defer wrap(&err, "sample")
-	from, to = milliseconds(from), milliseconds(to)
+	from, to := milliseconds(q.From), milliseconds(q.To)
 	if !to.After(from) {
 		return nil, invalid("/to", "out_of_range", "must be later than from")
 	}
-	if _, err := d.s.store.Webhook(ctx, key); err != nil {
+	if _, err := d.s.store.Webhook(ctx, q.Webhook); err != nil {
 		return nil, err
 	}
-	parts, each = min(max(parts, 1), MaxSampleParts), min(max(each, 1), MaxSampleEach)
+	parts, each := min(max(q.Parts, 1), MaxSampleParts), min(max(q.Each, 1), MaxSampleEach)
 	samples := make([]DeliverySample, parts)
 	begin := func(i int) time.Time {
 		// Division comes first: multiplying a long time would overflow.
@@ -308,7 +312,7 @@ func (d Deliveries) Sample(
 	for i := range samples {
 		samples[i].From = begin(i)
 		page, err := d.s.store.Deliveries(ctx, DeliveryQuery{
-			AccountID: key.AccountID, WebhookID: key.ID, NoTotal: true,
+			AccountID: q.Webhook.AccountID, WebhookID: q.Webhook.ID, NoTotal: true,
 			Page: PageQuery{Limit: each + 1, After: beforeID(samples[i].From), Ascending: true},
 		})
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 func (w *world) sample(hook *formsvc.Webhook, from, to time.Time, parts, each int) []formsvc.DeliverySample {
-	return must(w.svc.Deliveries.Sample(w.ctx, hookKey(hook), from, to, parts, each))
+	return must(w.svc.Deliveries.Sample(w.ctx, formsvc.SampleQuery{Webhook: hookKey(hook), From: from, To: to, Parts: parts, Each: each}))
 }
 
 func TestDeliverySample(t *testing.T) {
@@ -71,7 +71,7 @@ func TestDeliverySampleIsLimited(t *testing.T) {
 		t.Errorf("the least sample is %+v", samples)
 	}
 	for _, to := range []time.Time{start(), start().Add(-time.Hour), start().Add(time.Microsecond), {}} {
-		_, err := w.svc.Deliveries.Sample(w.ctx, hookKey(&hook), start(), to, 1, 1)
+		_, err := w.svc.Deliveries.Sample(w.ctx, formsvc.SampleQuery{Webhook: hookKey(&hook), From: start(), To: to})
 		wantFaults(t, err, "/to out_of_range")
 	}
 	// Three centuries are longer than a Duration.

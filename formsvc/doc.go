@@ -20,6 +20,11 @@
 // [File], a [Comment] and a [Signature] belong to a response. An [Event] says what happened to a response, a [Webhook] is a URL that receives events, and a
 // [Delivery] is one event for one webhook.
 //
+// # Limits
+//
+// In the options of this module's packages, 0 means the default, and a negative limit means none. A limit that says nothing about
+// negative values can't be switched off: New refuses them.
+//
 // # Where to read on
 //
 // Each noun has a service, a field of [Service]: start with [Responses.Create],

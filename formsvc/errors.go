@@ -11,65 +11,65 @@ import (
 // call fails, nothing was changed and no event was raised, unless the error is [ErrUnknownOutcome].
 var (
 	// ErrNotFound means that the record does not exist in the caller's account.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = errors.New("formsvc: not found")
 	// ErrConflict means that a unique value (a name, a reference) is taken.
-	ErrConflict = errors.New("already exists")
+	ErrConflict = errors.New("formsvc: already exists")
 	// ErrStale means that the record changed since the caller read it.
-	ErrStale = errors.New("changed since it was read")
+	ErrStale = errors.New("formsvc: changed since it was read")
 	// ErrInvalid means that the input breaks a rule; the error is usually a *[ValidationError] that
 	// names every invalid field.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = errors.New("formsvc: invalid")
 	// ErrCampaignClosed means that the campaign takes no new responses now.
-	ErrCampaignClosed = errors.New("campaign is closed")
+	ErrCampaignClosed = errors.New("formsvc: campaign is closed")
 	// ErrCampaignNotEmpty means that the campaign has responses, so it can't be deleted. It is [ErrConflict].
-	ErrCampaignNotEmpty = fmt.Errorf("campaign has responses: %w", ErrConflict)
+	ErrCampaignNotEmpty = fmt.Errorf("formsvc: campaign has responses: %w", ErrConflict)
 	// ErrTransition means that the workflow does not allow the change of status; the error is a *[TransitionError].
-	ErrTransition = errors.New("transition not allowed")
+	ErrTransition = errors.New("formsvc: transition not allowed")
 	// ErrUnauthenticated means that the API key, the sign-in link or the session is missing,
 	// malformed, unknown, expired, used or revoked; the error doesn't say which.
-	ErrUnauthenticated = errors.New("unauthenticated")
+	ErrUnauthenticated = errors.New("formsvc: unauthenticated")
 	// ErrLimit means that the account has reached its limit for records of this kind. From the
 	// service, the error is a *[LimitError].
-	ErrLimit = errors.New("limit reached")
+	ErrLimit = errors.New("formsvc: limit reached")
 	// ErrQuota means that the key, user or account has used up its requests in this window of time.
-	ErrQuota = errors.New("quota exceeded")
+	ErrQuota = errors.New("formsvc: quota exceeded")
 	// ErrRepeated means that an idempotency key has a record already. Only stores return it: the service then returns
 	// the result of the earlier call ([Call]).
-	ErrRepeated = errors.New("repeated")
+	ErrRepeated = errors.New("formsvc: idempotency key was used")
 	// ErrInFlight means that a call with the same idempotency key is under way.
-	ErrInFlight = errors.New("a call with the same key is under way")
+	ErrInFlight = errors.New("formsvc: another call with the idempotency key is under way")
 	// ErrMismatch means that an idempotency key was used for a different call.
-	ErrMismatch = errors.New("the key was used for something else")
+	ErrMismatch = errors.New("formsvc: idempotency key was used for another call")
 	// ErrErased means that the result of an earlier call with the idempotency key was erased.
-	ErrErased = errors.New("the result was erased")
+	ErrErased = errors.New("formsvc: result of the call was erased")
 	// ErrResponseDeleted means that a delivery has answers of a response that was deleted, and can't be sent again.
-	ErrResponseDeleted = errors.New("its response was deleted")
+	ErrResponseDeleted = errors.New("formsvc: response was deleted")
 	// ErrTooLarge means that a file exceeds the size limit; the error is a *[FileSizeError].
-	ErrTooLarge = errors.New("too large")
+	ErrTooLarge = errors.New("formsvc: too large")
 	// ErrDigest means that the content of a file doesn't have the expected hash.
-	ErrDigest = errors.New("content does not have the expected hash")
+	ErrDigest = errors.New("formsvc: content does not have the expected hash")
 	// ErrCorrupt means that the content of a file is missing, or not what was uploaded.
-	ErrCorrupt = errors.New("content is damaged")
+	ErrCorrupt = errors.New("formsvc: content is damaged")
 	// ErrNoSpace means that the disk is full. Nothing was changed.
-	ErrNoSpace = errors.New("no space left")
+	ErrNoSpace = errors.New("formsvc: no space left")
 	// ErrUnavailable means that the store can't be used now: for example, it can't be reached or is busy. Unless the
 	// error is also ErrUnknownOutcome, nothing was changed, and a retry may succeed.
-	ErrUnavailable = errors.New("unavailable")
+	ErrUnavailable = errors.New("formsvc: unavailable")
 	// ErrMoved means that the data of the store is being moved to another database, or was moved;
 	// it is also [ErrUnavailable]. Nothing was changed.
-	ErrMoved = fmt.Errorf("the database is not in use: %w", ErrUnavailable)
+	ErrMoved = fmt.Errorf("formsvc: database is not in use: %w", ErrUnavailable)
 	// ErrUnknownOutcome means that the connection to the store broke while a change was being
 	// committed. The change may or may not have happened; check before you retry.
-	ErrUnknownOutcome = errors.New("outcome unknown")
+	ErrUnknownOutcome = errors.New("formsvc: outcome unknown")
 	// ErrManyOrphans means that a sweep removed nothing because most blobs have no
 	// file, as with the wrong database or one restored from an old backup.
-	ErrManyOrphans = errors.New("more blobs without a file than with one")
+	ErrManyOrphans = errors.New("formsvc: most blobs belong to no file")
 	// ErrOtherBlobs means that the blob store belongs to another database, or has files and none of
 	// them is known to this one. Nothing was written or removed there. Give each database its own
 	// blob store, or copy the data, which keeps its identity.
-	ErrOtherBlobs = errors.New("the blob store belongs to another database")
+	ErrOtherBlobs = errors.New("formsvc: blob store belongs to another database")
 	// ErrStoreClosed means that the store was used after Close.
-	ErrStoreClosed = errors.New("store is closed")
+	ErrStoreClosed = errors.New("formsvc: store is closed")
 )
 
 // A FieldError says what is wrong with one field of an input.
@@ -156,7 +156,7 @@ func (e *TransitionError) Error() string {
 // Is reports whether target is [ErrTransition].
 func (e *TransitionError) Is(target error) bool { return target == ErrTransition }
 
-// A LimitError says that an account would have more of a kind than it may. It is an [ErrLimit].
+// A LimitError means that an account has reached its limit for records of a kind. It is [ErrLimit].
 type LimitError struct {
 	Kind  string // "campaigns", "keys", "webhooks", "bytes of files", or a store's own, such as "responses"
 	Limit int    // 0 if it isn't known
@@ -165,7 +165,7 @@ type LimitError struct {
 // Error names the kind and the limit.
 func (e *LimitError) Error() string {
 	if e.Limit == 0 {
-		return "the account has as many " + e.Kind + " as it may"
+		return "the account has reached its limit of " + e.Kind
 	}
 	return fmt.Sprintf("the account may have at most %d %s", e.Limit, e.Kind)
 }
@@ -186,10 +186,24 @@ func invalid(pointer, code, detail string) error {
 	return &ValidationError{Fields: []FieldError{{Pointer: pointer, Code: code, Detail: detail}}}
 }
 
-// wrap adds what a method was doing to its error. Methods defer it.
+// A callError adds what a method was doing to its error. The package's prefix stands once in its text.
+type callError struct {
+	doing string
+	error
+}
+
+// Error implements error.
+func (e callError) Error() string {
+	return "formsvc: " + e.doing + ": " + strings.ReplaceAll(e.error.Error(), "formsvc: ", "")
+}
+
+// Unwrap returns the cause.
+func (e callError) Unwrap() error { return e.error }
+
+// wrap makes a method's error a callError. Methods defer it.
 func wrap(err *error, doing string) {
 	if *err != nil {
-		*err = fmt.Errorf("formsvc: %s: %w", doing, *err)
+		*err = callError{doing, *err}
 	}
 }
 

@@ -48,7 +48,7 @@ func TestOtherAccountsAreApart(t *testing.T) {
 		"Deliveries.Get":       failure(w.svc.Deliveries.Get(w.ctx, d)),
 		"Deliveries.Redeliver": failure(w.svc.Deliveries.Redeliver(w.ctx, d)),
 		"Deliveries.List":      failure(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: second, WebhookID: hook.ID})),
-		"Deliveries.Sample":    failure(w.svc.Deliveries.Sample(w.ctx, theirs, start(), start().Add(time.Hour), 1, 1)),
+		"Deliveries.Sample":    failure(w.svc.Deliveries.Sample(w.ctx, formsvc.SampleQuery{Webhook: theirs, From: start(), To: start().Add(time.Hour)})),
 		"Events.Get":           failure(w.svc.Events.Get(w.ctx, second, test.EventID)),
 	} {
 		if !errors.Is(err, formsvc.ErrNotFound) {

@@ -146,7 +146,7 @@ type Keys struct{ s *core }
 
 // KeyInput is what a new key needs.
 type KeyInput struct {
-	Name        string
+	Name        string        // 1 to 100 characters
 	Permissions []Permission  // at least one
 	Expires     time.Duration // from now; 0 means never
 }
@@ -256,7 +256,7 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 
 // Known returns the account of a valid key that this node authenticated before, without asking the store. Use it to
 // assign a request to an account before there is capacity to authenticate it. The key may have been revoked since.
-func (k Keys) Known(value string) (ID, bool) {
+func (k Keys) Known(value string) (account ID, ok bool) {
 	if !plausibleKey(value) {
 		return "", false
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The specification's quota: 1000 requests an hour.
+// Defaults of [Options]: a key may make 1000 requests an hour.
 const (
 	DefaultQuota       = 1000
 	DefaultQuotaWindow = time.Hour
@@ -34,7 +34,7 @@ type QuotaUse struct {
 
 // A QuotaPolicy says how many requests are allowed.
 type QuotaPolicy struct {
-	Limit      int           // requests in a window; 0: there is no quota
+	Limit      int           // requests in a window; negative: no limit
 	Window     time.Duration // the length of a window
 	PerAccount bool          // whether all requests of an account are counted together
 }
@@ -47,7 +47,7 @@ func (p *QuotaPolicy) Start(at time.Time) time.Time {
 
 // QuotaState is how much of a quota is left.
 type QuotaState struct {
-	Limit  int           // 0: there is no quota
+	Limit  int           // 0 if the request isn't counted
 	Left   int           // as far as this node knows: other nodes may have used some within the last second
 	Window time.Duration // how long a window is
 	Reset  time.Duration // until the window ends
@@ -91,7 +91,7 @@ type windowCount struct {
 
 func newQuotaCounter(store Store, o *Options) (*quotaCounter, error) {
 	c := &quotaCounter{
-		QuotaPolicy: QuotaPolicy{o.Quota, cmp.Or(o.QuotaWindow, DefaultQuotaWindow), o.QuotaPerAccount},
+		QuotaPolicy: QuotaPolicy{cmp.Or(o.Quota, -1), cmp.Or(o.QuotaWindow, DefaultQuotaWindow), o.QuotaPerAccount},
 		store:       store, now: o.Now, counts: make(map[windowKey]*windowCount),
 	}
 	if c.Window < time.Second || c.Window > quotaLongest || c.Window%time.Second != 0 {
@@ -110,7 +110,7 @@ func (q Quotas) Policy() QuotaPolicy { return q.c.QuotaPolicy }
 func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
 	defer wrap(&err, "take quota")
 	c, now := q.c, q.c.now()
-	if c.Limit == 0 || who.NoQuota {
+	if c.Limit < 0 || who.NoQuota {
 		return QuotaState{}, nil
 	}
 	key := windowKey{who.Subject(), c.Start(now)}

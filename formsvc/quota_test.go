@@ -66,7 +66,7 @@ func TestQuotaOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		option, want int
-	}{{0, formsvc.DefaultQuota}, {-1, 0}, {7, 7}} {
+	}{{0, formsvc.DefaultQuota}, {-1, -1}, {7, 7}} {
 		w := newWorld(t, func(o *formsvc.Options) { o.Quota = c.option })
 		if got, want := w.svc.Quotas.Policy(), (formsvc.QuotaPolicy{Limit: c.want, Window: time.Hour}); got != want {
 			t.Errorf("the policy is %+v, want %+v", got, want)

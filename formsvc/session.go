@@ -18,7 +18,7 @@ type Link struct {
 	ExpiresAt time.Time
 }
 
-// A Session is a person's signed-in session for the settings of an account. It doesn't contain the
+// A Session is a person's signed-in session in the console of an account. It doesn't contain the
 // secret value that comes with each request.
 type Session struct {
 	ID        ID // not secret: it is in the audit trail
@@ -31,11 +31,11 @@ type Session struct {
 // inForce reports whether the session is active at that time.
 func (s *Session) inForce(now time.Time) bool { return now.Before(s.ExpiresAt) }
 
-// Sessions signs people in to the settings of an account, and out; keys are for programs. A person exchanges a [Link]
+// Sessions signs people in to the console of an account, and out; keys are for programs. A person exchanges a [Link]
 // for a [Session]. The store has only the hashes of their secrets. It is safe for concurrent use.
 type Sessions struct{ s *core }
 
-// NewLink creates a link that signs a person in to the settings of an account, once and until expires, which is
+// NewLink creates a link that signs a person in to the console of an account, once and until expires, which is
 // [LinkTTL] from now. Its token can't be read again. It fails with [ErrNotFound] if there is no such account.
 func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expires time.Time, err error) {
 	defer wrap(&err, "link")

@@ -76,7 +76,7 @@ type AccountStore interface {
 	UseKeys(ctx context.Context, uses []KeyUse) error
 }
 
-// A SessionStore keeps the sessions of people who are signed in to the settings of accounts, and their sign-in links.
+// A SessionStore keeps the sessions of people who are signed in to the console of accounts, and their sign-in links.
 // They are also returned after they have expired, until they are pruned; the caller compares the times.
 type SessionStore interface {
 	// CreateLink adds a link, whose hash is unique.

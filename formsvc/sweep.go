@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,7 @@ func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (_ SweepResult, er
 	if s.s.Blobs == nil {
 		return SweepResult{}, errors.ErrUnsupported
 	}
-	var o SweepOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &SweepOptions{})
 	w := sweep{core: s.s, before: s.s.now().Add(-SweepAge)}
 	err = w.run(ctx, &o)
 	return w.result, err

@@ -266,8 +266,8 @@ const (
 	maxSecret    = 256
 )
 
-// SecretWarning returns a text for people if a webhook's secret is weak, or "". Weak secrets are
-// accepted, because existing receivers may have one.
+// SecretWarning returns a warning to show to people if a webhook's secret has fewer than 16 bytes, and "" otherwise. Such
+// secrets are accepted, because existing receivers may have one.
 func SecretWarning(secret string) string {
 	if secret == "" || len(secret) >= strongSecret {
 		return ""

@@ -201,8 +201,11 @@ func (c *call) sendNotModified(cache []string) error {
 	return nil
 }
 
-// sendNoContent replies 204.
-func (c *call) sendNoContent() error {
+// sendNoContent replies 204, or returns err.
+func (c *call) sendNoContent(err error) error {
+	if err != nil {
+		return err
+	}
 	c.w.Header()["Cache-Control"] = noStore
 	c.head(http.StatusNoContent)
 	return nil

@@ -43,11 +43,7 @@ func (c *call) sendCampaignDone(status int, campaign *formsvc.Campaign) error {
 }
 
 func (h *Handler) getCampaign(c *call) error {
-	campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
-	if err != nil {
-		return err
-	}
-	return c.sendCampaign(&campaign)
+	return c.sendCampaign(h.svc.Campaigns.Get(c.ctx(), c.campaignKey()))
 }
 
 func (h *Handler) replaceCampaign(c *call) error {
@@ -59,11 +55,7 @@ func (h *Handler) replaceCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	campaign, err := h.svc.Campaigns.Replace(c.ctx(), c.campaignKey(), in)
-	if err != nil {
-		return err
-	}
-	return c.sendCampaign(&campaign)
+	return c.sendCampaign(h.svc.Campaigns.Replace(c.ctx(), c.campaignKey(), in))
 }
 
 // rotateForm gives the campaign's form another address.
@@ -85,10 +77,7 @@ func (h *Handler) deleteCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service(c).Campaigns.Delete(c.ctx(), c.campaignKey(), &formsvc.DeleteOptions{IfVersion: version}); err != nil {
-		return err
-	}
-	return c.sendNoContent()
+	return c.sendNoContent(h.service(c).Campaigns.Delete(c.ctx(), c.campaignKey(), &formsvc.DeleteOptions{IfVersion: version}))
 }
 
 func (h *Handler) campaignVersion(c *call) (int64, error) {
@@ -96,7 +85,10 @@ func (h *Handler) campaignVersion(c *call) (int64, error) {
 	return campaign.Version, err
 }
 
-func (c *call) sendCampaign(campaign *formsvc.Campaign) error {
-	c.out = c.h.appendCampaign(c.out, campaign)
+func (c *call) sendCampaign(campaign formsvc.Campaign, err error) error {
+	if err != nil {
+		return err
+	}
+	c.out = c.h.appendCampaign(c.out, &campaign)
 	return c.sendRecord(campaignTag(campaign.Version, campaign.ResponseCount))
 }

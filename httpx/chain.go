@@ -11,6 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 	"github.com/formsvc/toolkit/httpx/internal/mount"
+	"github.com/formsvc/toolkit/httpx/internal/people"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -127,8 +128,11 @@ func (h *Handler) identify(c *call) (err error) {
 	return err
 }
 
-// principal returns whom the request acts for: the principal of the host application, or that of the key.
+// principal returns whom the request acts for: the visitor of the console, the principal of the host application, or that of the key.
 func (h *Handler) principal(c *call, key string) (*formsvc.Principal, error) {
+	if asked := people.Of(c.r.Context()); asked != nil {
+		return asked.Who, nil
+	}
 	if h.authenticate != nil {
 		who, err := h.authenticate(c.r)
 		if err == nil && who != nil || err != nil && !errors.Is(err, formsvc.ErrUnauthenticated) {

@@ -35,7 +35,7 @@ type table struct {
 	modules map[string]*formsvc.Module
 	chosen  bool                                                       // whether answers may have no column
 	cells   []string                                                   // of the current response, with formulas escaped
-	people  *people.Export                                             // nil: a table for programs
+	people  *people.Request                                            // nil: a table for programs
 	links   func(context.Context, *formsvc.Response) ([]string, error) // returns further cells, of files; nil: none
 }
 

@@ -1,11 +1,14 @@
 package httpx
 
 import (
-	"errors"
+	"cmp"
+	"crypto/rand"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +30,7 @@ func (h *Handler) listFiles(c *call) error {
 	})
 }
 
-// downloadFile sends the bytes of a file. [http.ServeContent] works out ranges and conditions.
+// downloadFile sends the bytes of a file, or the ranges of it that the request asks for.
 func (h *Handler) downloadFile(c *call) error {
 	f, err := h.svc.Files.Get(c.r.Context(), formsvc.FileKey{AccountID: c.who.AccountID, ID: c.ids[0]})
 	if err != nil {
@@ -39,14 +42,24 @@ func (h *Handler) downloadFile(c *call) error {
 	}
 	defer done()
 	c.slot.Release()
+	switch c.condition(fileTag(&f), f.CreatedAt) {
+	case http.StatusNotModified:
+		c.setHeader("Etag", fileTag(&f))
+		return c.sendNotModified(revalidate)
+	case http.StatusPreconditionFailed:
+		return wire.Refuse(http.StatusPreconditionFailed, "precondition_failed", "The file doesn't match the condition of the request.")
+	}
+	parts, err := c.ranges(&f)
+	if err != nil {
+		c.w.Header()["Content-Range"] = []string{"bytes */" + strconv.FormatInt(f.Size, 10)}
+		return err
+	}
 	control := http.NewResponseController(c.w)
 	d := &download{
-		call: c, file: &f, header: fileHeader(&f), content: newContent(c.r.Context(), h.svc.Files, &f),
+		call: c, file: &f, header: fileHeader(&f), status: http.StatusOK,
 		pace: gate.Pace{Grace: h.grace, Ahead: gate.Ahead, Set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
-	defer func() { _ = d.content.close() }() // finish checks the error; this is for panics
-	http.ServeContent(d, d.request(), "", f.CreatedAt, d.content)
-	return d.finish()
+	return d.send(d.frame(parts))
 }
 
 // fileHeader returns the headers of a reply with a file. They make browsers save it and do nothing else with it.
@@ -58,135 +71,173 @@ func fileHeader(f *formsvc.File) http.Header {
 		"Repr-Digest":                  {reprDigest(f)},
 		"Cache-Control":                revalidate,
 		"X-Content-Type-Options":       noSniff,
+		"Last-Modified":                {f.CreatedAt.UTC().Format(http.TimeFormat)},
+		"Accept-Ranges":                {"bytes"},
 		"Content-Security-Policy":      {"default-src 'none'; sandbox"},
 		"Cross-Origin-Resource-Policy": {"same-origin"},
 	}
 }
 
-// A download is the http.ResponseWriter for [http.ServeContent]. It delays the reply until the first byte of the file
-// is read, so that an earlier failure still gets a problem document.
+// condition returns the status that the conditions of the request ask for: 304, 412 or 200 (RFC 9110 §13.2.2).
+func (c *call) condition(tag string, changed time.Time) int {
+	header, changed := c.r.Header, changed.Truncate(time.Second)
+	unmodified, errUnmodified := http.ParseTime(header.Get("If-Unmodified-Since"))
+	modified, errModified := http.ParseTime(header.Get("If-Modified-Since"))
+	match, star, _ := entityTags(header["If-Match"])
+	switch {
+	case len(header["If-Match"]) > 0 && !star && !slices.Contains(match, entityTag{opaque: tag[1 : len(tag)-1]}),
+		len(header["If-Match"]) == 0 && errUnmodified == nil && changed.After(unmodified):
+		return http.StatusPreconditionFailed
+	case c.hasTag(tag), len(header["If-None-Match"]) == 0 && errModified == nil && !changed.After(modified):
+		return http.StatusNotModified
+	}
+	return http.StatusOK
+}
+
+// mayRange reports whether a Range header counts: with GET, and if the client's copy is the file (If-Range).
+func (c *call) mayRange(tag string, changed time.Time) bool {
+	condition := c.r.Header.Get("If-Range")
+	date, err := http.ParseTime(condition)
+	return c.r.Method == http.MethodGet && len(c.r.Header["Range"]) == 1 &&
+		(condition == "" || condition == tag || err == nil && date.Equal(changed.Truncate(time.Second)))
+}
+
+// A part is a range of a file in a reply.
+type part struct {
+	head         string // before the bytes, where there are several parts
+	from, length int64
+}
+
+// contentRange returns the value of the header.
+func (p *part) contentRange(size int64) string {
+	return fmt.Sprintf("bytes %d-%d/%d", p.from, p.from+p.length-1, size)
+}
+
+// rangeForm is one range of the header (RFC 9110 §14.1.1).
+var rangeForm = regexp.MustCompile(`^([0-9]*)-([0-9]*)$`)
+
+// ranges returns the ranges of the file that the request asks for, or none for all of it.
+func (c *call) ranges(f *formsvc.File) ([]part, error) {
+	list, ok := strings.CutPrefix(c.r.Header.Get("Range"), "bytes=")
+	asked := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t", r) })
+	if !ok || len(asked) == 0 || len(asked) > maxRanges || f.Size == 0 || !c.mayRange(fileTag(f), f.CreatedAt) {
+		return nil, nil
+	}
+	refused := wire.Refuse(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable",
+		fmt.Sprintf("The file has %d bytes, and none of them is in that range.", f.Size))
+	var parts []part
+	var sum int64
+	for _, text := range asked {
+		m := rangeForm.FindStringSubmatch(text)
+		if m == nil || m[1]+m[2] == "" {
+			return nil, refused
+		}
+		from, _ := strconv.ParseInt(m[1], 10, 64) // a number out of range becomes the largest, which is past the end
+		to, _ := strconv.ParseInt(cmp.Or(m[2], strconv.FormatInt(f.Size, 10)), 10, 64)
+		if m[1] == "" {
+			from, to = max(f.Size-to, 0), f.Size
+		}
+		if to < from && m[2] != "" {
+			return nil, refused
+		}
+		if from < f.Size {
+			p := part{from: from, length: min(to, f.Size-1) - from + 1}
+			parts, sum = append(parts, p), sum+p.length
+		}
+	}
+	switch {
+	case len(parts) == 0:
+		return nil, refused
+	case sum > f.Size:
+		return nil, nil
+	}
+	return parts, nil
+}
+
+// A download is the reply with a file. It begins when the first byte of the file is read, so that an earlier failure still gets a
+// problem document.
 type download struct {
-	call    *call
-	file    *formsvc.File
-	header  http.Header // of the reply, until it begins
-	status  int
-	content *content
-	held    []byte // the header of a part, held until the first byte
-	pace    gate.Pace
+	call   *call
+	file   *formsvc.File
+	header http.Header // of the reply, until it begins
+	status int
+	held   string // the head of a part, until its first byte
+	gone   bool   // whether the client disconnected
+	pace   gate.Pace
 }
 
-// hugeNumber matches numbers that ServeContent may not be able to read. They are past the end of any file.
-var hugeNumber = regexp.MustCompile(`[1-9][0-9]{18,}`)
-
-// request returns the request for ServeContent. ServeContent reads only the first line of a header, so several lines
-// are joined.
-func (d *download) request() *http.Request {
-	r := d.call.r.WithContext(d.call.r.Context()) // a copy
-	r.Header = maps.Clone(r.Header)
-	for _, name := range [...]string{"If-Match", "If-None-Match"} {
-		if lines := r.Header[name]; len(lines) > 1 {
-			r.Header[name] = []string{strings.Join(lines, ", ")}
-		}
-	}
-	switch ranges := r.Header["Range"]; {
-	case len(ranges) == 0:
-	case d.mayRange(r):
-		r.Header["Range"] = []string{hugeNumber.ReplaceAllString(ranges[0], "999999999999999999")}
+// frame sets the headers for the parts, and returns all that is to be sent.
+func (d *download) frame(parts []part) []part {
+	switch len(parts) {
+	case 0:
+		parts = []part{{length: d.file.Size}}
+	case 1:
+		d.status = http.StatusPartialContent
+		d.header["Content-Range"] = []string{parts[0].contentRange(d.file.Size)}
 	default:
-		delete(r.Header, "Range")
+		d.status = http.StatusPartialContent
+		boundary, before := rand.Text(), ""
+		for i := range parts {
+			parts[i].head = fmt.Sprintf("%s--%s\r\nContent-Range: %s\r\nContent-Type: %s\r\n\r\n",
+				before, boundary, parts[i].contentRange(d.file.Size), d.header.Get("Content-Type"))
+			before = "\r\n"
+		}
+		parts = append(parts, part{head: "\r\n--" + boundary + "--\r\n"})
+		d.header["Content-Type"] = []string{"multipart/byteranges; boundary=" + boundary}
 	}
-	return r
+	var size int64
+	for _, p := range parts {
+		size += int64(len(p.head)) + p.length
+	}
+	d.header["Content-Length"] = []string{strconv.FormatInt(size, 10)}
+	return parts
 }
 
-// mayRange reports whether ranges apply. They don't with HEAD or another unit (RFC 9110 §14.2), or for an empty file.
-// They also don't if the empty range "-0" is among them, since ServeContent accepts it.
-func (d *download) mayRange(r *http.Request) bool {
-	ranges, ok := strings.CutPrefix(r.Header["Range"][0], "bytes=")
-	if !ok || r.Method != http.MethodGet || d.file.Size == 0 || len(r.Header["Range"]) > 1 {
-		return false
-	}
-	list := strings.Split(ranges, ",")
-	if len(list) > maxRanges {
-		return false
-	}
-	for _, one := range list {
-		if suffix, ok := strings.CutPrefix(strings.TrimSpace(one), "-"); ok && len(list) > 1 && strings.Trim(suffix, "0") == "" {
-			return false
+// send sends the parts. An error after the first byte cuts the reply short, see [Handler.fail]. A client that disconnects isn't an error.
+func (d *download) send(parts []part) error {
+	for _, p := range parts {
+		d.held = p.head
+		if err := d.sendPart(p); d.gone {
+			return nil
+		} else if err != nil {
+			return err
 		}
 	}
-	return true
+	return nil
 }
 
-// Header implements http.ResponseWriter.
-func (d *download) Header() http.Header { return d.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (d *download) WriteHeader(status int) {
-	d.status = status
-	if status != http.StatusPartialContent || d.header.Get("Content-Range") == "" { // a reply with several ranges has theirs in its parts
-		return
+func (d *download) sendPart(p part) error {
+	if p.length == 0 || d.call.r.Method == http.MethodHead {
+		_, err := d.Write(nil)
+		return err
 	}
-	length, err := strconv.ParseInt(d.header.Get("Content-Length"), 10, 64)
-	if err != nil || length == 0 { // ServeContent accepts the range "-0"
-		d.status = http.StatusRequestedRangeNotSatisfiable
-		return
+	body, err := d.call.h.svc.Files.Open(d.call.r.Context(), d.file, p.from, p.length)
+	if err != nil {
+		return err
 	}
-	d.content.length = length
+	defer func() { _ = body.Close() }() // all wanted bytes have been read
+	_, err = io.Copy(d, body)
+	return err
 }
 
-// Write implements http.ResponseWriter.
-func (d *download) Write(p []byte) (int, error) {
-	if d.status >= http.StatusBadRequest { // a text of ServeContent, replaced by a problem document
-		return len(p), nil
-	}
+// Write sends bytes of the file, after what has to be sent before.
+func (d *download) Write(b []byte) (int, error) {
 	if !d.call.sent {
-		if !d.content.begun.Load() {
-			d.held = append(d.held, p...)
-			return len(p), nil
+		maps.Copy(d.call.w.Header(), d.header)
+		d.call.head(d.status)
+	}
+	for _, text := range [][]byte{[]byte(d.held), b} {
+		if len(text) == 0 {
+			continue
 		}
-		d.begin()
-		if _, err := d.send(d.held); err != nil {
+		d.pace.Begin()
+		n, err := d.call.w.Write(text)
+		d.pace.End(n)
+		if err != nil {
+			d.gone = true
 			return 0, err
 		}
 	}
-	return d.send(p)
-}
-
-func (d *download) send(p []byte) (int, error) {
-	d.pace.Begin()
-	n, err := d.call.w.Write(p)
-	d.pace.End(n)
-	return n, err
-}
-
-// begin sends the headers.
-func (d *download) begin() {
-	header := d.call.w.Header()
-	if d.status == http.StatusNotModified {
-		header["Etag"], header["Cache-Control"] = d.header["Etag"], d.header["Cache-Control"]
-	} else {
-		maps.Copy(header, d.header)
-	}
-	d.call.head(d.status)
-}
-
-// finish replies where ServeContent can't. An error after the first byte cuts the reply short, see [Handler.fail]. A
-// client that disconnects isn't an error.
-func (d *download) finish() error {
-	if err := d.content.close(); err != nil {
-		return err
-	}
-	switch {
-	case d.status == http.StatusPreconditionFailed:
-		return wire.Refuse(d.status, "precondition_failed", "The file doesn't match the condition of the request.")
-	case d.status == http.StatusRequestedRangeNotSatisfiable:
-		d.call.w.Header()["Content-Range"] = []string{"bytes */" + strconv.FormatInt(d.file.Size, 10)}
-		return wire.Refuse(d.status, "range_not_satisfiable",
-			fmt.Sprintf("The file has %d bytes, and none of them is in that range.", d.file.Size))
-	case d.status >= http.StatusBadRequest || d.status == 0:
-		return errors.New("http.ServeContent failed with status " + strconv.Itoa(d.status))
-	case !d.call.sent:
-		d.begin()
-	}
-	return nil
+	d.held = ""
+	return len(b), nil
 }

@@ -19,7 +19,7 @@ var peopleHeaders = map[string]string{ //nolint:gochecknoglobals // immutable
 
 // csvForPeople returns the format of a table for people, with the chosen columns and files, or with all if there are none. It begins with
 // a byte order mark, without which Excel takes UTF-8 for another encoding.
-func (h *Handler) csvForPeople(p *people.Export, chosen []string) exportFormat {
+func (h *Handler) csvForPeople(p *people.Request, chosen []string) exportFormat {
 	return func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
 		names := chosen
 		if len(names) == 0 {

@@ -15,8 +15,8 @@ import (
 
 // WriteCSV writes the responses of an export in the format of GET …/responses.csv: one record each, with a column for
 // each module that has answers. It escapes cells that a spreadsheet might run as formulas. Memory is bounded; WriteCSV
-// reads all responses twice, first for the columns. If there are more modules than a table can have columns, it
-// fails before it writes; no error has a type to test for.
+// reads all responses twice, first for the columns. If they have answers under more than 10,000 names, it fails before it
+// writes, with an error of no exported type.
 func WriteCSV(ctx context.Context, w io.Writer, e *formsvc.Export) error {
 	return writeExport(ctx, w, e, csvOf(nil))
 }

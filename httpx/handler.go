@@ -66,9 +66,6 @@ type Options struct {
 	// only if it then holds no more than was free. Decoded bodies take a few times as much memory. Beyond the limit, a request
 	// fails with 503, but not one whose change is made. Defaults to [DefaultMaxMemory].
 	MaxMemory int64
-	// Limits are those of another Handler ([Handler.Limits]), which this one then shares: MaxRequests and MaxMemory are not used.
-	// Defaults to limits of its own.
-	Limits *gate.Shared
 	// Authenticate returns the principal of a request that carries a login of the host application. For a request
 	// without that login it returns [formsvc.ErrUnauthenticated]. Then the API key in the Authorization header decides,
 	// so that keys work beside the login. A request without a valid key gets 401. The Handler doesn't change the
@@ -79,10 +76,9 @@ type Options struct {
 	// example to [TrustedProxies]. It must not rely on headers that clients can forge: a client with a forged address
 	// can fail as often as it likes. Defaults to the host of RemoteAddr.
 	ClientAddress func(*http.Request) string
-	// Rate is the limit of requests per second for a key, or for a user without a key, in the long run, from 0 to
-	// [MaxRate]. A key may send those of a second at
-	// once. Beyond it a request gets 429 and doesn't count for the quota. Rate smooths bursts on this Handler
-	// alone; the hourly limit is the quota of the service. Defaults to no limit.
+	// Rate is the limit of requests per second for a key, or for a user without a key, in the long run, at most [MaxRate].
+	// A key may send those of a second at once. Beyond it a request gets 429 and doesn't count for the quota. Rate smooths
+	// bursts on this Handler alone; the hourly limit is the quota of the service. Negative means no limit. Defaults to no limit.
 	Rate float64
 	// Links are shown by GET / after the documentation, in this order: pages that the program serves beside the
 	// Handler, such as those of package [github.com/formsvc/toolkit/httpx/console]. Defaults to none.
@@ -132,14 +128,11 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if svc == nil {
 		return nil, errors.New("httpx: a service is required")
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
 		grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
-		failures: &limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst},
+		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst),
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL("BaseURL", o.BaseURL); err != nil {
@@ -157,9 +150,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if o.MaxRequests < 0 || o.MaxMemory < 0 {
 		return nil, errors.New("httpx: options: MaxRequests and MaxMemory must not be negative")
 	}
-	if h.shared = o.Limits; h.shared == nil {
-		h.shared = gate.NewShared(o.bounds())
-	}
+	h.shared = gate.NewShared(o.bounds())
 	if h.rates, err = o.checkRate(); err != nil {
 		return nil, err
 	}
@@ -183,8 +174,7 @@ func (o *Options) bounds() gate.Bounds {
 	}
 }
 
-// Limits returns the limits of concurrent work and memory, for the Options of other Handlers in the same process: those of packages
-// httpx/console and httpx/intake have them too.
+// Limits returns the limits of concurrent work and memory, for httpx/intake.Options.
 func (h *Handler) Limits() *gate.Shared { return h.shared }
 
 // checkBaseURL returns the address without its trailing slash.

@@ -2,6 +2,7 @@ package httpx_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,7 +18,7 @@ func TestOptions(t *testing.T) {
 		t.Error("no service: no error")
 	}
 	bad := []httpx.Options{
-		{MaxRequests: -1}, {MaxMemory: -1}, {Rate: -1}, {Rate: 1e9},
+		{MaxRequests: -1}, {MaxMemory: -1}, {Rate: math.NaN()}, {Rate: 1e9},
 	}
 	for _, link := range []httpx.Link{{Path: "/x"}, {Title: "X"}, {Title: "X", Path: "x"}, {Title: "X", Path: "//x.example"}, {Title: "X", Path: "javascript:x"}} {
 		bad = append(bad, httpx.Options{Links: []httpx.Link{link}})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/people"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -27,7 +28,7 @@ func counted(policy *formsvc.QuotaPolicy, who *formsvc.Principal) string {
 
 // count counts the request, or returns the problem if it is beyond the rate or the quota.
 func (h *Handler) count(c *call) error {
-	if h.rates != nil {
+	if h.rates != nil && people.Of(c.r.Context()) == nil {
 		if wait, ok := h.rates.Take(string(c.who.Subject()), h.now()); !ok {
 			return &wire.Problem{
 				Status: http.StatusTooManyRequests, Code: "rate_limited", RetryAfter: seconds(wait),
@@ -80,12 +81,12 @@ func quotaExceeded(over *formsvc.QuotaState, cause error) *wire.Problem {
 // checkRate returns the limiter for [Options.Rate], or nil if there is no limit.
 func (o *Options) checkRate() (*limits.Limiter, error) {
 	switch {
-	case !(o.Rate >= 0) || o.Rate > MaxRate: // true for NaN too
-		return nil, errors.New("httpx: options: Rate must be from 0 to " + strconv.Itoa(MaxRate))
-	case o.Rate == 0:
+	case !(o.Rate <= MaxRate): // true for NaN too
+		return nil, errors.New("httpx: options: Rate must be at most " + strconv.Itoa(MaxRate))
+	case o.Rate <= 0:
 		return nil, nil //nolint:nilnil // no limit
 	}
-	return &limits.Limiter{Rate: rate.Limit(o.Rate), Burst: limits.Seconds(time.Duration(o.Rate*float64(time.Second)), 1)}, nil
+	return limits.NewLimiter(rate.Limit(o.Rate), limits.Seconds(time.Duration(o.Rate*float64(time.Second)), 1)), nil
 }
 
 // seconds returns a wait for Retry-After: in whole seconds, rounded up, and at least one.

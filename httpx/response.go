@@ -84,10 +84,7 @@ func (h *Handler) deleteResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.service(c).Responses.Delete(c.ctx(), c.responseKey(), &formsvc.DeleteOptions{IfVersion: version}); err != nil {
-		return err
-	}
-	return c.sendNoContent()
+	return c.sendNoContent(h.service(c).Responses.Delete(c.ctx(), c.responseKey(), &formsvc.DeleteOptions{IfVersion: version}))
 }
 
 func (h *Handler) responseVersion(c *call) (int64, error) {

@@ -113,10 +113,7 @@ func (h *Handler) webhookVersion(c *call) (int64, error) {
 }
 
 func (h *Handler) deleteWebhook(c *call) error {
-	if err := h.service(c).Webhooks.Delete(c.ctx(), c.webhookKey()); err != nil {
-		return err
-	}
-	return c.sendNoContent()
+	return c.sendNoContent(h.service(c).Webhooks.Delete(c.ctx(), c.webhookKey()))
 }
 
 // testWebhook sends a test event.

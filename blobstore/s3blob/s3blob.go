@@ -21,6 +21,7 @@
 package s3blob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,10 +87,7 @@ type Store struct {
 // the credentials, call [Store.Stat] with any key.
 func New(bucket Bucket, credentials Credentials, opts *Options) (_ *Store, err error) {
 	defer wrap(&err, "bucket", bucket.Name)
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
@@ -121,12 +119,7 @@ func New(bucket Bucket, credentials Credentials, opts *Options) (_ *Store, err e
 
 // complete sets defaults and checks the other fields.
 func (o *Options) complete() error {
-	if o.Memory == 0 {
-		o.Memory = DefaultMemory
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Memory, o.Timeout = cmp.Or(o.Memory, DefaultMemory), cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}

@@ -62,7 +62,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	if err != nil {
 		return nil, err
 	}
-	opts := &console.Options{Logger: n.logger, Limits: api.Limits(), ClientAddress: c.clientAddress(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
+	opts := &console.Options{Logger: n.logger, APIURL: c.PublicURL, ClientAddress: c.clientAddress(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
 		forms.Preview(w, r, campaign, base.Path+formsPath+"/")
 	}}
 	if c.PublicURL != "" {
@@ -74,7 +74,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link))
 		}
 	}
-	pages, err := console.New(n.svc, cmp.Or(c.PublicURL, "/"), opts)
+	pages, err := console.New(n.svc, api, opts)
 	if err != nil {
 		return nil, err
 	}

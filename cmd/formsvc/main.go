@@ -108,7 +108,7 @@ func run(ctx context.Context, args []string, env environment, stdin io.Reader, s
 // newParser returns the parser of command lines.
 func newParser(commands *cli, opts ...kong.Option) (*kong.Kong, error) {
 	return kong.New(commands, append(opts, kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
-		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.Vars{"version": build()})...)
+		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.PostBuild(describe), kong.Vars{"version": build()})...)
 }
 
 // cli is the command line.

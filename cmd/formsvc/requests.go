@@ -16,9 +16,9 @@ import (
 
 // reaching are the flags about clients and their requests.
 type reaching struct {
-	TrustedProxy    []netip.Prefix `placeholder:"CIDR" help:"Address range of proxies whose X-Forwarded-For header is trusted; repeatable. Any host in it can claim any client address. Defaults to none: the connecting address is the client's."`
-	FormsPerVisitor int            `default:"10" placeholder:"N" help:"Number of forms that an address, or one /64 network of IPv6, may send to a campaign per minute; 0 for no limit. Choose more if many visitors share an address, as at a school. Defaults to 10."`
-	LogRequests     bool           `help:"Log every request: its route, status, size, duration and the client's address, but no path, query or header. Defaults to failures only."`
+	TrustedProxy    []netip.Prefix `placeholder:"CIDR"`
+	FormsPerVisitor int            `default:"10" placeholder:"N"`
+	LogRequests     bool
 }
 
 // clientAddress returns a function that determines the client address of a request.

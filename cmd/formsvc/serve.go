@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -18,37 +21,54 @@ const defaultAccount = "default"
 // defaultAddr is the default address of servers.
 const defaultAddr = "127.0.0.1:8080"
 
+// serveHelp has the help of the flags of serve, one a line.
+//
+//go:embed serve.txt
+var serveHelp string
+
+// describe sets the help of the flags of serve, which would be too long for tags.
+func describe(k *kong.Kong) error {
+	for _, command := range k.Model.Children {
+		for _, f := range command.Flags {
+			if _, rest, ok := strings.Cut("\n"+serveHelp, "\n"+f.Name+": "); ok && command.Name == "serve" {
+				f.Help, _, _ = strings.Cut(rest, "\n")
+			}
+		}
+	}
+	return nil
+}
+
 type serveCmd struct {
 	allowing
 	encryption
 	reaching
-	Addr               string          `default:"127.0.0.1:8080" help:"Address to listen on."`
-	BaseURL            string          `name:"base-url" placeholder:"URL" help:"Public address of the API. Defaults to http://ADDR; with TLS to https://ADDR or https://DOMAIN."`
-	PublicURL          string          `kong:"-"` // BaseURL unless it is only a guess: "" lets pages use the address of the request
-	Quota              int             `default:"1000" placeholder:"N" help:"Number of requests that a key may make per --quota-window, over all servers of a database; 0 for no limit. Defaults to 1000."`
-	QuotaWindow        time.Duration   `default:"1h" help:"Length of a quota window, in whole seconds. Windows begin at multiples of it in UTC, hourly ones at full hours."`
-	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to counting each key by itself."`
-	Rate               float64         `default:"0" placeholder:"N" help:"Sustained number of requests per second that a key may make on this server, such as 50 or 0.5; those of a second may come at once. Defaults to no limit."`
-	MaxRequests        int             `default:"256" placeholder:"N" help:"Number of requests that are handled at once; further ones wait for up to a second, then get a 503. File transfers don't count."`
-	RequestTimeout     time.Duration   `default:"30s" help:"How long the server may work on a request before it gets a 503. Uploads, downloads and exports have no such limit."`
-	MaxConnections     int             `default:"10000" placeholder:"N" help:"Number of connections that may be open at once; further ones wait in the system's queue. Each takes about 30 kB when idle, and 150 kB when busy."`
-	MaxKeys            int             `default:"100" placeholder:"N" help:"Number of keys that an account may have, without revoked and expired ones; 0 for no limit. Each key has its own quota. The command line has no limit."`
-	MaxCampaigns       int             `default:"10000" placeholder:"N" help:"Number of campaigns that an account may have; 0 for no limit."`
-	MaxStored          byteSize        `default:"0" placeholder:"SIZE" help:"Number of bytes that the files of an account may have together; 0 for no limit."`
-	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"Largest size of an uploaded file: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
-	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file. This detects deliberate changes in the blob store, and costs more processor time than everything else. Defaults to checksums, which detect accidental damage."`
-	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept: at least an hour, or 0 for forever."`
-	Workflow           workflow        `placeholder:"FILE" help:"JSON file with the statuses that responses may have, such as {\"statuses\": [\"granted\"], \"transitions\": {\"pending\": [\"granted\"]}, \"final\": [\"granted\"]}. Defaults to any status after any, with completed final."`
-	WebhookTimeout     time.Duration   `default:"30s" help:"Time limit for one delivery attempt."`
-	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"Delays after failed attempts. There is one more attempt than delays."`
-	WebhookLease       time.Duration   `default:"0" help:"How long a delivery in progress is reserved for its server, and so how long it waits after a crash. At least 5 seconds more than --webhook-timeout. Defaults to a minute, or to 30 seconds more than --webhook-timeout."`
-	WebhookConcurrency int             `default:"0" help:"Number of deliveries in progress at once. Defaults to 512."`
-	DrainDelay         time.Duration   `default:"0s" help:"How long to keep serving after SIGTERM while /readyz returns 503 and each response closes its connection. Choose longer than your proxy needs to notice. Defaults to no delay."`
-	Ready              []string        `default:"database" enum:"database,files,disk" placeholder:"COMPONENT,…" help:"What must work for /readyz to return 200: database, files (their directory or bucket), disk (64 MiB free for SQLite and files). While another one of these fails, it returns 200 and says degraded. The database always counts. Defaults to database."`
-	MetricsAddr        string          `placeholder:"ADDR" help:"Address where Prometheus can scrape /metrics. Don't expose it to the public. Defaults to none."`
-	SMTP               string          `name:"smtp" placeholder:"URL" help:"Mail server for messages about failing webhooks to the contacts of accounts: smtp://USER:PASSWORD@HOST:PORT (with STARTTLS; ?starttls=optional or off) or smtps://…. Better set in the environment. Defaults to no mail."`
-	MailFrom           string          `placeholder:"EMAIL" help:"Sender of the mail; required with --smtp."`
-	LogFormat          string          `enum:"text,json" default:"text" help:"Log format: ${enum}."`
+	Addr               string        `default:"127.0.0.1:8080"`
+	BaseURL            string        `name:"base-url" placeholder:"URL"`
+	PublicURL          string        `kong:"-"` // BaseURL unless it is only a guess: "" lets pages use the address of the request
+	Quota              int           `default:"1000" placeholder:"N"`
+	QuotaWindow        time.Duration `default:"1h"`
+	QuotaPerAccount    bool
+	Rate               float64       `default:"0" placeholder:"N"`
+	MaxRequests        int           `default:"256" placeholder:"N"`
+	RequestTimeout     time.Duration `default:"30s"`
+	MaxConnections     int           `default:"10000" placeholder:"N"`
+	MaxKeys            int           `default:"100" placeholder:"N"`
+	MaxCampaigns       int           `default:"10000" placeholder:"N"`
+	MaxStored          byteSize      `default:"0" placeholder:"SIZE"`
+	MaxUpload          byteSize      `default:"100MB" placeholder:"SIZE"`
+	HashDownloads      bool
+	Retention          time.Duration   `default:"720h"`
+	Workflow           workflow        `placeholder:"FILE"`
+	WebhookTimeout     time.Duration   `default:"30s"`
+	WebhookRetries     []time.Duration `default:"1m,5m,30m"`
+	WebhookLease       time.Duration   `default:"0"`
+	WebhookConcurrency int             `default:"0"`
+	DrainDelay         time.Duration   `default:"0s"`
+	Ready              []string        `default:"database" enum:"database,files,disk" placeholder:"COMPONENT,…"`
+	MetricsAddr        string          `placeholder:"ADDR"`
+	SMTP               string          `name:"smtp" placeholder:"URL"`
+	MailFrom           string          `placeholder:"EMAIL"`
+	LogFormat          string          `enum:"text,json" default:"text"`
 }
 
 // gcPercent lets the heap grow to three times the live data before a collection. Live data is small, about 8 MB:

@@ -50,7 +50,7 @@ func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := console.New(forms, "/forms", &console.Options{Authenticate: members.visitor})
+	pages, err := console.New(forms, api, &console.Options{APIURL: "/forms", Authenticate: members.visitor})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@
 package digest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,16 +53,11 @@ type Digester struct {
 
 // New returns a digester of the service's Notices. opts may be nil.
 func New(notices formsvc.Notices, sender Sender, opts *Options) *Digester {
-	d := &Digester{notices: notices, sender: sender, wake: make(chan struct{}, 1)}
-	if opts != nil {
-		d.opts = *opts
-	}
+	d := &Digester{notices: notices, sender: sender, opts: *cmp.Or(opts, &Options{}), wake: make(chan struct{}, 1)}
 	if d.opts.Compose == nil {
 		d.opts.Compose = Compose
 	}
-	if d.opts.Logger == nil {
-		d.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	d.opts.Logger = cmp.Or(d.opts.Logger, slog.New(slog.DiscardHandler))
 	return d
 }
 

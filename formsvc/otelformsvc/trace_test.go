@@ -37,7 +37,8 @@ func newNode(t *testing.T, store *memory.Store) *node {
 	t.Helper()
 	tracing, spans := record(t)
 	forms := must(formsvc.New(store, &formsvc.Options{TraceParent: tracing.TraceParent, Blobs: memblob.New()}))
-	api, pages := must(httpx.New(forms, nil)), must(console.New(forms, "/", nil))
+	api := must(httpx.New(forms, nil))
+	pages := must(console.New(forms, api, nil))
 	engine := must(delivery.New(store, &delivery.Options{
 		Tracer: tracing, Control: func(string, string, syscall.RawConn) error { return nil },
 	}))

@@ -1,6 +1,7 @@
 package otelformsvc
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel"
@@ -33,10 +34,7 @@ var _ delivery.Tracer = (*Tracing)(nil)
 
 // New returns a Tracing.
 func New(opts *Options) *Tracing {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
 	}

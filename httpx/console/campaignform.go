@@ -144,7 +144,7 @@ func (v *visit) saveCampaign() error {
 	case v.invalid(err):
 		return v.showCampaignForm(http.StatusUnprocessableEntity, f)
 	case errors.Is(err, formsvc.ErrLimit):
-		f.Problem = "This account has as many campaigns as it may have. Delete one first."
+		f.Problem = "This account has reached its limit of campaigns. Delete one first."
 		return v.showCampaignForm(http.StatusConflict, f)
 	case errors.Is(err, formsvc.ErrStale):
 		f.IfVersion = v.campaign.Version
@@ -153,9 +153,9 @@ func (v *visit) saveCampaign() error {
 	case err != nil:
 		return err
 	case f.ID == "":
-		return v.redirect("/campaigns/"+string(saved.ID)+"/share", url.Values{"note": {"campaign-created"}})
+		return v.redirect(nil, "/campaigns/"+string(saved.ID)+"/share", url.Values{"note": {"campaign-created"}})
 	}
-	return v.redirect("/campaigns/"+string(saved.ID), url.Values{"note": {"campaign-saved"}})
+	return v.redirect(nil, "/campaigns/"+string(saved.ID), url.Values{"note": {"campaign-saved"}})
 }
 
 // preview shows the form that visitors would get, or what is wrong with it. It leaves out questions that have no text yet.

@@ -68,7 +68,7 @@ func (v *visit) switchCampaign() error {
 	if status == formsvc.CampaignOpen && !phaseOf(&v.campaign, v.h.now()).Open {
 		note = "campaign-times"
 	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID), url.Values{"note": {note}})
+	return v.redirect(nil, "/campaigns/"+string(v.campaign.ID), url.Values{"note": {note}})
 }
 
 // duplicateCampaign creates a campaign like another one, without its responses. Its form isn't published.
@@ -93,8 +93,5 @@ func (v *visit) addCampaign(in formsvc.CampaignInput, page, note string) error {
 	campaign, _, err := once(v, func(svc *formsvc.Service) (formsvc.Campaign, error) {
 		return svc.Campaigns.Create(v.ctx(), v.account(), in)
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/"+string(campaign.ID)+page, url.Values{"note": {note}})
+	return v.redirect(err, "/campaigns/"+string(campaign.ID)+page, url.Values{"note": {note}})
 }

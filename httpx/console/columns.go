@@ -162,7 +162,7 @@ func (v *visit) chooseColumns() error {
 	}
 	v.setCookie(columnsCookie, url.Values{"c": query["c"]}.Encode(), v.base+path, 400*24*time.Hour)
 	query.Set("columns", "open")
-	return v.redirect(path, query)
+	return v.redirect(nil, path, query)
 }
 
 // tableColumns returns the columns of the table as the API's export names them.
@@ -218,10 +218,7 @@ func (v *visit) changeSelected() error {
 		_, err = v.svc.Responses.Update(v.ctx(), key, formsvc.ResponsePatch{Status: &status})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID), query)
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID), query)
 }
 
 // eachSelected changes each selected record, and returns the query of the page that says how many could be changed.

@@ -45,7 +45,7 @@ func (v *visit) deleteCampaign() error {
 		err = v.svc.Campaigns.Delete(v.ctx(), c.Key(), nil)
 	}
 	if err == nil && left == 0 {
-		return v.redirect("/campaigns", url.Values{"note": {"campaign-deleted"}})
+		return v.redirect(nil, "/campaigns", url.Values{"note": {"campaign-deleted"}})
 	}
 	if err != nil && (!confirmed || !errors.Is(err, formsvc.ErrCampaignNotEmpty)) { // some came after it was looked at
 		return err

@@ -146,10 +146,7 @@ func (v *visit) redeliver() error {
 	if errors.Is(err, formsvc.ErrConflict) {
 		return &refusal{http.StatusConflict, "An attempt is in progress", "Wait until it ends, then resend if you still need to."}
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect("/deliveries/"+string(d.ID), url.Values{"note": {"redelivered"}})
+	return v.redirect(err, "/deliveries/"+string(d.ID), url.Values{"note": {"redelivered"}})
 }
 
 // redeliverSelected sends the selected failed deliveries again.
@@ -158,10 +155,7 @@ func (v *visit) redeliverSelected() error {
 		_, err := v.svc.Deliveries.Redeliver(v.ctx(), formsvc.DeliveryKey{AccountID: v.account(), ID: id})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/failures", query)
+	return v.redirect(err, "/failures", query)
 }
 
 type failuresPage struct {

@@ -1,7 +1,7 @@
 // Package console serves web pages where people make campaigns, publish their forms, look at the responses, create keys,
 // manage webhooks and look at failures.
 //
-//	pages, err := console.New(svc, "/forms", nil) // the API is at /forms/v1
+//	pages, err := console.New(svc, api, &console.Options{APIURL: "/forms"}) // api is an httpx.Handler under /forms
 //	// handle err
 //	mux.Handle("/console/", http.StripPrefix("/console", pages))
 //

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/storage/memory"
 )
@@ -16,7 +17,12 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	pages, err := console.New(svc, "/forms", &console.Options{
+	api, err := httpx.New(svc, nil)
+	if err != nil {
+		panic(err)
+	}
+	pages, err := console.New(svc, api, &console.Options{
+		APIURL: "/forms",
 		Authenticate: func(r *http.Request) (*console.Visitor, error) {
 			user, _, ok := r.BasicAuth() // your own login
 			if !ok {
@@ -30,6 +36,7 @@ func Example() {
 		panic(err)
 	}
 	mux := http.NewServeMux()
+	mux.Handle("/forms/", http.StripPrefix("/forms", api))
 	mux.Handle("/console/", http.StripPrefix("/console", pages))
 
 	recorder := httptest.NewRecorder()

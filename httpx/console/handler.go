@@ -18,7 +18,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 	"github.com/formsvc/toolkit/httpx/internal/mount"
 )
@@ -33,8 +32,11 @@ type Options struct {
 	// its path, and mailed links with all of it. If its scheme is https, the cookie is sent over TLS alone, whatever
 	// the last proxy speaks. Defaults to the address that the browser requested, and to no mail.
 	BaseURL string
+	// APIURL is where the pages' commands call the API: a path at the host of the pages, such as "/forms" for an API at "/forms/v1",
+	// or a public address, such as "https://api.example.com". Defaults to "/", for an API at "/v1".
+	APIURL string
 	// FormsURL is the public address of forms, or a path at the host of the pages, such as "/f" for a httpx/intake.Handler at "/f/".
-	// Defaults to "/f" under the address of the API.
+	// Defaults to "/f" under APIURL.
 	FormsURL string
 	// SendLink mails a sign-in link to the contact of an account; the link is valid until the given time. It is called in
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
@@ -43,9 +45,6 @@ type Options struct {
 	// Preview replies with the form of a campaign that isn't saved, as Preview of httpx/intake.Handler does. Defaults to
 	// none, so that campaigns are edited without a preview.
 	Preview func(http.ResponseWriter, *http.Request, *formsvc.Campaign)
-	// Limits are those of the API in the same process (Limits of [httpx.Handler]), which the pages share. Defaults to limits of
-	// their own.
-	Limits *gate.Shared
 	// ClientAddress returns the address of the client, for limiting guesses of links and sessions, such as that of
 	// [httpx.TrustedProxies] behind proxies. Defaults to the address of the connection.
 	ClientAddress func(*http.Request) string
@@ -75,19 +74,18 @@ type Handler struct {
 	pages     pages
 	snippets  *template.Template
 	texts     map[string]map[string]string // of pages by kind, of snippets by language
-	api       http.Handler                 // for downloads, with the visitor as principal
+	api       *httpx.Handler               // for downloads, with the visitor as principal
 	mux       *http.ServeMux
-	failures  limits.Limiter // links and sessions that don't exist, by network
-	asked     limits.Limiter // requests for links, by network
-	mailed    limits.Limiter // links, by account
-	mailers   chan struct{}  // holds a token for each mail that is being sent
-	mails     *rate.Limiter  // links in all
+	failures  *limits.Limiter // links and sessions that don't exist, by network
+	asked     *limits.Limiter // requests for links, by network
+	mailed    *limits.Limiter // links, by account
+	mailers   chan struct{}   // holds a token for each mail that is being sent
+	mails     *rate.Limiter   // links in all
 	now       func() time.Time
 	streams   streams
 	closed    chan struct{}
 	closeOnce sync.Once
 	counts    counts
-	shared    *gate.Shared
 	version   string // of the assets
 	// These are the constants, except in tests.
 	searchTime, countTime, deleteTime time.Duration
@@ -99,31 +97,25 @@ var templates embed.FS
 //go:embed assets/console.css assets/console.js assets/console.svg
 var assets embed.FS
 
-// New returns a Handler for the service. Its pages show commands that call the API at api. That is a path at the host
-// of the pages, such as "/forms" for an API at "/forms/v1" or "/" for one at "/v1". Or it is a public address, such as
-// "https://api.example.com". It fails if api or an option is invalid.
-//
-// The API must accept keys, as every [httpx.Handler] does.
-func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
-	if svc == nil {
-		return nil, errors.New("console: a service is required")
+// New returns a Handler for the service. Files and exports come from its API, whose limits of concurrent work and memory the pages
+// share. It fails if an option is invalid.
+func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, error) {
+	if svc == nil || api == nil {
+		return nil, errors.New("console: a service and its API are required")
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
-		svc: svc, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
-		failures: limits.Limiter{Rate: rate.Every(failureEvery), Burst: failureBurst}, asked: limits.Limiter{Rate: rate.Every(askEvery), Burst: askBurst},
+		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
+		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
 		mailers: make(chan struct{}, mailersAtMost),
-		mailed:  limits.Limiter{Rate: rate.Every(mailPause), Burst: 1}, mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
+		mailed:  limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 		streams: streams{of: map[formsvc.ID]int{}},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.ClientAddress == nil {
 		h.opts.ClientAddress = limits.RemoteHost
 	}
-	if err := h.locate(o.BaseURL, api); err != nil {
+	if err := h.locate(o.BaseURL, cmp.Or(o.APIURL, "/")); err != nil {
 		return nil, err
 	}
 	if o.SendLink != nil && (h.baseURL == nil || o.Authenticate != nil) {
@@ -133,14 +125,6 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	if h.pages, err = h.parsePages(); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	// The API handler sends files and exports.
-	sender, err := httpx.New(svc, &httpx.Options{Logger: h.opts.Logger, Limits: o.Limits, Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
-		return r.Context().Value(principalKey{}).(*formsvc.Principal), nil // of [visit.ask]
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("console: %w", err)
-	}
-	h.api, h.shared = sender, sender.Limits()
 	h.mux = h.routes()
 	return h, nil
 }
@@ -149,7 +133,7 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 func (h *Handler) locate(base, api string) error {
 	var ok bool
 	if h.apiURL, ok = pathOrURL(api); !ok {
-		return errors.New("console: the API's address must be a path that begins with a slash, or an absolute http or https URL without query")
+		return errors.New("console: options: APIURL must be a path that begins with a slash, or an absolute http or https URL without query")
 	}
 	if h.formsURL, ok = pathOrURL(cmp.Or(h.opts.FormsURL, strings.TrimRight(api, "/")+"/f")); !ok {
 		return errors.New("console: options: FormsURL must be a path that begins with a slash, or an absolute http or https URL without query")

@@ -21,7 +21,9 @@ import (
 
 	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/console"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -36,6 +38,7 @@ type world struct {
 	server  *httptest.Server
 	base    string // the address of the pages
 	api     string // that of the API, "" for /forms
+	limits  *gate.Shared
 	client  *http.Client
 	log     *bytes.Buffer
 
@@ -56,6 +59,14 @@ func newWorld(t *testing.T, opts *console.Options) *world {
 	w.must(err)
 	w.serve(opts)
 	return w
+}
+
+// newAPI returns an API for pages with other options.
+func (w *world) newAPI() *httpx.Handler {
+	w.t.Helper()
+	api, err := httpx.New(w.svc, nil)
+	w.must(err)
+	return api
 }
 
 // newSignedIn returns a world whose browser is signed in.
@@ -80,10 +91,12 @@ func (w *world) serve(opts *console.Options) {
 		o = *opts
 	}
 	o.Logger = slog.New(slog.NewTextHandler(w.log, nil))
-	var err error
-	if w.pages, err = console.New(w.svc, cmp.Or(w.api, "/forms"), &o); err != nil {
-		w.t.Fatal(err)
-	}
+	o.APIURL = cmp.Or(w.api, "/forms")
+	api, err := httpx.New(w.svc, &httpx.Options{Logger: o.Logger})
+	w.must(err)
+	w.limits = api.Limits()
+	w.pages, err = console.New(w.svc, api, &o)
+	w.must(err)
 	w.pages.SetNow(w.clock)
 	mux := http.NewServeMux()
 	mux.Handle("/admin/console/", http.StripPrefix("/admin/console", w.pages))

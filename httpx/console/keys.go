@@ -88,8 +88,6 @@ func (v *visit) createKey() error {
 
 // revokeKey ends a key for good.
 func (v *visit) revokeKey() error {
-	if err := v.svc.Keys.Revoke(v.ctx(), v.account(), v.id("key")); err != nil {
-		return err
-	}
-	return v.redirect("/keys", url.Values{"note": {"revoked"}})
+	err := v.svc.Keys.Revoke(v.ctx(), v.account(), v.id("key"))
+	return v.redirect(err, "/keys", url.Values{"note": {"revoked"}})
 }

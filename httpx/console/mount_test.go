@@ -82,7 +82,7 @@ func TestFormsURL(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"f", "ftp://a/f", "https://", "/f?x", "//a/f", "https://u@a/f", "/f#x", "%"} {
-		if _, err := console.New(w.svc, "/", &console.Options{FormsURL: bad}); err == nil || !strings.Contains(err.Error(), "FormsURL") {
+		if _, err := console.New(w.svc, w.newAPI(), &console.Options{FormsURL: bad}); err == nil || !strings.Contains(err.Error(), "FormsURL") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

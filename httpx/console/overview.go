@@ -92,9 +92,9 @@ func (v *visit) overview() error {
 func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	policy := v.svc.Quotas.Policy()
 	window := map[time.Duration]string{time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}[policy.Window]
-	u := quotaUse{Limit: int64(policy.Limit), Window: cmp.Or(window, policy.Window.String())}
+	u := quotaUse{Limit: int64(max(policy.Limit, 0)), Window: cmp.Or(window, policy.Window.String())}
 	u.Others = !policy.PerAccount && v.h.opts.Authenticate != nil
-	if policy.Limit == 0 {
+	if policy.Limit < 0 {
 		return u, nil
 	}
 	now := v.h.now()

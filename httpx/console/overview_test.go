@@ -114,7 +114,7 @@ func (w *world) embed(prefix, pagesAt, apiAt, say string) (host string) {
 		say = strings.Replace(say, "HOST", host, 1)
 		mux = http.NewServeMux()
 	}
-	pages, err := console.New(w.svc, say, &console.Options{Authenticate: w.visitor})
+	pages, err := console.New(w.svc, api, &console.Options{APIURL: say, Authenticate: w.visitor})
 	w.must(err)
 	mux.Handle(pagesAt+"/", http.StripPrefix(pagesAt, pages))
 	root := http.NewServeMux()

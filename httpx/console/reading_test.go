@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 )
 
@@ -450,9 +449,8 @@ func TestPagesShareSlots(t *testing.T) {
 	w := newSignedIn(t)
 	c, empty := w.campaign("Busy"), w.campaign("Empty")
 	w.response(&c, "Ada")
-	shared := gate.NewShared(gate.Bounds{Requests: 4, Waiting: 1, Transfers: 1, Wait: time.Minute, Body: 1 << 20, Memory: 1 << 24})
-	w.serve(&console.Options{Limits: shared})
-	w.signIn()
+	shared := w.limits
+	shared.Lists, shared.Exports = gate.New(4, 1, time.Minute), gate.New(4, 1, time.Minute)
 	path := "/campaigns/" + string(c.ID)
 	for _, row := range []struct {
 		gate *gate.Gate

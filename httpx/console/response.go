@@ -203,10 +203,7 @@ func (v *visit) changeStatus() error {
 	if v.invalid(err) {
 		return v.showResponse(http.StatusUnprocessableEntity)
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect(v.responsePath(), v.noted("status"))
+	return v.redirect(err, v.responsePath(), v.noted("status"))
 }
 
 // noted returns the query of the list that the visitor came from, with a note.
@@ -255,16 +252,11 @@ func (v *visit) comment() error {
 	if v.invalid(err) {
 		return v.showResponse(http.StatusUnprocessableEntity)
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect(v.responsePath(), v.noted("commented"))
+	return v.redirect(err, v.responsePath(), v.noted("commented"))
 }
 
 // deleteResponse removes a response.
 func (v *visit) deleteResponse() error {
-	if err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil); err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID), v.noted("gone"))
+	err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil)
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID), v.noted("gone"))
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -194,7 +193,7 @@ func (v *visit) readFilter(p *campaignPage) (q formsvc.ResponseQuery, export url
 
 // export sends all responses of a campaign that match the filter, but spam only if the filter asks for it.
 func (v *visit) export() error {
-	file, e := v.r.PathValue("file"), people.Export{Zone: v.zone}
+	file, e := v.r.PathValue("file"), people.Request{Zone: v.zone}
 	if v.query("status") != formsvc.StatusSpam {
 		e.NotStatus = formsvc.StatusSpam
 	}
@@ -206,8 +205,7 @@ func (v *visit) export() error {
 	default:
 		return formsvc.ErrNotFound
 	}
-	v.r = v.r.WithContext(people.With(v.ctx(), &e))
-	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, formsvc.ResponsesRead)
+	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, formsvc.ResponsesRead, &e)
 }
 
 // address returns the absolute address of a page.
@@ -219,16 +217,14 @@ func (v *visit) address(path string) string {
 }
 
 // file sends a file.
-func (v *visit) file() error { return v.ask("/v1/files/"+string(v.id("file")), formsvc.FilesRead) }
-
-// principalKey is the context key for the principal of a request to the API.
-type principalKey struct{}
+func (v *visit) file() error {
+	return v.ask("/v1/files/"+string(v.id("file")), formsvc.FilesRead, &people.Request{})
+}
 
 // ask serves the request through the API, with the visitor as principal.
-func (v *visit) ask(path string, permission formsvc.Permission) error {
-	who := &formsvc.Principal{AccountID: v.account(), Permissions: []formsvc.Permission{permission}, NoQuota: true}
-	ctx := context.WithValue(v.ctx(), principalKey{}, who)
-	r := v.r.Clone(ctx)
+func (v *visit) ask(path string, permission formsvc.Permission, asked *people.Request) error {
+	asked.Who = &formsvc.Principal{AccountID: v.account(), Permissions: []formsvc.Permission{permission}, NoQuota: true}
+	r := v.r.Clone(people.With(v.ctx(), asked))
 	r.URL = &url.URL{Path: path, RawQuery: v.r.URL.RawQuery}
 	r.RequestURI = path
 	v.slot.Release() // the API acquires its own

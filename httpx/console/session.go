@@ -29,14 +29,14 @@ const (
 // look runs a look-up of a session or link in a slot that the address shares with others, and limits its failures.
 func (v *visit) look(up func() error) error {
 	network := limits.Network(v.h.opts.ClientAddress(v.r))
-	slot, err := v.h.shared.Lookups.Acquire(v.ctx(), network)
+	slot, err := v.h.api.Limits().Lookups.Acquire(v.ctx(), network)
 	if err != nil {
 		return busy(err)
 	}
 	err = up()
 	slot.Release()
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
-		return v.limited(&v.h.failures, network, err)
+		return v.limited(v.h.failures, network, err)
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (v *visit) signIn() error {
 		}
 	}
 	v.setCookie(v.cookieName(), value, "/", session.ExpiresAt.Sub(v.h.now()))
-	return v.redirect("/", nil)
+	return v.redirect(nil, "/", nil)
 }
 
 // signOut ends the session on every node, or every session of the account.
@@ -152,7 +152,7 @@ func (v *visit) signOut() error {
 		return err
 	}
 	v.setCookie(v.cookieName(), "", "/", -time.Second)
-	return v.redirect("/sign-in", nil)
+	return v.redirect(nil, "/sign-in", nil)
 }
 
 // Limits of mailed links.
@@ -169,7 +169,7 @@ const (
 // account is looked for afterwards.
 func (v *visit) mailLink() error {
 	h, email := v.h, v.field("email")
-	if err := v.limited(&h.asked, limits.Network(h.opts.ClientAddress(v.r)), nil); err != nil {
+	if err := v.limited(h.asked, limits.Network(h.opts.ClientAddress(v.r)), nil); err != nil {
 		return err
 	}
 	select {
@@ -197,7 +197,7 @@ func (v *visit) mailLink() error {
 			}
 		}
 	})
-	return v.redirect("/sign-in", url.Values{"mailed": {"1"}})
+	return v.redirect(nil, "/sign-in", url.Values{"mailed": {"1"}})
 }
 
 func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {

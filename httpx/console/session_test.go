@@ -70,7 +70,7 @@ func TestSignOut(t *testing.T) {
 	stolen := func(value string) int {
 		svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock}) // another node
 		w.must(err)
-		pages, err := console.New(svc, "/", nil)
+		pages, err := console.New(svc, w.newAPI(), nil)
 		w.must(err)
 		r := httptest.NewRequest("GET", "/", nil)
 		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: value})
@@ -159,7 +159,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 func TestCookieOnTLS(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, base := range []string{"", "https://forms.example.com/console/"} { // which is behind a proxy
-		pages, err := console.New(w.svc, "/", &console.Options{BaseURL: base})
+		pages, err := console.New(w.svc, w.newAPI(), &console.Options{BaseURL: base})
 		w.must(err)
 		ask := func(r *http.Request) *httptest.ResponseRecorder {
 			if base != "" {
@@ -267,20 +267,21 @@ func TestMailedLinks(t *testing.T) {
 func TestOptions(t *testing.T) {
 	w := newWorld(t, nil)
 	send := func(context.Context, string, string, time.Time) error { return nil }
+	api := w.newAPI()
 	nobody := func(*http.Request) (*console.Visitor, error) { return nil, formsvc.ErrUnauthenticated }
 	for _, o := range []console.Options{
 		{BaseURL: "ftp://example.com"}, {BaseURL: "https://a@example.com"}, {SendLink: send}, {SendLink: send, BaseURL: "https://example.com", Authenticate: nobody},
 	} {
-		if _, err := console.New(w.svc, "/", &o); err == nil {
+		if _, err := console.New(w.svc, api, &o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
 	}
-	for _, api := range []string{"", "forms", "//example.com/forms", "ftp://example.com", "https://", "/forms?x", "https://example.com#x"} {
-		if _, err := console.New(w.svc, api, nil); err == nil {
-			t.Errorf("the API %q is taken", api)
+	for _, bad := range []string{"forms", "//example.com/forms", "ftp://example.com", "https://", "/forms?x", "https://example.com#x"} {
+		if _, err := console.New(w.svc, api, &console.Options{APIURL: bad}); err == nil {
+			t.Errorf("the API %q is taken", bad)
 		}
 	}
-	if _, err := console.New(nil, "/", nil); err == nil {
+	if _, err := console.New(nil, api, nil); err == nil {
 		t.Error("no service is needed")
 	}
 }

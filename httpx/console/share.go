@@ -57,10 +57,7 @@ func (v *visit) saveShare() error {
 	if v.invalid(err) {
 		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: form, Version: v.version()})
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
 }
 
 // allowSite adds a site that may embed the form.
@@ -75,10 +72,7 @@ func (v *visit) allowSite() error {
 		v.wrong = map[string]string{"site": v.wrong["form.allowedOrigins"]}
 		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: v.campaign.Form, Site: site})
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"site-allowed"}})
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"site-allowed"}})
 }
 
 // originOf returns the origin of an address as a browser shows it. It returns other texts unchanged.
@@ -117,8 +111,6 @@ func (v *visit) rotateForm() error {
 	if v.version() != v.campaign.Version {
 		return formsvc.ErrStale
 	}
-	if _, err := v.svc.Campaigns.RotateForm(v.ctx(), v.campaign.Key()); err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-rotated"}})
+	_, err := v.svc.Campaigns.RotateForm(v.ctx(), v.campaign.Key())
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-rotated"}})
 }

@@ -134,10 +134,8 @@ func (p *summaryPage) fill(c *count, asked []formsvc.Module, first time.Time, te
 
 // countAgain begins to count again.
 func (v *visit) countAgain() error {
-	if _, _, err := v.count(true); err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/"+string(v.campaign.ID)+"/summary", nil)
+	_, _, err := v.count(true)
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/summary", nil)
 }
 
 // latestTexts returns the latest answers, by question. They aren't kept with the counts, so that an erased one is gone.

@@ -79,7 +79,7 @@ func (v *visit) enter() error {
 		return err
 	}
 	list := v.r.Method == http.MethodGet // the requests of forms are small
-	if v.slot, err = v.h.shared.For(string(v.account()), list, time.Now()).Acquire(v.ctx(), string(v.account())); err != nil {
+	if v.slot, err = v.h.api.Limits().For(string(v.account()), list, time.Now()).Acquire(v.ctx(), string(v.account())); err != nil {
 		return busy(err)
 	}
 	if v.r.PathValue("campaign") == "" {
@@ -147,8 +147,11 @@ func newOnce() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// redirect redirects to one of our pages.
-func (v *visit) redirect(path string, query url.Values) error {
+// redirect redirects to one of our pages, or returns err.
+func (v *visit) redirect(err error, path string, query url.Values) error {
+	if err != nil {
+		return err
+	}
 	location := v.base + path
 	if len(query) > 0 {
 		location += "?" + query.Encode()

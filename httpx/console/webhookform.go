@@ -128,7 +128,7 @@ func (v *visit) createWebhook() error {
 		return v.refused(err, form)
 	}
 	if !created { // there is such a webhook: its secret was shown already
-		return v.redirect("/webhooks/"+string(hook.ID), nil)
+		return v.redirect(nil, "/webhooks/"+string(hook.ID), nil)
 	}
 	if repeated {
 		return errShown
@@ -147,5 +147,5 @@ func (v *visit) updateWebhook() error {
 	if formsvc.SecretWarning(form.Secret) != "" {
 		note = "saved-weak"
 	}
-	return v.redirect("/webhooks/"+string(hook.ID), url.Values{"note": {note}})
+	return v.redirect(nil, "/webhooks/"+string(hook.ID), url.Values{"note": {note}})
 }

@@ -102,7 +102,9 @@ func (v *visit) webhook() error {
 	if p.Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), key); err != nil {
 		return err
 	}
-	samples, err := v.svc.Deliveries.Sample(v.ctx(), key, now.Add(-chartHours*time.Hour), now, chartParts, chartSample)
+	samples, err := v.svc.Deliveries.Sample(v.ctx(), formsvc.SampleQuery{
+		Webhook: key, From: now.Add(-chartHours * time.Hour), To: now, Parts: chartParts, Each: chartSample,
+	})
 	if err != nil {
 		return err
 	}
@@ -152,10 +154,7 @@ func (v *visit) testWebhook() error {
 	d, _, err := once(v, func(svc *formsvc.Service) (formsvc.Delivery, error) {
 		return svc.Webhooks.Test(v.ctx(), v.webhookKey())
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/deliveries/"+string(d.ID), url.Values{"note": {"test"}})
+	return v.redirect(err, "/deliveries/"+string(d.ID), url.Values{"note": {"test"}})
 }
 
 // switchWebhook disables a webhook, or enables it again.
@@ -165,10 +164,7 @@ func (v *visit) switchWebhook() error {
 		note = "disabled"
 	}
 	hook, err := v.svc.Webhooks.SetDisabled(v.ctx(), v.webhookKey(), disable)
-	if err != nil {
-		return err
-	}
-	return v.redirect("/webhooks/"+string(hook.ID), url.Values{"note": {note}})
+	return v.redirect(err, "/webhooks/"+string(hook.ID), url.Values{"note": {note}})
 }
 
 // rotateWebhook generates a new secret and shows it once.
@@ -191,10 +187,8 @@ func (v *visit) rotateWebhook() error {
 
 // deleteWebhook deletes a webhook.
 func (v *visit) deleteWebhook() error {
-	if err := v.svc.Webhooks.Delete(v.ctx(), v.webhookKey()); err != nil {
-		return err
-	}
-	return v.redirect("/webhooks", url.Values{"note": {"deleted"}})
+	err := v.svc.Webhooks.Delete(v.ctx(), v.webhookKey())
+	return v.redirect(err, "/webhooks", url.Values{"note": {"deleted"}})
 }
 
 // redeliverFailed sends again all deliveries that failed since a time.
@@ -213,5 +207,5 @@ func (v *visit) redeliverFailed() error {
 	if n == 0 {
 		note = "redelivered-none"
 	}
-	return v.redirect("/webhooks/"+string(v.id("webhook")), url.Values{"note": {note}, "n": {strconv.Itoa(n)}})
+	return v.redirect(nil, "/webhooks/"+string(v.id("webhook")), url.Values{"note": {note}, "n": {strconv.Itoa(n)}})
 }

@@ -84,12 +84,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if svc == nil {
 		return nil, errors.New("intake: a service is required")
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	if o.LargeBodies = cmp.Or(o.LargeBodies, 16); o.LargeBodies < 0 {
-		return nil, errors.New("intake: options: LargeBodies must not be negative")
+	o := *cmp.Or(opts, &Options{})
+	if o.LargeBodies = cmp.Or(o.LargeBodies, 16); o.LargeBodies < 0 || o.TempBytes < 0 {
+		return nil, errors.New("intake: options: LargeBodies and TempBytes must not be negative")
 	}
 	o.PerVisitor, o.Logger = cmp.Or(o.PerVisitor, 10), cmp.Or(o.Logger, slog.Default())
 	if o.ClientAddress == nil {
@@ -101,12 +98,12 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	o.TempBytes = cmp.Or(o.TempBytes, max(1<<30, 2*fullFiles*svc.Files.Limit()))
 	h := &Handler{
 		svc: svc.As(formsvc.Actor{Type: webhook.ActorVisitor}), opts: o, origins: http.NewCrossOriginProtection(), heldSlots: semaphore.NewWeighted(heldSlots),
-		recent: limits.Recent[*formsvc.Campaign]{Most: campaignsMost}, huge: limits.Recent[*formsvc.Campaign]{Most: pagesMost}, pages: limits.Recent[[]byte]{Most: pagesMost},
+		recent: limits.NewRecent[*formsvc.Campaign](campaignsMost), huge: limits.NewRecent[*formsvc.Campaign](pagesMost), pages: limits.NewRecent[[]byte](pagesMost),
 		large: limits.NewPool(int64(o.LargeBodies)), spooled: limits.NewPool(o.TempBytes),
 	}
 	if o.PerVisitor > 0 {
-		h.visitor = &limits.Limiter{Rate: rate.Limit(float64(o.PerVisitor) / 60), Burst: o.PerVisitor}
-		h.address = &limits.Limiter{Rate: 3 * h.visitor.Rate, Burst: 3 * o.PerVisitor}
+		h.visitor = limits.NewLimiter(rate.Limit(float64(o.PerVisitor)/60), o.PerVisitor)
+		h.address = limits.NewLimiter(3*h.visitor.Rate, 3*o.PerVisitor)
 	}
 	if err := h.Ready(); err != nil {
 		return nil, err

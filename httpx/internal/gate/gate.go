@@ -2,10 +2,11 @@
 package gate
 
 import (
-	"container/heap"
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,7 +30,7 @@ type Gate struct {
 	free    int
 	waiting int
 	lines   map[string]*line // of tenants with a slot or a waiting request
-	queue   lineHeap         // those with a waiting request
+	queue   []*line          // those with a waiting request, the next one first
 	turns   uint64
 }
 
@@ -45,8 +46,12 @@ type line struct {
 	tenant  string
 	held    int       // slots
 	waiting list.List // of chan struct{}, which are closed when the request gets a slot
-	turn    uint64    // since when it waits for its next slot, in turns of the gate
-	index   int       // in the heap; -1 if no request waits
+	turn    uint64    // since when it waits for its next slot, in turns of the gate; no two in the queue have the same
+}
+
+// compare orders lines by the fewest slots, and equal ones by the longest wait.
+func (l *line) compare(other *line) int {
+	return cmp.Or(cmp.Compare(l.held, other.held), cmp.Compare(l.turn, other.turn))
 }
 
 // A Slot of a gate. The zero value is none.
@@ -66,10 +71,10 @@ func (g *Gate) Acquire(ctx context.Context, tenant string) (Slot, error) {
 	g.mu.Lock()
 	l := g.lines[tenant]
 	if l == nil {
-		l = &line{tenant: tenant, index: -1}
+		l = &line{tenant: tenant}
 		g.lines[tenant] = l
 	}
-	if l.index < 0 && l.held < g.free {
+	if l.waiting.Len() == 0 && l.held < g.free {
 		g.free--
 		l.held++
 		g.mu.Unlock()
@@ -83,10 +88,10 @@ func (g *Gate) Acquire(ctx context.Context, tenant string) (Slot, error) {
 	turn := make(chan struct{})
 	at := l.waiting.PushBack(turn)
 	g.waiting++
-	if l.index < 0 {
+	if l.waiting.Len() == 1 {
 		g.turns++
 		l.turn = g.turns
-		heap.Push(&g.queue, l)
+		g.enqueue(l)
 	}
 	g.mu.Unlock()
 
@@ -111,7 +116,10 @@ func (g *Gate) giveUp(l *line, at *list.Element, why error) error {
 	case <-turn:
 		g.take(l)
 	default:
-		g.remove(l, at)
+		g.dequeue(l)
+		l.waiting.Remove(at)
+		g.waiting--
+		g.enqueue(l)
 		g.forget(l)
 	}
 	return why
@@ -160,11 +168,10 @@ func (s *Slot) PauseAfter(bytes int, among *Gate) {
 
 // take takes a slot back, and serves waiting requests.
 func (g *Gate) take(l *line) {
+	g.dequeue(l)
 	l.held--
 	g.free++
-	if l.index >= 0 {
-		heap.Fix(&g.queue, l.index)
-	}
+	g.enqueue(l)
 	for len(g.queue) > 0 && g.queue[0].held < g.free {
 		g.serve(g.queue[0])
 	}
@@ -173,65 +180,37 @@ func (g *Gate) take(l *line) {
 
 // serve gives a slot to the line's first request.
 func (g *Gate) serve(l *line) {
-	first := l.waiting.Front()
-	turn, _ := first.Value.(chan struct{})
+	g.dequeue(l)
 	g.turns++
 	l.turn = g.turns
 	l.held++
 	g.free--
-	heap.Fix(&g.queue, l.index)
-	g.remove(l, first)
+	turn, _ := l.waiting.Remove(l.waiting.Front()).(chan struct{})
+	g.waiting--
+	g.enqueue(l)
 	close(turn)
 }
 
-// remove takes a request out of the queue.
-func (g *Gate) remove(l *line, at *list.Element) {
-	l.waiting.Remove(at)
-	g.waiting--
-	if l.waiting.Len() == 0 {
-		heap.Remove(&g.queue, l.index)
+// dequeue takes a line out of the queue, if it is there, before it changes.
+func (g *Gate) dequeue(l *line) {
+	if at, ok := slices.BinarySearchFunc(g.queue, l, (*line).compare); ok {
+		g.queue = slices.Delete(g.queue, at, at+1)
+	}
+}
+
+// enqueue puts a line that has a waiting request at its place in the queue.
+func (g *Gate) enqueue(l *line) {
+	if l.waiting.Len() > 0 {
+		at, _ := slices.BinarySearchFunc(g.queue, l, (*line).compare)
+		g.queue = slices.Insert(g.queue, at, l)
 	}
 }
 
 // forget drops a line that is not in use.
 func (g *Gate) forget(l *line) {
-	if l.held == 0 && l.index < 0 {
+	if l.held == 0 && l.waiting.Len() == 0 {
 		delete(g.lines, l.tenant)
 	}
-}
-
-// lineHeap has the line with the fewest slots first, and among equal ones the one that waits the longest.
-type lineHeap []*line
-
-func (h lineHeap) Len() int { return len(h) }
-
-func (h lineHeap) Less(i, j int) bool {
-	if h[i].held != h[j].held {
-		return h[i].held < h[j].held
-	}
-	return h[i].turn < h[j].turn
-}
-
-func (h lineHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (h *lineHeap) Push(x any) {
-	l, _ := x.(*line)
-	l.index = len(*h)
-	*h = append(*h, l)
-}
-
-// Pop implements heap.Interface.
-func (h *lineHeap) Pop() any {
-	last := len(*h) - 1
-	l := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	l.index = -1
-	return l
 }
 
 // Waiting returns how many requests wait for a slot.

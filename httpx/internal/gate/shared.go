@@ -36,7 +36,7 @@ func NewShared(b Bounds) *Shared {
 	return &Shared{
 		Bounds: b, Lookups: slots(b.Requests), Requests: slots(b.Requests), Lists: slots(listSlots()), Heavy: slots(heavySlots()),
 		Exports: New(heavySlots(), b.Transfers, exportTurn), Transfers: limits.NewPool(transfers), ExportWeight: max(1, transfers/exportsAtMost),
-		Bytes: limits.NewPool(max(b.Memory, 2*b.Body)), heavy: limits.Recent[struct{}]{Most: limits.Size},
+		Bytes: limits.NewPool(max(b.Memory, 2*b.Body)), heavy: limits.NewRecent[struct{}](limits.Size),
 	}
 }
 

@@ -9,26 +9,36 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 )
 
-// Size is the smallest number of names that a [Limiter] remembers.
-const Size = 5_000
+// Size is how many names a [Limiter] remembers.
+const Size = 10_000
 
-// A Limiter has a token bucket for each name. It drops the names that were unused the longest, so that it remembers at most twice
-// [Size]. It is safe for concurrent use.
+// A Limiter has a token bucket for each name. It drops the names that were unused the longest. It is safe for concurrent use.
 type Limiter struct {
 	Rate  rate.Limit
 	Burst int
 
-	mu    sync.Mutex
-	young map[string]*rate.Limiter // used since old was filled
-	old   map[string]*rate.Limiter
+	buckets *lru.Cache[string, *rate.Limiter]
+}
+
+// NewLimiter returns a Limiter with buckets of that rate and size.
+func NewLimiter(limit rate.Limit, burst int) *Limiter {
+	buckets, _ := lru.New[string, *rate.Limiter](Size) // fails only without a size
+	return &Limiter{limit, burst, buckets}
 }
 
 // Take takes a token. If there is none, it returns the wait for the next one.
 func (l *Limiter) Take(name string, now time.Time) (wait time.Duration, ok bool) {
-	bucket := l.bucket(name)
+	bucket, ok := l.buckets.Get(name)
+	if !ok {
+		bucket = rate.NewLimiter(l.Rate, l.Burst)
+		if other, ok, _ := l.buckets.PeekOrAdd(name, bucket); ok { // added meanwhile
+			bucket = other
+		}
+	}
 	r := bucket.ReserveN(now, 1)
 	if wait = r.DelayFrom(now); wait <= 0 {
 		return 0, true
@@ -37,29 +47,10 @@ func (l *Limiter) Take(name string, now time.Time) (wait time.Duration, ok bool)
 	return wait, false
 }
 
-func (l *Limiter) bucket(name string) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	bucket := l.young[name]
-	if bucket != nil {
-		return bucket
-	}
-	if bucket = l.old[name]; bucket == nil {
-		bucket = rate.NewLimiter(l.Rate, l.Burst)
-	}
-	if l.young == nil || len(l.young) >= Size {
-		l.old, l.young = l.young, make(map[string]*rate.Limiter)
-	}
-	l.young[name] = bucket
-	return bucket
-}
-
-// A Recent keeps values by name until a time. When it is full, it is cleared. It is safe for concurrent use.
+// A Recent keeps values by name until a time. When it is full, it drops those that were unused the longest. It is safe for
+// concurrent use.
 type Recent[V any] struct {
-	Most int
-
-	mu     sync.Mutex
-	values map[string]value[V]
+	values *lru.Cache[string, value[V]]
 }
 
 type value[V any] struct {
@@ -67,34 +58,25 @@ type value[V any] struct {
 	until time.Time
 }
 
-// Put keeps a value.
-func (r *Recent[V]) Put(name string, v V, until time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.values == nil || len(r.values) >= r.Most {
-		r.values = make(map[string]value[V])
-	}
-	r.values[name] = value[V]{v, until}
+// NewRecent returns a Recent for that many values.
+func NewRecent[V any](most int) Recent[V] {
+	values, _ := lru.New[string, value[V]](most) // fails only without a size
+	return Recent[V]{values}
 }
 
+// Put keeps a value.
+func (r Recent[V]) Put(name string, v V, until time.Time) { r.values.Add(name, value[V]{v, until}) }
+
 // Get returns a value whose time has not passed.
-func (r *Recent[V]) Get(name string, now time.Time) (v V, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept, ok := r.values[name]
-	if ok && !now.Before(kept.until) {
-		delete(r.values, name)
-		return v, false
+func (r Recent[V]) Get(name string, now time.Time) (v V, ok bool) {
+	if kept, ok := r.values.Get(name); ok && now.Before(kept.until) {
+		return kept.v, true
 	}
-	return kept.v, ok
+	return v, false
 }
 
 // Drop removes a value.
-func (r *Recent[V]) Drop(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.values, name)
-}
+func (r Recent[V]) Drop(name string) { r.values.Remove(name) }
 
 // A Pool shares bytes or places that are held for as long as a client likes. A tenant gets more only if it then holds no more than
 // was free, so that one alone never has all of them. It is safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 
 // A limiter forgets the names that were unused the longest, and no other.
 func TestLimiterForgetsTheOldest(t *testing.T) {
-	l, now := &Limiter{Rate: 1, Burst: 3}, time.Now()
+	l, now := NewLimiter(1, 3), time.Now()
 	for range l.Burst {
 		l.Take("busy", now)
 	}
@@ -18,7 +18,7 @@ func TestLimiterForgetsTheOldest(t *testing.T) {
 			t.Fatalf("a name that is used all the time is forgotten after %d others", i)
 		}
 	}
-	if n := len(l.young) + len(l.old); n > 2*Size || n < Size {
+	if n := l.buckets.Len(); n != Size {
 		t.Errorf("%d names are remembered", n)
 	}
 }

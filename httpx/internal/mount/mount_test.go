@@ -50,7 +50,7 @@ func TestMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	api, errAPI := httpx.New(svc, nil)
-	pages, errPages := console.New(svc, "/", nil)
+	pages, errPages := console.New(svc, api, nil)
 	forms, errForms := intake.New(svc, nil)
 	if errAPI != nil || errPages != nil || errForms != nil {
 		t.Fatal(errAPI, errPages, errForms)

@@ -1,13 +1,16 @@
-// Package people carries how the console asks the API for an export, in the context of the request.
+// Package people carries what the console asks the API for a visitor, in the context of the request.
 package people
 
 import (
 	"context"
 	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
-// An Export changes an export.
-type Export struct {
+// A Request says whom a request of the console acts for, and how it changes an export.
+type Request struct {
+	Who       *formsvc.Principal
 	NotStatus string         // leaves out the responses with this status; "" for none
 	Zone      *time.Location // of searched and written times
 	// Labels writes a table for people: labels as headers, words for values, links to files that begin with Files.
@@ -18,11 +21,11 @@ type Export struct {
 
 type key struct{}
 
-// With returns a context with e.
-func With(ctx context.Context, e *Export) context.Context { return context.WithValue(ctx, key{}, e) }
+// With returns a context with r.
+func With(ctx context.Context, r *Request) context.Context { return context.WithValue(ctx, key{}, r) }
 
-// Of returns the Export of the context, or nil.
-func Of(ctx context.Context) *Export {
-	e, _ := ctx.Value(key{}).(*Export)
-	return e
+// Of returns the Request of the context, or nil.
+func Of(ctx context.Context) *Request {
+	r, _ := ctx.Value(key{}).(*Request)
+	return r
 }
