@@ -30,21 +30,19 @@ type turns struct {
 
 // admit is a tls.Config.GetConfigForClient: it runs before the costly part of a handshake.
 func (h *handshakes) admit(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	from := network(hello.Conn.RemoteAddr().String())
+	from := peer(hello.Conn.RemoteAddr().String())
 	h.mu.Lock()
 	t := h.of[from]
 	if t == nil {
 		t = &turns{slots: semaphore.NewWeighted(handshakesAtOnce)}
 		h.of[from] = t
 	}
-	full := t.users == handshakesInAll
-	if !full {
-		t.users++
-	}
-	h.mu.Unlock()
-	if full {
+	if t.users == handshakesInAll {
+		h.mu.Unlock()
 		return nil, errors.New("too many handshakes of this address")
 	}
+	t.users++
+	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(hello.Context(), readHeaderTimeout) // ends with the handshake
 	err := t.slots.Acquire(ctx, 1)
 	context.AfterFunc(hello.Context(), func() {
@@ -61,13 +59,10 @@ func (h *handshakes) admit(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	return nil, err
 }
 
-// network returns the addresses that count as one client.
-func network(remote string) netip.Prefix {
+// peer returns the addresses that count as one client.
+func peer(remote string) netip.Prefix {
 	a, _ := netip.ParseAddrPort(remote)
-	addr, bits := a.Addr().Unmap(), 32
-	if addr.Is6() {
-		bits = 64
-	}
-	p, _ := addr.WithZone("").Prefix(bits)
+	addr := a.Addr().Unmap().WithZone("")
+	p, _ := addr.Prefix(min(addr.BitLen(), 64))
 	return p
 }

@@ -57,12 +57,12 @@ func TestHandshakesOfOneAddress(t *testing.T) {
 	}
 }
 
-func TestNetwork(t *testing.T) {
+func TestPeer(t *testing.T) {
 	t.Parallel()
 	for remote, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1/32", "[::ffff:192.0.2.1]:80": "192.0.2.1/32", "[2001:db8::1:2]:80": "2001:db8::/64", "[fe80::1%eth0]:80": "fe80::/64",
 	} {
-		if got := network(remote).String(); got != want {
+		if got := peer(remote).String(); got != want {
 			t.Errorf("%s: %s, want %s", remote, got, want)
 		}
 	}
