@@ -13,7 +13,7 @@ func TestHandshakesOfOneAddress(t *testing.T) {
 	t.Parallel()
 	limit := &handshakes{of: make(map[netip.Prefix]*turns)}
 	server := httptest.NewUnstartedServer(nil)
-	server.TLS = &tls.Config{GetConfigForClient: limit.admit} //nolint:gosec // a test
+	server.TLS = &tls.Config{GetConfigForClient: limit.admit}
 	server.StartTLS()
 	defer server.Close()
 	shake := func(from string, during func()) chan error {
@@ -24,7 +24,7 @@ func TestHandshakesOfOneAddress(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 		done := make(chan error, 1)
 		go func() {
-			done <- tls.Client(conn, &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error { //nolint:gosec // a test
+			done <- tls.Client(conn, &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error {
 				during()
 				return nil
 			}}).HandshakeContext(t.Context())
