@@ -91,6 +91,7 @@ type cachedID struct {
 // Delete removes an account with everything that it has: first its keys, sessions and webhooks, then campaigns,
 // responses, files, events and the rest, and at last the audit trail and the name. It raises no events. Writes of
 // other callers fail with [ErrNotFound], or are removed. Other nodes may accept the keys for [KeyCacheTTL].
+// Request counts of a host's users stay for two windows, at least 48 hours: a hash of account and user identifies them.
 //
 // It proceeds as [Accounts.ErasePerson] does, but adds nothing to the audit trail. It fails with [ErrNotFound] for an
 // unknown account. If it fails midway, call it again for the rest.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/formsvc/toolkit/webhook"
 )
 
 // DeliveryState is the state of a delivery.
@@ -198,7 +196,7 @@ func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery,
 // checkResponse fails with [ErrResponseDeleted] if the delivery has the answers of a response that was deleted.
 func (d Deliveries) checkResponse(ctx context.Context, key DeliveryKey) error {
 	delivery, err := d.s.store.Delivery(ctx, key)
-	if err != nil || delivery.Test || delivery.Event == webhook.ResponseDeleted {
+	if err != nil || delivery.Test || slices.Contains(WithoutAnswers(), delivery.Event) {
 		return err
 	}
 	e, err := d.s.store.Event(ctx, key.AccountID, delivery.EventID)

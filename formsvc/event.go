@@ -15,6 +15,10 @@ import (
 // EventType names a kind of event. The constants are in package webhook, since receivers need them too.
 type EventType = webhook.EventType
 
+// WithoutAnswers returns the event types whose payloads have no answers. Their deliveries can be sent again after the response
+// was deleted.
+func WithoutAnswers() []EventType { return []EventType{webhook.ResponseDeleted} }
+
 // An Event says that something happened to a response: it is new, its content or status changed, it
 // got a file or a signature, or it was deleted. An event is stored in the same atomic write as the
 // change, with a delivery for every webhook that listens.

@@ -77,7 +77,7 @@ type Principal struct {
 	// KeyID is the API key; "" for a user of the host application.
 	KeyID ID
 	// UserID is the permanent identifier of a user of the host application, without a KeyID. The quota counts the
-	// user's requests by it ([Principal.Subject]). Only its hash is stored. Defaults to KeyName.
+	// user's requests by its hash ([Principal.Subject]). Events have it as their actor's ID. Defaults to KeyName.
 	UserID string
 	// NoQuota exempts the principal's requests from the quota. Defaults to counting them.
 	NoQuota bool

@@ -53,6 +53,27 @@ func TestHostPrincipalIsNamed(t *testing.T) {
 	}
 }
 
+// Events name a principal of the host application as their actor, by the name if it has no identifier.
+func TestHostPrincipalIsActor(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.response(w.campaign(plainCampaign))
+	for i, tc := range []struct{ id, name, want string }{
+		{"u-7", "Ada", `{"type":"person","id":"u-7","name":"Ada"}`},
+		{"u-7", "", `{"type":"person","id":"u-7","name":"u-7"}`},
+		{"", "Ada", `{"type":"person","name":"Ada"}`},
+		{"", "", `{"type":"system"}`},
+	} {
+		w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) {
+			return &formsvc.Principal{AccountID: w.mine.account.ID, UserID: tc.id, KeyName: tc.name, Permissions: formsvc.AllPermissions()}, nil
+		}})
+		w.do("PATCH", r, fmt.Sprintf(`{"user":{"lastName":"%d"}}`, i)).is(200, "")
+		events := w.do("GET", "/v1/events?event=response.updated&order=desc&limit=1", "").is(200, "").body
+		if !strings.Contains(events, `"actor":`+tc.want+`}}`) {
+			t.Errorf("%q with the name %q: want the actor %s in %s", tc.id, tc.name, tc.want, events)
+		}
+	}
+}
+
 const plainSignature = `{"signer":{"email":"grace@example.com","firstName":"Grace","lastName":"Hopper"}}`
 
 func sum(content string) string { return fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(content))) }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 
 	"golang.org/x/net/netutil"
 )
@@ -64,6 +65,7 @@ func (n *node) serve(server *http.Server, l net.Listener) error {
 	var err error
 	if n.certs != nil {
 		server.TLSConfig = n.certs.Config()
+		server.TLSConfig.GetConfigForClient = (&handshakes{of: make(map[netip.Prefix]*turns)}).admit
 		err = server.ServeTLS(l, "", "")
 	} else {
 		err = server.Serve(l)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -78,7 +79,7 @@ func (v *visit) delivery() error {
 	default:
 		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: event.CampaignID, ID: event.ResponseID}
 		if _, err := v.svc.Responses.Get(v.ctx(), key); errors.Is(err, formsvc.ErrNotFound) {
-			p.Gone = !d.Test && d.Event != webhook.ResponseDeleted
+			p.Gone = !d.Test && !slices.Contains(formsvc.WithoutAnswers(), d.Event)
 		} else if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -70,7 +69,7 @@ func (e *endpoint) redeliver(d *queued, at time.Time) {
 
 // hasResponse reports whether the response of a delivery exists, or isn't needed. The caller holds s.mu.
 func (s *Store) hasResponse(d *queued) bool {
-	if d.Test || d.Event == webhook.ResponseDeleted {
+	if d.Test || slices.Contains(formsvc.WithoutAnswers(), d.Event) {
 		return true
 	}
 	e := s.events[d.EventID]

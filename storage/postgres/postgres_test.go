@@ -45,6 +45,7 @@ func newService(t testing.TB, s formsvc.Store) (*formsvc.Service, formsvc.Campai
 
 func conformance(t *testing.T, opts *postgres.Options, only ...storagetest.Category) {
 	schemas := &pool{t: t}
+	schemas.idle = append(schemas.idle, schemas.take(t)) // without a server, that skips t before a part of it can
 	storagetest.Run(t,
 		func(t testing.TB) storagetest.Store { return open(t, schemas.dsn(t), opts) },
 		storagetest.Options{Only: only, Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {

@@ -9,7 +9,6 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -226,7 +225,7 @@ func (s *Store) RedeliverFailed(
 		hook := ID(q.Key.ID)
 		var err error
 		if n, err = Affected(s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
-			micros(q.Since), micros(q.Until), TestBit|EventBit(webhook.ResponseDeleted), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
+			micros(q.Since), micros(q.Until), TestBit|eventBits(formsvc.WithoutAnswers()), max(q.Limit, 0), hook).Conn(c).Exec(ctx)); err != nil {
 			return err
 		}
 		c.wake = n > 0

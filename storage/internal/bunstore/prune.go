@@ -158,8 +158,8 @@ func (p *pruning) deliveries(ctx context.Context) (deliveries, attempts int, err
 }
 
 // accountSteps returns the steps of deleting an account. Each begins when those before find nothing, and the first always
-// finds campaigns. It also lets the triggers allow the deletion of the audit trail. Idempotency records are removed in one
-// pass, since no index has all of them by account.
+// finds campaigns. It also lets the triggers allow the deletion of the audit trail. No index has idempotency records by
+// account, so a call may read the whole table, which has those of a day.
 func accountSteps(limit int) [][]string {
 	some := func(table, id string) string {
 		return fmt.Sprintf("DELETE FROM %s WHERE %s IN (SELECT %[2]s FROM %[1]s WHERE account_id = $1 LIMIT %[3]d)", table, id, limit)
@@ -174,7 +174,9 @@ func accountSteps(limit int) [][]string {
 	}, {
 		some("formsvc_notices", "delivery_id"), some("formsvc_audit", "id"), some("formsvc_events", "id"),
 	}, {
-		"DELETE FROM formsvc_idempotency WHERE account_id = $1", "DELETE FROM formsvc_accounts WHERE id = $1",
+		some("formsvc_idempotency", "id"),
+	}, {
+		"DELETE FROM formsvc_accounts WHERE id = $1",
 	}}
 }
 
@@ -196,7 +198,7 @@ func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, limit int
 				removed += n
 			}
 			if removed > 0 {
-				out = [...]formsvc.Erased{{}, {Events: n}, {Account: true}}[i]
+				out = [...]formsvc.Erased{{}, {Events: n}, {}, {Account: true}}[i]
 				break
 			}
 		}

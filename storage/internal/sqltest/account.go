@@ -68,6 +68,30 @@ func deletedAccount(t *testing.T, d Database) {
 	s.wantResponses(t, 1)
 }
 
+// deletedInParts checks that no write of a deletion removes more idempotency records than it may.
+func deletedInParts(t *testing.T, d Database) {
+	s := newScene(t, d)
+	before, id := d.rows(t), s.id()
+	must(t, s.CreateAccount(t.Context(), formsvc.Account{ID: id, Name: "tenant", CreatedAt: s.now}, nil, formsvc.Change{}))
+	for i := range 5 {
+		r := formsvc.IdempotencyRecord{AccountID: id, Key: fmt.Sprint(i), Result: []byte("{}"), CreatedAt: s.now}
+		must(t, s.Commit(t.Context(), formsvc.Change{Idempotency: &r}))
+	}
+	const limit = 2
+	for left, deleted := 5, false; !deleted; {
+		out, err := s.DeleteAccount(t.Context(), id, limit)
+		must(t, err)
+		n := d.rows(t)["formsvc_idempotency"]
+		if left-n > limit || out.Account && n > 0 {
+			t.Fatalf("a write left %d of %d records (%+v)", n, left, out)
+		}
+		left, deleted = n, out.Account
+	}
+	if after := d.rows(t); !maps.Equal(after, before) {
+		t.Errorf("the tables have %v rows, and had %v", after, before)
+	}
+}
+
 // settle adds a record of each kind to an account.
 func settle(ctx context.Context, svc *formsvc.Service, account formsvc.ID, key string) (errs [8]error) {
 	user, webhookIn := formsvc.User{Email: "eve@example.com"}, formsvc.WebhookInput{URL: "https://example.com/" + key[:1], Events: webhook.EventTypes()}

@@ -57,6 +57,7 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"bound/calls beside a host's transaction":         besideHost,
 		"audit/entries cannot be changed":                 auditOnlyGrows,
 		"account/deleted beside creations":                deletedAccount,
+		"account/deleted in small writes":                 deletedInParts,
 		"migrations/nodes that start together":            migrateTogether,
 		"migrations/newer schema":                         migrateNewer,
 		"migrations/one that fails leaves nothing":        migrateFailing,
