@@ -36,7 +36,8 @@ type statements struct {
 }
 
 func (b *backend) dialect() bunstore.Dialect {
-	return bunstore.Dialect{Schema: b.schema, ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq", Metadata: "r.metadata::jsonb ->> ? = ?"}
+	return bunstore.Dialect{Schema: b.schema, ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq", Metadata: "r.metadata::jsonb ->> ? = ?",
+		Among: "= ANY ($1::text[]::uuid[])", AsList: func(ids []bunstore.ID) any { return ids }}
 }
 
 // position is the position of an event in the feed; see feed.go. It is the number of the

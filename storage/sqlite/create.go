@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -49,7 +50,11 @@ func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, e
 
 func (b *backend) dialect() bunstore.Dialect {
 	const inMetadata = "EXISTS (SELECT 1 FROM json_each(r.metadata) AS m WHERE m.key = ? AND m.value = ?)" // a path can't have every name
-	return bunstore.Dialect{Schema: b.schema, FeedOrder: "e.seq", BinaryIDs: true, Metadata: inMetadata, By: func(table, index string) string {
+	list := func(ids []bunstore.ID) any {
+		text, _ := json.Marshal(ids) // of valid identifiers never fails
+		return string(text)
+	}
+	return bunstore.Dialect{Among: "IN (SELECT unhex(value, '-') FROM json_each($1))", AsList: list, Schema: b.schema, FeedOrder: "e.seq", BinaryIDs: true, Metadata: inMetadata, By: func(table, index string) string {
 		if index == "formsvc_responses_person" {
 			return byPerson
 		}

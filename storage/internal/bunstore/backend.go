@@ -55,6 +55,9 @@ type Dialect struct {
 	FeedOrder string
 	// Metadata is the condition that the response r has metadata with a name and a value, which are its arguments.
 	Metadata string
+	// Among is the condition that the last operand is one of the identifiers in the argument $1, which AsList returns.
+	Among  string
+	AsList func([]ID) any
 	// By returns a table expression, such as "formsvc_responses AS r", that is read by an
 	// index. Nil if a query can't name an index.
 	By func(table, index string) string

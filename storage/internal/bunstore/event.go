@@ -96,7 +96,7 @@ func (s *Store) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Even
 	if err := s.ready(ctx, account, id); err != nil {
 		return formsvc.Event{}, err
 	}
-	events, err := s.eventsByID(ctx, s.read, account, []ID{ID(id)})
+	events, err := s.eventsByID(ctx, account, []ID{ID(id)})
 	if err != nil {
 		return formsvc.Event{}, s.backend.Classify(err)
 	}
@@ -124,7 +124,7 @@ func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	if _, err := s.pickAll(ctx, &p, q.Limit+10, &FeedQuery{Account: ID(q.AccountID), Back: true}); err != nil {
 		return nil, s.backend.Classify(err)
 	}
-	events, err := s.eventsByID(ctx, s.read, q.AccountID, p.ids)
+	events, err := s.eventsByID(ctx, q.AccountID, p.ids)
 	return events, s.backend.Classify(err)
 }
 
@@ -151,7 +151,7 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 		p.pick(list)
 		ids = []ID{ID(key.ID)}
 	}
-	events, err := s.eventsByID(ctx, s.read, key.AccountID, p.ids)
+	events, err := s.eventsByID(ctx, key.AccountID, p.ids)
 	return events, s.backend.Classify(err)
 }
 
@@ -177,7 +177,7 @@ func (s *Store) eventMetas(ctx context.Context, key formsvc.ResponseKey, where s
 // eventsByID returns the account's events with those identifiers, those of all accounts if
 // account is "", in the order of the list. Events deleted meanwhile are left out. Neither the account nor
 // the order is part of the query, so that the database doesn't choose an index for them.
-func (s *Store) eventsByID(ctx context.Context, c bun.IConn, account formsvc.ID, ids []ID) ([]formsvc.Event, error) {
+func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []ID) ([]formsvc.Event, error) {
 	events := make([]formsvc.Event, 0, len(ids))
 	for some := range slices.Chunk(ids, eventBatch) {
 		var rows []struct {
@@ -186,7 +186,7 @@ func (s *Store) eventsByID(ctx context.Context, c bun.IConn, account formsvc.ID,
 			Payload                               []byte
 			Traceparent                           string
 		}
-		q := s.build.NewSelect().Conn(c).TableExpr("formsvc_events").
+		q := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_events").
 			Column("id", "account_id", "campaign_id", "response_id", "type", "created_at", "payload").
 			ColumnExpr("coalesce(traceparent, '') AS traceparent")
 		if err := q.Where("id IN (?)", bun.List(some)).Scan(ctx, &rows); err != nil {

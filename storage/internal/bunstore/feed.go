@@ -51,7 +51,7 @@ func (s *Store) events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	// The first step asks for one more than the page holds, to learn whether others follow.
 	more, err := s.pickAll(ctx, &p, max(q.Limit+1, 100), &FeedQuery{Account: ID(q.AccountID), Early: q.Early})
 	if err == nil {
-		page.Items, err = s.eventsByID(ctx, s.read, q.AccountID, p.ids)
+		page.Items, err = s.eventsByID(ctx, q.AccountID, p.ids)
 	}
 	if err != nil {
 		return formsvc.EventPage{Next: q.After}, s.backend.Classify(err)

@@ -137,15 +137,14 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string]deliv
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	list, err := s.eventsByID(ctx, s.queue, "", sortedIDs(events))
-	if err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	payloads := make(map[string]delivery.Payload, len(list))
-	for i := range list {
-		payloads[string(list[i].ID)] = delivery.Payload{Body: list[i].Payload, TraceParent: list[i].TraceParent}
-	}
-	return payloads, nil
+	payloads := make(map[string]delivery.Payload, len(events))
+	_, err := List(ctx, s.queue, func(rows *sql.Rows, id *ID) error {
+		var p delivery.Payload
+		err := rows.Scan(id, &p.Body, &p.TraceParent)
+		payloads[string(*id)] = p
+		return err
+	}, "SELECT id, payload, coalesce(traceparent, '') FROM formsvc_events WHERE id "+s.dialect.Among, s.dialect.AsList(sortedIDs(events)))
+	return payloads, s.backend.Classify(err)
 }
 
 // A Done is how an outcome changes the row of a delivery.
