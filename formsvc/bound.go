@@ -76,7 +76,7 @@ func (e *ValidationError) checkBounds(pointer string, m *Module) {
 	valid := true
 	for i, b := range []Bound{m.Min, m.Max} {
 		member := pointer + []string{"/min", "/max"}[i]
-		switch _, detail := (&Module{Type: m.Type}).checkValue(string(b)); {
+		switch _, detail := (&Module{Type: m.Type}).Check(string(b)); {
 		case b == "":
 		case !ranged:
 			e.add(member, "not_applicable", "applies to number and date only")

@@ -100,8 +100,8 @@ func (q *CampaignQuery) Finds() func(title string) bool {
 	return func(title string) bool { return strings.Contains(plainText(title), wanted) }
 }
 
-// accepts reports whether a new response may be submitted at that time.
-func (c *Campaign) accepts(now time.Time) bool {
+// Accepts reports whether a new response may be submitted at that time.
+func (c *Campaign) Accepts(now time.Time) bool {
 	return c.Status == CampaignOpen &&
 		(c.OpensAt.IsZero() || !now.Before(c.OpensAt)) &&
 		(c.ClosesAt.IsZero() || now.Before(c.ClosesAt))

@@ -173,6 +173,18 @@ func (e *LimitError) Error() string {
 // Is reports whether target is [ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
+// A Refusal is why a host refuses a response ([Options.CheckResponse]) if not for a field of it.
+type Refusal struct {
+	Code   string // stable, snake_case, such as "plan_exhausted"
+	Detail string // a sentence for clients and visitors
+	Status int    // of the HTTP reply, 400 to 499. Defaults to 409
+	// Lasting refuses retries with the same Idempotency-Key for [IdempotencyTTL] without asking the host again. Defaults to asking.
+	Lasting bool
+}
+
+// Error returns the code and the sentence.
+func (e *Refusal) Error() string { return e.Code + ": " + e.Detail }
+
 // limited adds the kind and the limit to a store's [ErrLimit], unless the store says them.
 func limited(err error, kind string, limit int) error {
 	if _, said := errors.AsType[*LimitError](err); !said && errors.Is(err, ErrLimit) {

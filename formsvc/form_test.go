@@ -131,7 +131,7 @@ func TestConditions(t *testing.T) {
 		{[]formsvc.Answer{answer("a", "Yes"), answer("b", "1"), answer("c", "x")}, nil},
 	} {
 		before := w.store.count("CreateResponse")
-		wantFaults(t, w.svc.Responses.Check(&c, formsvc.ResponseInput{User: ada(), Answers: x.answers}), x.want...)
+		wantFaults(t, w.svc.Responses.Check(w.ctx, &c, formsvc.ResponseInput{User: ada(), Answers: x.answers}), x.want...)
 		if n := w.store.count("CreateResponse"); n != before {
 			t.Errorf("Check stored %d responses", n-before)
 		}
@@ -143,8 +143,8 @@ func TestConditions(t *testing.T) {
 	wantFaults(t, err, "/responses/b hidden")
 	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("a", "no"), remove("b"), remove("c")}})
 	c.Status = formsvc.CampaignClosed
-	wantError(t, w.svc.Responses.Check(&c, formsvc.ResponseInput{User: ada()}), formsvc.ErrCampaignClosed)
-	wantFaults(t, w.svc.Responses.Check(&c, formsvc.ResponseInput{}), "/user/email required")
+	wantError(t, w.svc.Responses.Check(w.ctx, &c, formsvc.ResponseInput{User: ada()}), formsvc.ErrCampaignClosed)
+	wantFaults(t, w.svc.Responses.Check(w.ctx, &c, formsvc.ResponseInput{}), "/user/email required")
 }
 
 // A held response raises nothing until its status changes, which raises its creation. Its first status may be any that the

@@ -42,8 +42,8 @@ type ImportReport struct {
 
 // An ImportFault says why a row was left out.
 type ImportFault struct {
-	Row int // 1 is the first
-	Err *ValidationError
+	Row int   // 1 is the first
+	Err error // a *[ValidationError], or a *[Refusal]
 }
 
 // A NewResponse is a response to add with its events.
@@ -74,10 +74,13 @@ func (s Responses) Import(
 			return report, err
 		}
 		n++
-		r, err := s.imported(&c, &row)
-		if invalid, ok := errors.AsType[*ValidationError](err); ok {
-			report.Faults = append(report.Faults, ImportFault{n, invalid})
+		r, err := s.imported(ctx, &c, &row)
+		if _, refused := errors.AsType[*Refusal](err); refused || errors.Is(err, ErrInvalid) {
+			report.Faults = append(report.Faults, ImportFault{n, err})
 			continue
+		}
+		if err != nil {
+			return report, err
 		}
 		fresh := NewResponse{Response: r}
 		if opts.Events && r.Held == NotHeld {
@@ -122,8 +125,8 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 	return fmt.Errorf("after %d attempts: %v: %w", retries, last, ErrUnavailable) //nolint:errorlint // as in create
 }
 
-// imported returns the response of a row, or a *[ValidationError].
-func (s Responses) imported(c *Campaign, row *ImportRow) (Response, error) {
+// imported returns the response of a row, or why it can't be added.
+func (s Responses) imported(ctx context.Context, c *Campaign, row *ImportRow) (Response, error) {
 	v, answers := s.checkInput(&row.ResponseInput)
 	if row.User.Email == "" && !c.EmailOptional {
 		v.require("/user/email")
@@ -163,5 +166,5 @@ func (s Responses) imported(c *Campaign, row *ImportRow) (Response, error) {
 	if !r.ID.Valid() || r.ID[:13] != first[:13] {
 		v.add("/id", "invalid_value", "must be a UUID of version 7 with the time of createdAt")
 	}
-	return r, v.err()
+	return r, s.s.allowed(ctx, c, nil, &r, v)
 }

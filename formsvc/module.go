@@ -158,7 +158,7 @@ func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier [
 		at := fmt.Sprintf("%s/equals/%d", pointer, n)
 		e.checkLine(at, value, maxOption)
 		if i >= 0 && len(e.Fields) < maxFaults {
-			if _, detail := earlier[i].checkValue(value); detail != "" {
+			if _, detail := earlier[i].Check(value); detail != "" {
 				e.add(at, "impossible", "can't be an answer to that module, which %s", detail)
 			}
 		}
@@ -236,7 +236,7 @@ func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
 			if known[value] || len(e.Fields) == maxFaults {
 				continue
 			}
-			if code, detail := m.checkValue(value); code != "" {
+			if code, detail := m.Check(value); code != "" {
 				e.add(fmt.Sprintf("%s/value/%d", pointer, n), code, "%s", detail)
 			} else if known != nil {
 				known[value] = true
@@ -259,8 +259,8 @@ const maxNumber = 400
 // jsonNumber is the grammar of RFC 8259 §6. The exponent is limited, so that expanding the number is always cheap.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
 
-// checkValue returns why the module doesn't accept the value, or "".
-func (m *Module) checkValue(value string) (code, detail string) {
+// Check returns why the module doesn't accept a value, as in a [FieldError], or "".
+func (m *Module) Check(value string) (code, detail string) {
 	if m.MaxLength > 0 && utf8.RuneCountInString(value) > m.MaxLength {
 		return "too_long", fmt.Sprintf("must have at most %d characters", m.MaxLength)
 	}

@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,12 +33,12 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 	var elsewhere time.Duration
 	var last error
 	for range retries {
-		c, err := s.campaignFor(ctx, key, v, &in)
+		now := s.s.now()
+		r.ID, r.Reference, r.CreatedAt, r.UpdatedAt = s.s.NewID(now), s.s.newReference(now.Add(elsewhere)), now, now
+		c, err := s.campaignFor(ctx, key, v, &in, &r)
 		if err != nil {
 			return Response{}, err
 		}
-		now := s.s.now()
-		r.ID, r.Reference, r.CreatedAt, r.UpdatedAt = s.s.NewID(now), s.s.newReference(now.Add(elsewhere)), now, now
 		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil)}
 		change.unlessHeld(&r, s.s.newEvent(ctx, webhook.ResponseCreated, c, &r, now, eventExtra{}))
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
@@ -56,15 +57,20 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 	return Response{}, fmt.Errorf("after %d attempts: %v: %w", retries, last, ErrUnavailable) //nolint:errorlint // it is no conflict of the caller's
 }
 
-// Check fails with a *[ValidationError] or [ErrCampaignClosed] if Create would for this campaign. It stores nothing.
-func (s Responses) Check(c *Campaign, in ResponseInput) (err error) {
+// Check fails as Create would for this campaign, because of the input, of [Options.CheckResponse], or because the campaign is
+// closed. It stores nothing.
+func (s Responses) Check(ctx context.Context, c *Campaign, in ResponseInput) (err error) {
 	defer wrap(&err, "check response")
-	v, _ := s.checkInput(&in)
-	return s.accepts(c, v, &in)
+	v, answers := s.checkInput(&in)
+	r := in.response(c.Key(), answers)
+	r.CreatedAt = s.s.now()
+	r.UpdatedAt = r.CreatedAt
+	return s.accepts(ctx, c, v, &in, &r)
 }
 
-// accepts adds the faults of the input that depend on the campaign to v, and fails if there are any or it is closed.
-func (s Responses) accepts(c *Campaign, v ValidationError, in *ResponseInput) error {
+// accepts adds the faults of the input that depend on the campaign to v, and fails if there are any, if it is closed, or
+// if the host refuses r.
+func (s Responses) accepts(ctx context.Context, c *Campaign, v ValidationError, in *ResponseInput, r *Response) error {
 	if in.FormToken != "" && (!c.Form.Enabled || c.FormToken != in.FormToken) {
 		return ErrNotFound
 	}
@@ -76,30 +82,48 @@ func (s Responses) accepts(c *Campaign, v ValidationError, in *ResponseInput) er
 	if in.FormToken != "" {
 		v.checkDomains(in, c.Modules)
 	}
-	if err := v.err(); err != nil {
-		return err
+	if !c.Accepts(s.s.now()) {
+		return cmp.Or(v.err(), ErrCampaignClosed)
 	}
-	if !c.accepts(s.s.now()) {
-		return ErrCampaignClosed
+	return s.s.allowed(ctx, c, nil, r, v)
+}
+
+// allowed returns v with the faults that the host finds in a response that is written, or its refusal if there are none.
+func (c *core) allowed(ctx context.Context, campaign *Campaign, before, after *Response, v ValidationError) error {
+	if c.CheckResponse == nil {
+		return v.err()
 	}
-	return nil
+	written := *after // the host's to keep
+	err := c.CheckResponse(ctx, campaign, before, &written)
+	if faults, ok := errors.AsType[*ValidationError](err); ok {
+		v.Fields = append(v.Fields, faults.Fields[:min(len(faults.Fields), maxFaults-len(v.Fields))]...)
+		err = nil
+	}
+	return cmp.Or(v.err(), err)
 }
 
 // campaignFor returns the campaign if it accepts the input now. It checks the cached campaign first. If that accepts,
-// the version check of the write confirms it; if not, the stored campaign is checked.
-func (s Responses) campaignFor(ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput) (*Campaign, error) {
-	if c, ok := s.s.campaigns.get(key); ok && s.accepts(c, v, in) == nil {
-		return c, nil
+// the version check of the write confirms it; if not, and the stored campaign is another, that is checked.
+func (s Responses) campaignFor(ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput, r *Response) (*Campaign, error) {
+	cached, known := s.s.campaigns.get(key)
+	var refused error
+	if known {
+		if refused = s.accepts(ctx, cached, v, in, r); refused == nil {
+			return cached, nil
+		}
 	}
 	c, err := s.s.store.Campaign(ctx, key)
 	if err != nil {
 		return nil, err
 	}
+	if known && c.Version == cached.Version {
+		return nil, refused
+	}
 	s.s.campaigns.drop(key) // it may have another size now
 	if size := c.Size(); size <= largestRemembered {
 		s.s.campaigns.put(key, &c, size)
 	}
-	return &c, s.accepts(&c, v, in)
+	return &c, s.accepts(ctx, &c, v, in, r)
 }
 
 // Statuses returns the statuses that may follow from, sorted. others is true if any other status
@@ -124,14 +148,52 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	if err != nil {
 		return Response{}, err
 	}
-	r, err := s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
-		return s.s.applyPatch(ctx, &c, r, &patch, v)
-	})
-	if err != nil {
-		return Response{}, err
+	for range retries {
+		var seen int64
+		if seen, err = s.checkUpdate(ctx, &c, key, &patch, v); err != nil {
+			return Response{}, err
+		}
+		var r Response
+		r, err = s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
+			if seen != 0 && seen != r.Version {
+				return Change{}, errChanging
+			}
+			return s.s.applyPatch(ctx, &c, r, &patch, v)
+		})
+		if err == nil {
+			s.s.raised(key.AccountID)
+			return r, nil
+		}
+		if !errors.Is(err, errChanging) {
+			return Response{}, err
+		}
 	}
-	s.s.raised(key.AccountID)
-	return r, nil
+	return Response{}, err
+}
+
+// errChanging means that a response changed while the host checked another version of it.
+var errChanging = fmt.Errorf("the response keeps changing: %w", ErrUnavailable)
+
+// checkUpdate asks the host whether a response may change so, and returns the version that it saw: 0 for any. The host's code
+// doesn't run in the store's transaction.
+func (s Responses) checkUpdate(ctx context.Context, c *Campaign, key ResponseKey, patch *ResponsePatch, v ValidationError) (int64, error) {
+	if s.s.CheckResponse == nil {
+		return 0, nil
+	}
+	before, err := s.s.store.Response(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	after := before
+	_, err = s.s.applyPatch(ctx, c, &after, patch, v)
+	faults, invalid := errors.AsType[*ValidationError](err)
+	switch {
+	case invalid:
+		return 0, s.s.allowed(ctx, c, &before, &after, *faults)
+	case err != nil, after.Version == before.Version:
+		return 0, err
+	}
+	return before.Version, s.s.allowed(ctx, c, &before, &after, ValidationError{})
 }
 
 // applyPatch applies the patch to r and returns its events. A store may call it again with the

@@ -62,6 +62,12 @@ type Options struct {
 	// NewReference returns a reference for a response; if the reference is taken, it is called again. It must return 1
 	// to 64 characters of UTF-8 without NUL. Defaults to ten characters that aren't confused when read aloud.
 	NewReference func() string
+	// CheckResponse is the host's rule for responses, after those of the campaign: before is nil for a new one, and after is
+	// what will be written, also if it has faults already. A *[ValidationError] adds faults to those, which forms show at their
+	// fields; a *[Refusal] is for everything else; other errors are internal. It runs for the API, forms, the console, imports,
+	// [Responses.Check] and [Service.With] alike: concurrently, outside of the store's transactions, and again if the record
+	// changed meanwhile. It must change neither campaign nor before. Defaults to none.
+	CheckResponse func(ctx context.Context, campaign *Campaign, before, after *Response) error
 	// CheckURL refuses URLs that webhooks must not have, for example those in the internal network;
 	// the text of its error is shown to the client. It only gives early feedback: the sender must
 	// check the address it connects to as well. Defaults to allowing every http or https URL.

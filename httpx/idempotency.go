@@ -122,7 +122,7 @@ func lasting(p *wire.Problem) bool {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, wire.StatusClientGone:
 		return false
 	}
-	return p.Status < http.StatusInternalServerError && !p.Passing
+	return p.Status < http.StatusInternalServerError && !p.Passing && !p.Forget
 }
 
 // repeat prepares to send the outcome of an earlier call again, n bytes.

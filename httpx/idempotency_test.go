@@ -227,3 +227,28 @@ func TestReplayReturnsTheFirstReply(t *testing.T) {
 	w.do("DELETE", hook, "").is(204, "")
 	w.do("POST", again, "", once("again")).repeats(redelivered)
 }
+
+// What a host refuses is asked again by a retry, unless the refusal is to last. A change is refused as well.
+func TestHostRefuses(t *testing.T) {
+	w := newWorld(t, nil)
+	refusal := &formsvc.Refusal{Code: "plan_exhausted", Detail: "The plan is used up."}
+	var rule error
+	w.use(w.store, nil, func(o *formsvc.Options) {
+		o.CheckResponse = func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error { return rule }
+	})
+	w.api = w.bare // the document doesn't have a host's codes
+	path := w.campaign(plainCampaign) + "/responses"
+	one := path + "/" + w.do("POST", path, plainResponse).is(201, "").text("uuid")
+	rule = refusal
+	w.do("POST", path, plainResponse, once("a")).is(409, "plan_exhausted").fresh().has(`"The plan is used up."`, "detail")
+	w.do("PATCH", one, `{"status":"validated"}`).is(409, "plan_exhausted")
+	refusal.Lasting = true
+	first := w.do("POST", path, plainResponse, once("b")).is(409, "plan_exhausted")
+	rule = nil
+	w.do("POST", path, plainResponse, once("a")).is(201, "").fresh()
+	w.do("POST", path, plainResponse, once("b")).repeats(first)
+	rule = &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/user/email", Code: "unknown_member", Detail: "must be a member's"}}}
+	w.do("POST", path, plainResponse).is(422, "validation_failed").faults("/user/email unknown_member")
+	rule = errors.New("the rule's own fault")
+	w.do("POST", path, plainResponse).is(500, "internal")
+}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // Limits of the table of responses.
@@ -229,8 +230,7 @@ func (v *visit) eachSelected(field string, change func(formsvc.ID) error) (url.V
 		switch {
 		case err == nil:
 			changed++
-		case errors.Is(err, formsvc.ErrNotFound), errors.Is(err, formsvc.ErrTransition), errors.Is(err, formsvc.ErrInvalid), errors.Is(err, formsvc.ErrConflict),
-			errors.Is(err, formsvc.ErrResponseDeleted):
+		case v.ctx().Err() == nil && wire.ProblemOf(v.ctx(), err).Status < http.StatusInternalServerError:
 			refused++
 		default:
 			return nil, err

@@ -58,7 +58,7 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 	if c.Size() <= maxSnippet {
 		data.Questions = questions(c, data.T)
 		data.Files = slices.ContainsFunc(data.Questions, func(q question) bool { return q.Type == formsvc.FileModule })
-		s.HTML, s.Fetch, s.Curl = show("form"), show("fetch"), curlForm(c, example(v.svc, c), address)
+		s.HTML, s.Fetch, s.Curl = show("form"), show("fetch"), curlForm(c, example(c), address)
 	}
 	return s, err
 }
@@ -111,7 +111,7 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 func isUser(name string) bool { return name == "email" || name == "firstName" || name == "lastName" }
 
 // example returns answers that the campaign accepts.
-func example(svc *formsvc.Service, c *formsvc.Campaign) []formsvc.Answer {
+func example(c *formsvc.Campaign) []formsvc.Answer {
 	if len(c.Modules) == 0 {
 		return []formsvc.Answer{{Name: "message", Value: []string{"Hello"}}}
 	}
@@ -122,14 +122,10 @@ func example(svc *formsvc.Service, c *formsvc.Campaign) []formsvc.Answer {
 			"Hello", "ada@example.com", "https://example.com", "1", "2026-12-31", "true", string(m.Min), string(m.Max),
 			strconv.FormatFloat(math.Ceil(least), 'f', -1, 64), "a@b.cd", "http://a", "H",
 		}
-		m.ShowIf = nil
-		alone := formsvc.Campaign{CampaignInput: formsvc.CampaignInput{Status: formsvc.CampaignOpen, EmailOptional: true, Modules: []formsvc.Module{m}}}
-		for _, value := range slices.Concat(m.Options, values) {
-			answer := formsvc.Answer{Name: m.Name, Value: []string{value}}
-			if m.Type != formsvc.FileModule && svc.Responses.Check(&alone, formsvc.ResponseInput{Answers: []formsvc.Answer{answer}}) == nil {
-				answers = append(answers, answer)
-				break
-			}
+		fits := func(value string) bool { code, _ := m.Check(value); return code == "" }
+		values = slices.Concat(m.Options, values)
+		if i := slices.IndexFunc(values, fits); i >= 0 && m.Type != formsvc.FileModule {
+			answers = append(answers, formsvc.Answer{Name: m.Name, Value: values[i : i+1]})
 		}
 	}
 	hidden := c.Hidden(answers)
@@ -178,10 +174,10 @@ func curlForm(c *formsvc.Campaign, answers []formsvc.Answer, address string) str
 }
 
 // curlAPI returns a command that submits a response over the API. The key is in a variable.
-func curlAPI(svc *formsvc.Service, c *formsvc.Campaign, api string) string {
+func curlAPI(c *formsvc.Campaign, api string) string {
 	var answers []formsvc.Answer
 	if c.Size() <= maxSnippet {
-		answers = example(svc, c)
+		answers = example(c)
 	}
 	body := `{"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},"responses":` + formsvc.NewAnswers(answers...).JSON() + "}"
 	return `curl -H "Authorization: Bearer $FORMSVC_KEY" -H 'Content-Type: application/json' \

@@ -221,6 +221,11 @@ func refusalOf(ctx context.Context, err error) *refusal {
 		r.detail = "It was deleted, or the address is wrong."
 	case "validation_failed", "too_large":
 		r.detail = "Nothing was changed. Go back, and choose another one."
+		for _, f := range p.Fields {
+			if f.Pointer != "/status" { // of a host's rule
+				r.detail = "Nothing was changed. Go back, and correct this first: " + place(f.Pointer) + " " + f.Detail + "."
+			}
+		}
 	case "response_deleted":
 		r.status = http.StatusConflict
 	case "precondition_failed":

@@ -101,7 +101,11 @@ func (v *visit) fail(err error) {
 	} else if text == "closed" {
 		shown.Title, shown.About = v.when()
 	}
-	if v.sent != nil && len(v.sent.form) > 0 && (over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || !v.sent.partial && p.Status >= http.StatusInternalServerError) {
+	refusal, refused := errors.AsType[*formsvc.Refusal](err)
+	if refused {
+		shown.About = refusal.Detail
+	}
+	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || !v.sent.partial && p.Status >= http.StatusInternalServerError) {
 		if v.again(p.Status, func() *page { return v.corrected(&p, err) }) == nil {
 			return
 		}
@@ -121,7 +125,10 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 	p := v.formPage(s, token)
 	faults := why.Fields
 	over, tooMuch := errors.AsType[*limitError](err)
+	refusal, refused := errors.AsType[*formsvc.Refusal](err)
 	switch {
+	case refused:
+		p.Problems = []link{{Text: refusal.Detail}}
 	case tooMuch:
 		p.Problems = []link{{Text: v.t.format(over.text, over.most)}}
 	case errors.Is(err, errFile):

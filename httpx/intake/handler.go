@@ -281,8 +281,10 @@ func (v *visit) find() error {
 
 // closed fails with [formsvc.ErrCampaignClosed] if the campaign takes no answers now.
 func (v *visit) closed() error {
-	bare := formsvc.CampaignInput{Status: v.campaign.Status, OpensAt: v.campaign.OpensAt, ClosesAt: v.campaign.ClosesAt, EmailOptional: true}
-	return v.h.svc.Responses.Check(&formsvc.Campaign{CampaignInput: bare}, formsvc.ResponseInput{})
+	if v.campaign.Accepts(v.h.svc.Now()) {
+		return nil
+	}
+	return formsvc.ErrCampaignClosed
 }
 
 // form shows the page with the questions, at its own address.

@@ -55,7 +55,7 @@ type world struct {
 	address  atomic.Value // string
 }
 
-func newWorld(t *testing.T, in formsvc.CampaignInput, opts *intake.Options) *world {
+func newWorld(t *testing.T, in formsvc.CampaignInput, opts *intake.Options, edits ...func(*formsvc.Options)) *world {
 	t.Helper()
 	w := &world{t: t, store: memory.New()}
 	now := time.Now().UTC()
@@ -64,7 +64,11 @@ func newWorld(t *testing.T, in formsvc.CampaignInput, opts *intake.Options) *wor
 	w.blobs.Store = memblob.New()
 	t.Cleanup(func() { _ = w.store.Close() })
 	clock := func() time.Time { return *w.now.Load() }
-	svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: &w.blobs, MaxFile: maxFile, Now: clock})
+	service := formsvc.Options{Blobs: &w.blobs, MaxFile: maxFile, Now: clock}
+	for _, edit := range edits {
+		edit(&service)
+	}
+	svc, err := formsvc.New(w.store, &service)
 	w.must(err)
 	w.svc = svc
 	w.account, err = svc.Accounts.Ensure(t.Context(), "owner")

@@ -332,11 +332,11 @@ func (v *visit) tell(p *page, faults []formsvc.FieldError) {
 	for _, fault := range faults {
 		name := fieldOf(fault.Pointer)
 		if i, ok := at[name]; ok {
-			p.Fields[i].fail(v.describe(&p.Fields[i], fault.Code))
+			p.Fields[i].fail(v.describe(&p.Fields[i], &fault))
 		} else if len(others) < 20 {
 			short := []rune(name)
 			name = isolate(string(short[:min(len(short), 200)]))
-			others = append(others, link{Text: strings.TrimPrefix(name+" – ", isolate("")+" – ") + v.describe(&field{}, fault.Code)})
+			others = append(others, link{Text: strings.TrimPrefix(name+" – ", isolate("")+" – ") + v.describe(&field{}, &fault)})
 		}
 	}
 	for i := range p.Fields {
@@ -361,8 +361,8 @@ func fieldOf(pointer string) string {
 }
 
 // describe returns an error in the visitor's words.
-func (v *visit) describe(f *field, code string) string {
-	switch {
+func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
+	switch code := fault.Code; {
 	case code == "too_long":
 		if f.Most == 0 {
 			return v.t["error_invalid"]
@@ -389,6 +389,8 @@ func (v *visit) describe(f *field, code string) string {
 		return v.t["error_required_choice"]
 	case code == "invalid_number":
 		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(decimalOf(v.t["code"]), ","), 1))
+	case code == "nul_not_allowed" || code == "duplicate":
+		return v.t["error_invalid"]
 	}
-	return cmp.Or(v.t["error_"+code], v.t["error_invalid"])
+	return cmp.Or(v.t["error_"+fault.Code], fault.Detail, v.t["error_invalid"]) // a host's rule has words of its own
 }

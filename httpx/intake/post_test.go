@@ -393,3 +393,26 @@ func TestFormsThatTakeNothing(t *testing.T) {
 		t.Errorf("the log has the token: %s", w.log.String())
 	}
 }
+
+// What a host refuses stays on the page with its words, beside the fault of a question if it names one.
+func TestHostRefuses(t *testing.T) {
+	var rule error
+	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{{Name: "iban", Label: "Account"}, {Name: "file", Type: formsvc.FileModule}}},
+		&intake.Options{PerVisitor: -1}, func(o *formsvc.Options) {
+			o.CheckResponse = func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error { return rule }
+		})
+	token := w.get("").token()
+	w.wait(time.Minute)
+	rule = &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/responses/iban/value/0", Code: "invalid_iban", Detail: "must be an IBAN & valid"}}}
+	w.post("_page", token, "iban", "typed here").is(422).has("Account\u2069 – must be an IBAN &amp; valid", "typed here")
+	w.json(`{"responses":{"iban":{"value":["x"]}}}`).is(422).has("invalid_iban", "/responses/iban/value/0")
+	rule = &formsvc.Refusal{Code: "plan_exhausted", Detail: "The plan is used up.", Status: 402}
+	w.post("_page", token, "iban", "typed here").is(402).has("The plan is used up.", "typed here")
+	w.upload([]part{{"file", "a.txt", "a"}}, "_page", token, "iban", "typed here").is(402).has("The plan is used up.", "typed here")
+	w.json(`{"responses":{"iban":{"value":["x"]}}}`).is(402).has("plan_exhausted")
+	if n := len(w.responses()) + w.events(); n != 0 {
+		t.Errorf("%d responses and events", n)
+	}
+	rule = nil
+	w.post("_page", token, "iban", "typed here").is(303)
+}

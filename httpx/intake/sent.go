@@ -306,7 +306,7 @@ func pointerTo(name string) string { return string(jsontext.Pointer("/responses"
 
 // check returns a *[formsvc.ValidationError] with all faults of what was sent, or [formsvc.ErrCampaignClosed].
 func (v *visit) check(s *sent) error {
-	err := s.json.WithoutPerson(v.h.svc.Responses.Check(v.campaign, s.input))
+	err := s.json.WithoutPerson(v.h.svc.Responses.Check(v.r.Context(), v.campaign, s.input))
 	all := &formsvc.ValidationError{Fields: s.faults}
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 		all.Fields = append(all.Fields, invalid.Fields...)

@@ -34,6 +34,7 @@ type Problem struct { //nolint:errname // as RFC 9457 has it
 	RetryAfter string               // the header Retry-After with 429, in seconds
 	HangUp     bool                 // whether an HTTP/1 connection must be closed
 	Passing    bool                 // whether the same request may succeed soon
+	Forget     bool                 // whether a retry with the same Idempotency-Key is a new call
 	Told       bool                 // whether it is logged already
 	Overload   bool                 // whether the request was refused for overload, so that it doesn't count
 	Cause      error                // not shown to clients
@@ -130,6 +131,9 @@ func ProblemOf(ctx context.Context, err error) *Problem {
 	if file, ok := errors.AsType[*formsvc.FileSizeError](err); ok {
 		return tooLarge("file_too_large", "A file", file.Limit)
 	}
+	if refusal, ok := errors.AsType[*formsvc.Refusal](err); ok {
+		return refused(refusal)
+	}
 	p := Refuse(http.StatusInternalServerError, "internal", "Internal error. Include the requestId when you report it.")
 	p.Cause = err
 	i := slices.IndexFunc(kinds[:], func(k kind) bool { return errors.Is(err, k.err) })
@@ -153,6 +157,16 @@ func ProblemOf(ctx context.Context, err error) *Problem {
 	if t, ok := errors.AsType[*formsvc.TransitionError](err); ok {
 		p.Allowed = append([]string{}, t.Allowed...)
 	}
+	return p
+}
+
+// refused returns the problem for the refusal of a host.
+func refused(r *formsvc.Refusal) *Problem {
+	p := Refuse(r.Status, cmp.Or(r.Code, "refused"), r.Detail)
+	if p.Status < 400 || p.Status > 499 {
+		p.Status = http.StatusConflict
+	}
+	p.Title, p.Forget = "This isn't possible", !r.Lasting
 	return p
 }
 
