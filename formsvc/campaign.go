@@ -43,11 +43,11 @@ func (c *Campaign) Size() int {
 
 // Texts returns every text that the owner of the campaign sets, for stores that check them ([CheckText]).
 func (in *CampaignInput) Texts() []string {
-	list := []string{in.Title, in.Description, string(in.Status), in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
+	list := []string{in.Title, in.Description, string(in.Status), in.Workflow, in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
 	list = append(list, in.Form.AllowedOrigins...)
 	for _, m := range in.Modules {
 		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max)), m.Options...)
-		list = append(list, m.Accept...)
+		list = append(append(append(list, m.Format), m.Accept...), m.Default...)
 		if m.ShowIf != nil {
 			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)
 		}
@@ -70,6 +70,7 @@ type CampaignInput struct {
 	Modules       []Module          // none: any module name is accepted
 	Metadata      map[string]string // at most 100 entries
 	Form          Form
+	Workflow      string // a name in [Options].Workflows; "" means [Options].Workflow
 	// IfVersion makes Replace fail with ErrStale unless the campaign has this version; 0 means any
 	// version. A Campaign has 0.
 	IfVersion int64
@@ -111,7 +112,7 @@ func (c *Campaign) Accepts(now time.Time) bool {
 type Campaigns struct{ s *core }
 
 // Create creates a campaign. It fails with a *[ValidationError] that names every invalid field, and with [ErrNotFound]
-// if there is no such account, and with a *[LimitError] if it has [Options].MaxCampaigns campaigns.
+// if there is no such account, and with a *[LimitError] if it has as many campaigns as it may.
 func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
 	defer wrap(&err, "create campaign")
 	return once(ctx, c.s, account, func() (Campaign, error) {
@@ -124,9 +125,13 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 			ID: c.s.NewID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
 		campaign.publish()
-		change := Change{Idempotency: record(c.s, account, "", &campaign), Limit: c.s.MaxCampaigns}
+		limits, err := c.s.limits(ctx, account)
+		if err != nil {
+			return Campaign{}, err
+		}
+		change := Change{Idempotency: record(c.s, account, "", &campaign), Limit: limits.Campaigns}
 		err = c.s.store.CreateCampaign(ctx, campaign, change)
-		return campaign, limited(err, "campaigns", c.s.MaxCampaigns)
+		return campaign, limited(err, "campaigns", limits.Campaigns)
 	})
 }
 
@@ -226,6 +231,9 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	in.Modules = v.checkModules(in.Modules)
 	v.checkMetadata(in.Metadata, maxCampaignMetadata)
 	in.Form = v.checkForm(in.Form)
+	if _, known := v.host.Workflows[in.Workflow]; !known && in.Workflow != "" {
+		v.add("/workflow", "unknown_value", "must be the name of a workflow of this service")
+	}
 	in.IfVersion = 0
 	return in, v.err()
 }

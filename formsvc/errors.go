@@ -83,6 +83,8 @@ type FieldError struct {
 // repeats the names of fields, but never a value. It is [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
+
+	host *Options // with the rules of the service; nil for none
 }
 
 // Error names every invalid field.

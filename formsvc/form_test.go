@@ -170,7 +170,7 @@ func TestHeldResponse(t *testing.T) {
 	}
 	_, err := w.update(&r, formsvc.ResponsePatch{Status: new("validated")})
 	wantFaults(t, err, "/status unknown_status")
-	if next, _ := w.svc.Responses.Statuses("spam"); !slices.Equal(next, strings.Fields("accepted archived pending refused review")) {
+	if next, _ := w.svc.Responses.Statuses(new(formsvc.Campaign), "spam"); !slices.Equal(next, strings.Fields("accepted archived pending refused review")) {
 		t.Errorf("spam may become %q", next)
 	}
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("accepted"), LastName: new("King")})

@@ -133,6 +133,7 @@ func (s Responses) imported(ctx context.Context, c *Campaign, row *ImportRow) (R
 	}
 	v.checkAnswers(&c.CampaignInput, row.Answers)
 	v.checkTitle("/reference", row.Reference, 64)
+	workflow := s.s.workflow(c)
 	r := row.response(c.Key(), answers)
 	r.ID, r.Reference, r.Status = row.ID, row.Reference, cmp.Or(row.Status, r.Status)
 	r.CreatedAt, r.UpdatedAt, r.CompletedAt = milliseconds(row.CreatedAt), milliseconds(row.UpdatedAt), milliseconds(row.CompletedAt)
@@ -140,12 +141,12 @@ func (s Responses) imported(ctx context.Context, c *Campaign, row *ImportRow) (R
 		r.Held = NotHeld
 	}
 	if r.Held == NotHeld {
-		v.checkStatus(s.s.Workflow, r.Status)
+		v.checkStatus(workflow, r.Status)
 	}
 	if r.UpdatedAt.IsZero() {
 		r.UpdatedAt = r.CreatedAt
 	}
-	final := s.s.Workflow.final(r.Status)
+	final := workflow.final(r.Status)
 	if final && r.CompletedAt.IsZero() {
 		r.CompletedAt = r.UpdatedAt
 	}

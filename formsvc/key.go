@@ -152,7 +152,7 @@ type KeyInput struct {
 }
 
 // Create creates a key. It fails with a *[ValidationError], and with a *[LimitError] if the account has
-// [Options].MaxKeys keys that are neither revoked nor expired.
+// as many keys as it may that are neither revoked nor expired.
 func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ NewKey, err error) {
 	defer wrap(&err, "create key")
 	return once(ctx, k.s, account, func() (NewKey, error) {
@@ -160,12 +160,16 @@ func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ NewKey, er
 		if err != nil {
 			return NewKey{}, err
 		}
+		limits, err := k.s.limits(ctx, account)
+		if err != nil {
+			return NewKey{}, err
+		}
 		change := Change{
-			Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Limit: k.s.MaxKeys,
+			Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Limit: limits.Keys,
 			Idempotency: record(k.s, account, "", &key),
 		}
 		if err := k.s.store.CreateKey(ctx, key.Key, change); err != nil {
-			return NewKey{}, limited(err, "keys", k.s.MaxKeys)
+			return NewKey{}, limited(err, "keys", limits.Keys)
 		}
 		return key, nil
 	})

@@ -1,6 +1,9 @@
 package formsvc
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Limits of requests and payloads.
 const (
@@ -29,6 +32,22 @@ const (
 	MaxWaiting        = 10_000    // [Deliveries.Waiting] counts up to here
 	MaxCounted        = 1_000_000 // [QueueStats.Pending] counts up to here, which limits its cost
 )
+
+// Limits are those of an account. In each, 0 means that of the [Options], and a negative number means no limit.
+type Limits struct {
+	Campaigns int // as in [Options].MaxCampaigns
+	Keys      int // as in [Options].MaxKeys
+	Stored    int // bytes, as in [Options].MaxStored
+	Quota     int // as in [Options].Quota
+}
+
+// limits returns the limits of an account, in which 0 means none.
+func (o *Options) limits(ctx context.Context, account ID) (l Limits, err error) {
+	if o.Limits != nil {
+		l, err = o.Limits(ctx, account)
+	}
+	return Limits{limit(l.Campaigns, o.MaxCampaigns), limit(l.Keys, o.MaxKeys), limit(l.Stored, o.MaxStored), limit(l.Quota, o.Quota)}, err
+}
 
 // How long things last.
 const (

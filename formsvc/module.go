@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"fmt"
 	"net/mail"
 	"net/url"
@@ -29,22 +30,29 @@ const (
 	FileModule ModuleType = "file"
 )
 
+// ModuleTypes returns every module type there is.
+func ModuleTypes() []ModuleType {
+	return []ModuleType{TextModule, LongTextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule, FileModule}
+}
+
 // A Module is one question of a campaign.
 type Module struct {
-	Name        string     `json:"name"`             // unique in its campaign, 1 to 200 characters
-	Label       string     `json:"label"`            // at most 1,000 characters
-	Help        string     `json:"help"`             // shown below the label, at most 2,000 characters
-	Placeholder string     `json:"placeholder"`      // shown in an empty field of text, longtext, email, url and number; at most 200 characters
-	Type        ModuleType `json:"type"`             // "" means TextModule
-	Required    bool       `json:"required"`         // an answer must have a value that can be seen, unless the module is hidden
-	Options     []string   `json:"options"`          // for ChoiceModule: 1 to 1,000 distinct values
-	MaxLength   int        `json:"maxLength"`        // characters a value may have, for text, longtext, email and url; 0 means no limit
-	Multiple    bool       `json:"multiple"`         // more than one value, or file, is allowed
-	ShowIf      *Condition `json:"showIf"`           // nil: always shown
-	Min         Bound      `json:"min,omitzero"`     // the least value, for number and date; "" means none
-	Max         Bound      `json:"max,omitzero"`     // the greatest value, for number and date, not below Min; "" means none
-	Integer     bool       `json:"integer,omitzero"` // for number: the value must be whole
-	Accept      []string   `json:"accept,omitempty"` // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
+	Name        string     `json:"name"`              // unique in its campaign, 1 to 200 characters
+	Label       string     `json:"label"`             // at most 1,000 characters
+	Help        string     `json:"help"`              // shown below the label, at most 2,000 characters
+	Placeholder string     `json:"placeholder"`       // shown in an empty field of text, longtext, email, url and number; at most 200 characters
+	Type        ModuleType `json:"type"`              // "" means TextModule
+	Required    bool       `json:"required"`          // an answer must have a value that can be seen, unless the module is hidden
+	Options     []string   `json:"options"`           // for ChoiceModule: 1 to 1,000 distinct values
+	MaxLength   int        `json:"maxLength"`         // characters a value may have, for text, longtext, email and url; 0 means no limit
+	Multiple    bool       `json:"multiple"`          // more than one value, or file, is allowed
+	ShowIf      *Condition `json:"showIf"`            // nil: always shown
+	Min         Bound      `json:"min,omitzero"`      // the least value, for number and date; "" means none
+	Max         Bound      `json:"max,omitzero"`      // the greatest value, for number and date, not below Min; "" means none
+	Integer     bool       `json:"integer,omitzero"`  // for number: the value must be whole
+	Accept      []string   `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
+	Format      string     `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
+	Default     []string   `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
 }
 
 // A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
@@ -90,6 +98,7 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 		e.checkLine(pointer+"/placeholder", m.Placeholder, maxPlaceholder)
 		e.checkModuleType(pointer, m)
 		e.checkBounds(pointer, m)
+		e.checkFormat(pointer, m)
 		if m.ShowIf != nil {
 			e.checkCondition(pointer+"/showIf", m.ShowIf, modules[:i])
 		}
@@ -98,11 +107,7 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 }
 
 func (e *ValidationError) checkModuleType(pointer string, m *Module) {
-	switch m.Type {
-	case "":
-		m.Type = TextModule
-	case TextModule, LongTextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule, FileModule:
-	default:
+	if m.Type = cmp.Or(m.Type, TextModule); !slices.Contains(ModuleTypes(), m.Type) {
 		e.add(pointer+"/type", "invalid_value", "must be one of text, longtext, email, url, number, date, boolean, choice, file")
 		return
 	}
@@ -158,7 +163,7 @@ func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier [
 		at := fmt.Sprintf("%s/equals/%d", pointer, n)
 		e.checkLine(at, value, maxOption)
 		if i >= 0 && len(e.Fields) < maxFaults {
-			if _, detail := earlier[i].Check(value); detail != "" {
+			if _, detail := e.check(&earlier[i], value); detail != "" {
 				e.add(at, "impossible", "can't be an answer to that module, which %s", detail)
 			}
 		}
@@ -236,7 +241,7 @@ func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
 			if known[value] || len(e.Fields) == maxFaults {
 				continue
 			}
-			if code, detail := m.Check(value); code != "" {
+			if code, detail := e.check(m, value); code != "" {
 				e.add(fmt.Sprintf("%s/value/%d", pointer, n), code, "%s", detail)
 			} else if known != nil {
 				known[value] = true

@@ -69,8 +69,9 @@ type Quotas struct{ c *quotaCounter }
 type quotaCounter struct {
 	QuotaPolicy
 
-	store Store
-	now   func() time.Time
+	limits func(context.Context, ID) (Limits, error)
+	store  Store
+	now    func() time.Time
 
 	flushing sync.Mutex // held while the store is written
 	mu       sync.Mutex
@@ -91,6 +92,7 @@ type windowCount struct {
 
 func newQuotaCounter(store Store, o *Options) (*quotaCounter, error) {
 	c := &quotaCounter{
+		limits:      o.limits,
 		QuotaPolicy: QuotaPolicy{cmp.Or(o.Quota, -1), cmp.Or(o.QuotaWindow, DefaultQuotaWindow), o.QuotaPerAccount},
 		store:       store, now: o.Now, counts: make(map[windowKey]*windowCount),
 	}
@@ -100,8 +102,16 @@ func newQuotaCounter(store Store, o *Options) (*quotaCounter, error) {
 	return c, nil
 }
 
-// Policy returns the quota of the service.
-func (q Quotas) Policy() QuotaPolicy { return q.c.QuotaPolicy }
+// Policy returns the quota of an account, its keys and users.
+func (q Quotas) Policy(ctx context.Context, account ID) (QuotaPolicy, error) {
+	limits, err := q.c.limits(ctx, account)
+	policy := q.c.QuotaPolicy
+	policy.Limit = cmp.Or(limits.Quota, -1)
+	return policy, err
+}
+
+// PerAccount reports whether all requests of an account are counted together.
+func (q Quotas) PerAccount() bool { return q.c.PerAccount }
 
 // Take counts one request of a principal, unless it has NoQuota. If the window has no requests
 // left, it counts nothing and fails with [ErrQuota]; the state says when there are more.
@@ -110,8 +120,12 @@ func (q Quotas) Policy() QuotaPolicy { return q.c.QuotaPolicy }
 func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
 	defer wrap(&err, "take quota")
 	c, now := q.c, q.c.now()
-	if c.Limit < 0 || who.NoQuota {
+	if who.NoQuota {
 		return QuotaState{}, nil
+	}
+	policy, err := q.Policy(ctx, who.AccountID)
+	if err != nil || policy.Limit < 0 {
+		return QuotaState{}, err
 	}
 	key := windowKey{who.Subject(), c.Start(now)}
 	if c.PerAccount {
@@ -139,16 +153,16 @@ func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err err
 	}
 	c.counts[key] = w
 	w.used = now
-	if c.state(w, key, now).Left == 0 {
-		return c.state(w, key, now), ErrQuota
+	if c.state(policy.Limit, w, key, now).Left == 0 {
+		return c.state(policy.Limit, w, key, now), ErrQuota
 	}
 	w.pending++
-	return c.state(w, key, now), nil
+	return c.state(policy.Limit, w, key, now), nil
 }
 
-func (c *quotaCounter) state(w *windowCount, key windowKey, now time.Time) QuotaState {
+func (c *quotaCounter) state(limit int, w *windowCount, key windowKey, now time.Time) QuotaState {
 	return QuotaState{
-		Limit: c.Limit, Left: max(c.Limit-w.counted-w.pending, 0), Window: c.Window, Reset: max(key.start.Add(c.Window).Sub(now), 0), key: key,
+		Limit: limit, Left: max(limit-w.counted-w.pending, 0), Window: c.Window, Reset: max(key.start.Add(c.Window).Sub(now), 0), key: key,
 	}
 }
 
@@ -162,7 +176,7 @@ func (q Quotas) Give(taken QuotaState) QuotaState {
 		return taken
 	}
 	w.pending--
-	return q.c.state(w, taken.key, q.c.now())
+	return q.c.state(taken.Limit, w, taken.key, q.c.now())
 }
 
 // Use returns the windows of a subject ([Principal.Subject], or the account with

@@ -68,7 +68,7 @@ func TestQuotaOptions(t *testing.T) {
 		option, want int
 	}{{0, formsvc.DefaultQuota}, {-1, -1}, {7, 7}} {
 		w := newWorld(t, func(o *formsvc.Options) { o.Quota = c.option })
-		if got, want := w.svc.Quotas.Policy(), (formsvc.QuotaPolicy{Limit: c.want, Window: time.Hour}); got != want {
+		if got, want := must(w.svc.Quotas.Policy(w.ctx, w.account)), (formsvc.QuotaPolicy{Limit: c.want, Window: time.Hour}); got != want {
 			t.Errorf("the policy is %+v, want %+v", got, want)
 		}
 	}

@@ -126,10 +126,10 @@ func (s Responses) campaignFor(ctx context.Context, key CampaignKey, v Validatio
 	return &c, s.accepts(ctx, &c, v, in, r)
 }
 
-// Statuses returns the statuses that may follow from, sorted. others is true if any other status
+// Statuses returns the statuses that may follow from in a campaign, sorted. others is true if any other status
 // may follow, too, as without statuses in the [Workflow].
-func (s Responses) Statuses(from string) (statuses []string, others bool) {
-	return s.s.Workflow.next(from)
+func (s Responses) Statuses(c *Campaign, from string) (statuses []string, others bool) {
+	return s.s.workflow(c).next(from)
 }
 
 // Update changes a response and raises the events of the change in one atomic write: "response.updated" for content,
@@ -205,9 +205,9 @@ func (c *core) applyPatch(
 		return Change{}, ErrStale
 	}
 	v.Fields = slices.Clip(v.Fields)
-	previous := r.Status
+	previous, workflow := r.Status, c.workflow(campaign)
 	if patch.Status != nil {
-		v.checkStatus(c.Workflow, *patch.Status)
+		v.checkStatus(workflow, *patch.Status)
 		r.Status = *patch.Status
 	}
 	changes, err := mergeContent(&v, campaign, r, patch)
@@ -217,7 +217,7 @@ func (c *core) applyPatch(
 	if err := v.err(); err != nil {
 		return Change{}, err
 	}
-	if err := c.Workflow.allow(previous, r.Status); err != nil {
+	if err := workflow.allow(previous, r.Status); err != nil {
 		return Change{}, err
 	}
 	moved := r.Status != previous
@@ -230,7 +230,7 @@ func (c *core) applyPatch(
 	}
 	r.Version++
 	r.UpdatedAt = now
-	finished := moved && c.Workflow.final(r.Status)
+	finished := moved && workflow.final(r.Status)
 	if moved {
 		r.CompletedAt = time.Time{}
 	}

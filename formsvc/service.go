@@ -51,6 +51,11 @@ type Options struct {
 	// can write to the blob store; it takes most of a download's processor time. [Files.Verify] always compares it.
 	// Defaults to comparing checksums only, which detects accidental damage.
 	HashDownloads bool
+	// Formats are kinds of answers of the host's own, by the name that a [Module] has as its Format: 1 to 40 lower-case letters,
+	// digits, - and _. Defaults to none.
+	Formats map[string]Format
+	// Workflows are those that a campaign can name as its Workflow. Defaults to none.
+	Workflows map[string]*Workflow
 	// Workflow says which statuses responses may have. Defaults to any status after any, with "completed" final.
 	Workflow *Workflow
 	// Now is the clock. Times are truncated to milliseconds. Defaults to time.Now.
@@ -83,6 +88,9 @@ type Options struct {
 	MaxCampaigns int
 	// MaxStored is how many bytes the files of an account may have together. Negative means no limit. Defaults to no limit.
 	MaxStored int
+	// Limits returns the limits of an account, instead of those in these Options. It is called for every request that counts,
+	// and for every write that has a limit, concurrently and outside of transactions; an error fails the call. Defaults to none.
+	Limits func(ctx context.Context, account ID) (Limits, error)
 	// Quota is how many requests a key may make in a window, and likewise each user whom a host application has signed
 	// in ([Principal.Subject]). Negative means no limit. Defaults to [DefaultQuota].
 	Quota int
@@ -132,7 +140,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		o = *opts
 	}
 	o.Workflow, o.Logger = cmp.Or(o.Workflow, &Workflow{}), cmp.Or(o.Logger, slog.Default())
-	if err := o.Workflow.Check(); err != nil {
+	if err := cmp.Or(o.Workflow.Check(), o.checkWorkflows(), o.checkFormats()); err != nil {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
 	if o.Now == nil {
@@ -220,7 +228,7 @@ func actorText(s string) string {
 
 // faults returns the faults that were found in an input before the rules are checked.
 func (c *core) faults() ValidationError {
-	return ValidationError{Fields: slices.Clip(c.refused)}
+	return ValidationError{Fields: slices.Clip(c.refused), host: c.Options}
 }
 
 // view returns a copy of s to which change has been applied.

@@ -23,7 +23,7 @@ const discardTimeout = 10 * time.Second
 // created in one atomic write, without the event if the response is held. A failed upload leaves no file; its blob is removed at once or by [Files.Sweep].
 //
 // It fails with a *[ValidationError] for an invalid Module or a file that it doesn't accept, a *[FileSizeError], [ErrDigest], [ErrNotFound] for an
-// unknown response, a *[LimitError] beyond [Options].MaxStored, [ErrOtherBlobs], and with [ErrNoSpace] or
+// unknown response, a *[LimitError] beyond the account's limit, [ErrOtherBlobs], and with [ErrNoSpace] or
 // [ErrUnavailable] if the blob can't be stored.
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
 	defer wrap(&err, "upload file")
@@ -65,6 +65,10 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	if err := s.s.claimed(ctx); err != nil {
 		return File{}, err
 	}
+	limits, err := s.s.limits(ctx, key.AccountID)
+	if err != nil {
+		return File{}, err
+	}
 	began := s.s.now()
 	id := s.s.NewID(began)
 	content.modules = c.Modules
@@ -75,7 +79,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 	f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.CreatedAt = id, key.AccountID, key.CampaignID, key.ID, began
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
 		extra := eventExtra{member: "file", json: f.AppendJSON(nil)}
-		change := Change{Idempotency: record(s.s, key.AccountID, key.ID, &f), Limit: s.s.MaxStored}
+		change := Change{Idempotency: record(s.s, key.AccountID, key.ID, &f), Limit: limits.Stored}
 		change.unlessHeld(r, s.s.newEvent(ctx, webhook.FileUploaded, &c, r, s.s.now(), extra))
 		return change, nil
 	})
@@ -84,7 +88,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, content *intake) (Fi
 		if errors.Is(err, ErrConflict) { // no other file has the identifier: a sweep barred it
 			err = fmt.Errorf("%w: the upload took longer than %v: %w", ErrUnavailable, SweepAge, err)
 		}
-		return File{}, limited(err, "bytes of files", s.s.MaxStored)
+		return File{}, limited(err, "bytes of files", limits.Stored)
 	}
 	s.s.raised(key.AccountID)
 	return f, nil

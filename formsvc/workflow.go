@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,6 +62,9 @@ func (w *Workflow) Check() error {
 func (w *Workflow) knows(status string) bool {
 	return len(w.Statuses) == 0 || status == StatusPending || slices.Contains(w.Statuses, status)
 }
+
+// workflow returns the workflow of a campaign. It is the default one if there is none of its name any more.
+func (o *Options) workflow(c *Campaign) *Workflow { return cmp.Or(o.Workflows[c.Workflow], o.Workflow) }
 
 // final reports whether a response with the status is finished.
 func (w *Workflow) final(status string) bool {

@@ -180,7 +180,7 @@ func TestStatusesThatMayFollow(t *testing.T) {
 					continue
 				}
 			}
-			next, others := w.svc.Responses.Statuses(from)
+			next, others := w.svc.Responses.Statuses(new(formsvc.Campaign), from)
 			if !slices.IsSorted(next) || slices.Contains(next, from) {
 				t.Errorf("%+v: from %s: %q", flow, from, next)
 			}

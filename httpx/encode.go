@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
-// A campaignReply is a campaign as clients get it. All fields are always there, so that clients can change a campaign that they
+// A campaignReply is a campaign as clients get it. All fields but workflow are always there, so that clients can change a campaign that they
 // read and send it back.
 type campaignReply struct {
 	ID            formsvc.ID             `json:"uuid"`
@@ -20,6 +20,7 @@ type campaignReply struct {
 	Modules       []formsvc.Module       `json:"modules"`
 	Metadata      map[string]string      `json:"metadata"`
 	Form          formReply              `json:"form"`
+	Workflow      string                 `json:"workflow,omitzero"`
 	ResponseCount int64                  `json:"responseCount"`
 	CreatedAt     time.Time              `json:"createdAt"`
 	UpdatedAt     time.Time              `json:"updatedAt"`
@@ -43,7 +44,7 @@ func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 		}
 	}
 	return wire.AppendReply(b, campaignReply{
-		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.Modules, c.Metadata, form,
+		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.Modules, c.Metadata, form, c.Workflow,
 		c.ResponseCount, c.CreatedAt, c.UpdatedAt,
 	})
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // counted names what is counted for the principal.
-func counted(policy *formsvc.QuotaPolicy, who *formsvc.Principal) string {
+func (h *Handler) counted(who *formsvc.Principal) string {
 	switch {
-	case policy.PerAccount:
+	case h.svc.Quotas.PerAccount():
 	case who.KeyID != "":
 		return `"key"`
 	case who.UserID != "" || who.KeyName != "":
@@ -59,11 +59,10 @@ func (c *call) showQuota() {
 	if state.Limit == 0 {
 		return
 	}
-	policy := c.h.svc.Quotas.Policy()
-	counted := counted(&policy, c.who)
-	limit, left, reset := strconv.Itoa(policy.Limit), strconv.Itoa(state.Left), strconv.Itoa(limits.Seconds(state.Reset, 0))
+	counted := c.h.counted(c.who)
+	limit, left, reset := strconv.Itoa(state.Limit), strconv.Itoa(state.Left), strconv.Itoa(limits.Seconds(state.Reset, 0))
 	c.setHeader("X-Ratelimit-Limit", limit)
-	c.setHeader("Ratelimit-Policy", counted+";q="+limit+";w="+seconds(policy.Window))
+	c.setHeader("Ratelimit-Policy", counted+";q="+limit+";w="+seconds(state.Window))
 	c.setHeader("Ratelimit", counted+";r="+left+";t="+reset)
 	c.setHeader("X-Ratelimit-Remaining", left)
 	c.setHeader("X-Ratelimit-Reset", reset)

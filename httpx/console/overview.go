@@ -90,7 +90,10 @@ func (v *visit) overview() error {
 
 // quotaUse counts the requests of the last day.
 func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
-	policy := v.svc.Quotas.Policy()
+	policy, err := v.svc.Quotas.Policy(v.ctx(), v.account())
+	if err != nil {
+		return quotaUse{}, err
+	}
 	window := map[time.Duration]string{time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}[policy.Window]
 	u := quotaUse{Limit: int64(max(policy.Limit, 0)), Window: cmp.Or(window, policy.Window.String())}
 	u.Others = !policy.PerAccount && v.h.opts.Authenticate != nil

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,9 +63,36 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	if earlier := v.r.PostForm.Get("showModule." + strconv.Itoa(i)); earlier != "" {
 		m.ShowIf = &formsvc.Condition{Module: earlier, Equals: linesAsStored(field("showValues"), equals)}
 	}
-	m.Type = formsvc.ModuleType(field("type"))
+	m.Type, m.Format = typeIn(field("type"))
 	f.lose(&m, shown(m.Type))
 	return m
+}
+
+// typeOf returns the type of a module as a page's field has it, with its format. typeIn reads it.
+func typeOf(m formsvc.Module) string {
+	if m.Format == "" {
+		return string(m.Type)
+	}
+	return string(m.Type) + ":" + m.Format
+}
+
+func typeIn(text string) (formsvc.ModuleType, string) {
+	t, format, _ := strings.Cut(text, ":")
+	return formsvc.ModuleType(t), format
+}
+
+// formats returns the choices of types with a format, and that of a module whose format isn't known any more.
+func (h *Handler) formats(chosen string) (list []choice) {
+	of := h.svc.Campaigns.Formats()
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		m := formsvc.Module{Type: cmp.Or(of[name].Type, formsvc.TextModule), Format: name}
+		list = append(list, choice{Value: typeOf(m), Text: cmp.Or(of[name].Label, name)})
+	}
+	_, format := typeIn(chosen)
+	if format != "" && !slices.ContainsFunc(list, func(c choice) bool { return c.Value == chosen }) {
+		list = append(list, choice{Value: chosen, Text: format})
+	}
+	return list
 }
 
 // asStored returns the stored text if the typed one differs only by what a field of a page can't have: spaces at its ends, and line breaks.
@@ -116,6 +144,9 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	}
 	if m.Type != formsvc.FileModule && len(m.Accept) > 0 {
 		lost, m.Accept = append(lost, "the types of files"), nil
+	}
+	if slices.ContainsFunc(m.Default, func(value string) bool { code, _ := m.Check(value); return code != "" }) || m.Type == formsvc.FileModule && m.Default != nil {
+		lost, m.Default = append(lost, "the answer that it begins with"), nil
 	}
 	if len(lost) > 0 {
 		f.Losses = append(f.Losses, fmt.Sprintf("With its new type, “%s” loses %s.", short(60, cmp.Or(m.Label, m.Name)), strings.Join(lost, ", ")))
@@ -273,7 +304,9 @@ func (f *campaignForm) arrange(do, newType string) {
 	}
 	switch {
 	case what == "add" && len(f.Modules) < maxQuestions:
-		f.Modules, f.stored = append(f.Modules, formsvc.Module{Type: formsvc.ModuleType(cmp.Or(newType, "text"))}), append(f.stored, "")
+		var m formsvc.Module
+		m.Type, m.Format = typeIn(cmp.Or(newType, "text"))
+		f.Modules, f.stored = append(f.Modules, m), append(f.stored, "")
 		f.Added = true
 	case what == "add":
 		f.Problem = fmt.Sprintf("A campaign can have %d questions here, and more over the API.", maxQuestions)

@@ -230,3 +230,40 @@ func TestLongTextsInTheEditor(t *testing.T) {
 	page := w.submit(w.get(path), path, url.Values{"do": {"add"}}).is(200)
 	w.submit(page, path, url.Values{"do": {"save"}, "label.1": {strings.Repeat("a ", 120_000)}}).is(422).says("must have at most 1000 characters")
 }
+
+// A host's formats are types of questions, and stay with their question.
+func TestFormats(t *testing.T) {
+	w := newWorld(t, nil)
+	known := map[string]formsvc.Format{"iban": {Label: "Bank account"}, "size": {Type: formsvc.NumberModule}}
+	svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Formats: known})
+	w.must(err)
+	w.svc = svc
+	w.serve(nil)
+	w.signIn()
+	c, err := svc.Campaigns.Create(t.Context(), w.account.ID, formsvc.CampaignInput{Title: "t", Modules: []formsvc.Module{
+		{Name: "a", Format: "iban"}, {Name: "b", Type: formsvc.NumberModule, Format: "size", Default: []string{"5"}},
+	}})
+	w.must(err)
+	path := "/campaigns/" + string(c.ID)
+	modules := func() string {
+		c, err := w.svc.Campaigns.Get(t.Context(), c.Key())
+		w.must(err)
+		text := ""
+		for _, m := range c.Modules {
+			text += string(m.Type) + ":" + m.Format + fmt.Sprint(m.Default) + " "
+		}
+		return text
+	}
+	page := w.get(path + "/edit").is(200).says("Bank account")
+	w.submit(page, path+"/edit", nil).is(303)
+	if got := modules(); got != "text:iban[] number:size[5] " {
+		t.Error(got)
+	}
+	page = w.submit(w.get(path+"/edit"), path+"/edit", url.Values{"type.0": {"number:size"}, "type.1": {"text:iban"}, "newType": {"text:iban"}, "do": {"add"}}).is(200)
+	w.submit(page, path+"/edit", url.Values{"label.2": {"More"}}).is(303)
+	if got := modules(); got != "number:size[] text:iban[5] text:iban[] " {
+		t.Error(got)
+	}
+	delete(known, "iban") // an owner is told, and nothing is lost
+	w.submit(w.get(path+"/edit"), path+"/edit", nil).is(422).says("must be the name of a format of this service")
+}

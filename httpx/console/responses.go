@@ -95,7 +95,7 @@ func (v *visit) readStatuses(p *campaignPage) error {
 // statuses returns the statuses that may follow from, with those that responses of the campaign have if any may; whether there may be
 // others; and how many responses have each.
 func (v *visit) statuses(from string) (list []string, others bool, counts map[string]int64, err error) {
-	list, others = v.svc.Responses.Statuses(from)
+	list, others = v.svc.Responses.Statuses(&v.campaign, from)
 	if counts, err = v.svc.Responses.Counts(v.ctx(), v.campaign.Key()); err != nil {
 		return nil, false, nil, err
 	}

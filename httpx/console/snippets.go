@@ -123,7 +123,9 @@ func example(c *formsvc.Campaign) []formsvc.Answer {
 			strconv.FormatFloat(math.Ceil(least), 'f', -1, 64), "a@b.cd", "http://a", "H",
 		}
 		fits := func(value string) bool { code, _ := m.Check(value); return code == "" }
-		values = slices.Concat(m.Options, values)
+		if values = slices.Concat(m.Default, m.Options, values); m.Format != "" {
+			values = m.Default // the others may not have the format
+		}
 		if i := slices.IndexFunc(values, fits); i >= 0 && m.Type != formsvc.FileModule {
 			answers = append(answers, formsvc.Answer{Name: m.Name, Value: values[i : i+1]})
 		}

@@ -114,7 +114,8 @@ func (v *visit) newFields(s *sent) []field {
 			list = append(list, v.newField(m, modules))
 		}
 	}
-	if s == nil {
+	fresh := s == nil
+	if fresh {
 		s = &sent{}
 	} else if len(c.Modules) == 0 { // what a form on somebody's own site asks
 		for _, name := range s.names {
@@ -132,8 +133,25 @@ func (v *visit) newFields(s *sent) []field {
 		f.Native = files && f.Required && f.If == "" && f.Kind != "checkbox"
 		f.Again = f.Kind == "file" && s.expects(f.Name) && !hidden[f.Name]
 		f.Without = f.Again && slices.Contains(s.form["_without"], f.Name)
-		f.fill(s.form[f.Name], &left)
+		typed := s.form[f.Name]
+		if m := modules[f.Name]; fresh && m != nil {
+			typed = v.written(m)
+		}
+		f.fill(typed, &left)
 		f.describe()
+	}
+	return list
+}
+
+// written returns the default of a module as a visitor would write it.
+func (v *visit) written(m *formsvc.Module) []string {
+	own := decimalOf(v.t["code"])
+	if m.Type != formsvc.NumberModule || own == "" {
+		return m.Default
+	}
+	list := slices.Clone(m.Default)
+	for i := range list {
+		list[i] = strings.Replace(list[i], ".", own, 1)
 	}
 	return list
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/html"
+
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/intake"
 )
@@ -265,5 +267,28 @@ func TestLanguages(t *testing.T) {
 		if a.header.Get("Vary") != "Accept-Language" || len(texts) != len(english) {
 			t.Errorf("%s: %v, %d texts", code, a.header, len(texts))
 		}
+	}
+}
+
+// A form begins with the defaults, as a visitor would write them; what was typed wins afterwards.
+func TestDefaults(t *testing.T) {
+	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{Language: "de"}, Modules: []formsvc.Module{
+		{Name: "text", Default: []string{`a "b"`}}, {Name: "n", Type: formsvc.NumberModule, Default: []string{"1.5"}},
+		{Name: "pick", Type: formsvc.ChoiceModule, Options: []string{"x", "y"}, Multiple: true, Default: []string{"y"}},
+		{Name: "yes", Type: formsvc.BooleanModule, Required: true, Default: []string{"false"}},
+		{Name: "firstName", Default: []string{"Ada"}},
+	}}, &intake.Options{PerVisitor: -1})
+	page := w.get("").has(`value="a &#34;b&#34;"`, `value="1,5"`, `value="Ada"`)
+	for _, n := range page.elements() {
+		checked := slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "checked" })
+		if value := attribute(n, "value"); n.Data == "input" && (value == "y" || value == "false") != checked && value != "" && attribute(n, "name") != "_page" && attribute(n, "type") != "text" {
+			t.Errorf("%q is checked: %v", value, checked)
+		}
+	}
+	w.wait(time.Minute)
+	w.post("_page", page.token(), "text", "", "n", "zwei", "yes", "true").is(422).has(`value="zwei"`)
+	w.post("_page", page.token(), "text", "", "yes", "true").is(303)
+	if r := w.responses()[0]; r.Answers.JSON() != `{"text":{"value":[""]},"yes":{"value":["true"]}}` && r.Answers.JSON() != `{"yes":{"value":["true"]}}` {
+		t.Error(r.Answers.JSON())
 	}
 }

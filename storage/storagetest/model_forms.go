@@ -100,7 +100,7 @@ func (m *model) useKeys() {
 func (m *model) input() formsvc.CampaignInput {
 	in := formsvc.CampaignInput{
 		Title: oneOf(m, "title", "Town hall", "ÉTÉ 100%", "été_2", `a\b`), Status: oneOf(m, "status", formsvc.CampaignOpen, formsvc.CampaignClosed),
-		Description: strings.Repeat("d", oneOf(m, "size", 0, 900)), EmailOptional: m.chance("optional", 2),
+		Description: strings.Repeat("d", oneOf(m, "size", 0, 900)), EmailOptional: m.chance("optional", 2), Workflow: oneOf(m, "workflow", "", "grants"),
 	}
 	if m.chance("full", 3) {
 		full := m.newCampaign("")

@@ -11,6 +11,7 @@ type campaignBody struct {
 	RequireEmail *bool              `json:"requireEmail"`
 	Modules      *array[moduleBody] `json:"modules"`
 	Metadata     pairs              `json:"metadata"`
+	Workflow     optional           `json:"workflow"`
 }
 
 type campaignCreation struct {
@@ -59,6 +60,8 @@ type moduleBody struct {
 	Max         bound        `json:"max"`
 	Integer     bool         `json:"integer"`
 	Accept      *array[text] `json:"accept"`
+	Format      optional     `json:"format"`
+	Default     *array[text] `json:"default"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -79,7 +82,7 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 	in := formsvc.CampaignInput{
 		Title: string(body.Title), Description: string(body.Description), Status: formsvc.CampaignStatus(body.Status),
 		OpensAt: body.OpensAt.Time, ClosesAt: body.ClosesAt.Time, EmailOptional: body.RequireEmail != nil && !*body.RequireEmail,
-		Metadata: body.Metadata, Form: formsvc.Form{
+		Metadata: body.Metadata, Workflow: string(body.Workflow), Form: formsvc.Form{
 			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
 			Language: string(body.Form.Language),
@@ -98,6 +101,7 @@ func (m *moduleBody) module() formsvc.Module {
 		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
 		Type: formsvc.ModuleType(m.Type), Required: m.Required, Options: textsOf(m.Options), MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
+		Format: string(m.Format), Default: textsOf(m.Default),
 	}
 	if m.ShowIf != nil {
 		out.ShowIf = &formsvc.Condition{Module: string(m.ShowIf.Module), Equals: textsOf(&m.ShowIf.Equals)}

@@ -28,6 +28,7 @@ type campaignRow struct {
 
 	EmailOptional bool
 	Form          string // JSON
+	Workflow      string
 	FormToken     string `bun:",nullzero"`
 
 	Version   int64
@@ -44,7 +45,7 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 		return nil, err
 	}
 	return &campaignRow{
-		Form: string(form), FormToken: c.FormToken,
+		Form: string(form), Workflow: c.Workflow, FormToken: c.FormToken,
 		ID: ID(c.ID), AccountID: ID(c.AccountID), Title: c.Title, Description: c.Description,
 		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
 		Modules: string(modules), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
@@ -58,7 +59,7 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 		CampaignInput: formsvc.CampaignInput{
 			Title: r.Title, Description: r.Description, Status: formsvc.CampaignStatus(r.Status),
-			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional,
+			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional, Workflow: r.Workflow,
 		},
 	}
 	read := func(text string, v any) error {
