@@ -1,6 +1,7 @@
 package formsvc_test
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -14,19 +15,61 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// BenchmarkImport measures rows: those that are new, the same ones again, and responses that one caller creates after another.
-func BenchmarkImport(b *testing.B) {
-	type store interface {
-		formsvc.Store
-		Close() error
-	}
-	for name, open := range map[string]func(*testing.B) (store, error){
-		"memory": func(*testing.B) (store, error) { return memory.New(), nil },
-		"sqlite": func(b *testing.B) (store, error) {
+type benchStore interface {
+	formsvc.Store
+	Close() error
+}
+
+func benchStores() map[string]func(*testing.B) (benchStore, error) {
+	return map[string]func(*testing.B) (benchStore, error){
+		"memory": func(*testing.B) (benchStore, error) { return memory.New(), nil },
+		"sqlite": func(b *testing.B) (benchStore, error) {
 			return sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "db"), nil)
 		},
-		"postgres": func(b *testing.B) (store, error) { return postgres.Open(b.Context(), postgrestest.DSN(b), nil) },
-	} {
+		"postgres": func(b *testing.B) (benchStore, error) { return postgres.Open(b.Context(), postgrestest.DSN(b), nil) },
+	}
+}
+
+// BenchmarkRule measures creates of many callers, with a host's rule that only computes and without.
+func BenchmarkRule(b *testing.B) {
+	rule := func(_ context.Context, _ *formsvc.Campaign, _, after *formsvc.Response) error {
+		return after.Answers.Each(func(_ string, values []string) error {
+			if values[0] == "" {
+				return &formsvc.Refusal{Code: "empty"}
+			}
+			return nil
+		})
+	}
+	for name, open := range benchStores() {
+		b.Run(name, func(b *testing.B) {
+			store, err := open(b)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for name, check := range map[string]func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error{"with": rule, "without": nil} {
+				svc := must(formsvc.New(store, &formsvc.Options{CheckResponse: check}))
+				key := newCampaign(b, svc)
+				b.Run(name, func(b *testing.B) {
+					b.SetParallelism(16)
+					b.RunParallel(func(pb *testing.PB) {
+						for row, _ := range oldRows(1) {
+							for pb.Next() {
+								must(svc.Responses.Create(b.Context(), key, row.ResponseInput))
+							}
+						}
+					})
+				})
+			}
+			if err := store.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+// BenchmarkImport measures rows: those that are new, the same ones again, and responses that one caller creates after another.
+func BenchmarkImport(b *testing.B) {
+	for name, open := range benchStores() {
 		b.Run(name, func(b *testing.B) {
 			store, err := open(b)
 			if err != nil {
