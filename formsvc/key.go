@@ -30,11 +30,40 @@ const (
 	WebhooksWrite  Permission = "webhooks:write"  // create, modify and delete webhooks
 )
 
-// AllPermissions returns every permission there is.
+// KeysWrite lets a person read, create and revoke API keys on the console. No key can have it.
+const KeysWrite Permission = "keys:write"
+
+// AllPermissions returns every permission that a key can have.
 func AllPermissions() []Permission {
 	return []Permission{
 		CampaignsRead, CampaignsWrite, ResponsesRead, ResponsesWrite, FilesRead, WebhooksRead, WebhooksWrite,
 	}
+}
+
+// A Role is a usual set of permissions of a person.
+type Role string
+
+// The roles.
+const (
+	Admin    Role = "admin"    // everything, keys too
+	Editor   Role = "editor"   // everything but keys
+	Reviewer Role = "reviewer" // reads and changes responses with their files, reads campaigns
+	Viewer   Role = "viewer"   // reads everything but keys
+)
+
+// Permissions returns the permissions of the role. It is empty, but not nil, for an unknown one.
+func (r Role) Permissions() []Permission {
+	switch r {
+	case Admin:
+		return append(AllPermissions(), KeysWrite)
+	case Editor:
+		return AllPermissions()
+	case Reviewer:
+		return []Permission{CampaignsRead, ResponsesRead, ResponsesWrite, FilesRead}
+	case Viewer:
+		return []Permission{CampaignsRead, ResponsesRead, FilesRead, WebhooksRead}
+	}
+	return []Permission{}
 }
 
 // A Key is an API key without its value, which only [NewKey] has.

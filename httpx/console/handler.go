@@ -59,6 +59,10 @@ type Visitor struct {
 	// that they have used. Name is also shown on pages, is the author of comments, and is in the audit trail. Defaults
 	// to "console", without a quota.
 	UserID, Name string
+	// Permissions lists everything that the visitor may do, such as [formsvc.Role.Permissions]. The pages neither show nor do
+	// anything else: they reply with 403. A page of a campaign needs [formsvc.CampaignsRead] beside its own permission, and a change
+	// needs the permission to read what it changes. An empty list permits nothing. Defaults to everything, for nil.
+	Permissions []formsvc.Permission
 }
 
 // A Handler serves the pages. It is safe for concurrent use and starts no goroutines in the background, except to
@@ -76,11 +80,12 @@ type Handler struct {
 	texts     map[string]map[string]string // of pages by kind, of snippets by language
 	api       *httpx.Handler               // for downloads, with the visitor as principal
 	mux       *http.ServeMux
-	failures  *limits.Limiter // links and sessions that don't exist, by network
-	asked     *limits.Limiter // requests for links, by network
-	mailed    *limits.Limiter // links, by account
-	mailers   chan struct{}   // holds a token for each mail that is being sent
-	mails     *rate.Limiter   // links in all
+	needs     map[string][]formsvc.Permission // of the pages for visitors who are signed in, by pattern
+	failures  *limits.Limiter                 // links and sessions that don't exist, by network
+	asked     *limits.Limiter                 // requests for links, by network
+	mailed    *limits.Limiter                 // links, by account
+	mailers   chan struct{}                   // holds a token for each mail that is being sent
+	mails     *rate.Limiter                   // links in all
 	now       func() time.Time
 	streams   streams
 	closed    chan struct{}
@@ -105,11 +110,11 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	}
 	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
-		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
+		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), now: svc.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
 		mailers: make(chan struct{}, mailersAtMost),
 		mailed:  limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
-		streams: streams{of: map[formsvc.ID]int{}},
+		streams: streams{of: map[formsvc.ID]int{}}, needs: map[string][]formsvc.Permission{},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.ClientAddress == nil {
@@ -164,93 +169,16 @@ func isPlain(u *url.URL) bool {
 // isPublic reports whether an address has a scheme and a host.
 func isPublic(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
-// routes returns the mux of all pages. Those of open need no session.
-func (h *Handler) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	handle := func(pattern string, enter, serve func(*visit) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			h.serve(w, r, func(v *visit) error {
-				if err := enter(v); err != nil {
-					return err
-				}
-				return serve(v)
-			})
-		})
-	}
-	open := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).readForm, serve) }
-	page := func(pattern string, serve func(*visit) error) { handle(pattern, (*visit).enter, serve) }
-	open("GET /assets/{name}", (*visit).asset)
-	open("POST /zone", (*visit).setZone)
-	if h.opts.Authenticate == nil {
-		open("GET /sign-in", (*visit).signInPage)
-		open("GET /sign-in/{token}", (*visit).signInPage)
-		open("POST /sign-in", (*visit).signIn)
-		page("POST /sign-out", (*visit).signOut)
-	}
-	if h.opts.SendLink != nil {
-		open("POST /sign-in/mail", (*visit).mailLink)
-	}
-
-	page("GET /{$}", (*visit).overview)
-	page("GET /keys", (*visit).keys)
-	page("POST /keys", (*visit).createKey)
-	page("POST /keys/{key}/revoke", (*visit).revokeKey)
-
-	page("GET /webhooks", (*visit).webhooks)
-	page("POST /webhooks", (*visit).createWebhook)
-	page("GET /webhooks/new", (*visit).newWebhook)
-	page("GET /webhooks/{webhook}", (*visit).webhook)
-	page("POST /webhooks/{webhook}", (*visit).updateWebhook)
-	page("GET /webhooks/{webhook}/edit", (*visit).editWebhook)
-	page("POST /webhooks/{webhook}/test", (*visit).testWebhook)
-	page("POST /webhooks/{webhook}/state", (*visit).switchWebhook)
-	page("POST /webhooks/{webhook}/rotate", (*visit).rotateWebhook)
-	page("POST /webhooks/{webhook}/delete", (*visit).deleteWebhook)
-	page("POST /webhooks/{webhook}/redeliver", (*visit).redeliverFailed)
-	page("GET /webhooks/{webhook}/live", (*visit).liveWebhook)
-	page("GET /deliveries/{delivery}", (*visit).delivery)
-	page("GET /deliveries/{delivery}/body", (*visit).deliveryBody)
-	page("POST /deliveries/{delivery}/redeliver", (*visit).redeliver)
-	page("GET /failures", (*visit).failures)
-	page("POST /failures", (*visit).redeliverSelected)
-
-	page("GET /campaigns", (*visit).campaigns)
-	page("POST /campaigns", (*visit).saveCampaign)
-	page("GET /campaigns/new", (*visit).newCampaign)
-	page("POST /campaigns/sample", (*visit).sampleCampaign)
-	page("GET /campaigns/{campaign}", (*visit).responses)
-	page("GET /campaigns/{campaign}/live", (*visit).liveCampaign)
-	page("GET /campaigns/{campaign}/edit", (*visit).editCampaign)
-	page("POST /campaigns/{campaign}/edit", (*visit).saveCampaign)
-	page("GET /campaigns/{campaign}/summary", (*visit).summary)
-	page("POST /campaigns/{campaign}/summary", (*visit).countAgain)
-	page("GET /campaigns/{campaign}/share", (*visit).share)
-	page("POST /campaigns/{campaign}/share", (*visit).saveShare)
-	page("POST /campaigns/{campaign}/site", (*visit).allowSite)
-	page("POST /campaigns/{campaign}/rotate", (*visit).rotateForm)
-	page("POST /campaigns/{campaign}/state", (*visit).switchCampaign)
-	page("POST /campaigns/{campaign}/duplicate", (*visit).duplicateCampaign)
-	page("POST /campaigns/{campaign}/columns", (*visit).chooseColumns)
-	page("POST /campaigns/{campaign}/selected", (*visit).changeSelected)
-	page("GET /campaigns/{campaign}/delete", (*visit).askDelete)
-	page("POST /campaigns/{campaign}/delete", (*visit).deleteCampaign)
-	page("GET /campaigns/{campaign}/export/{file}", (*visit).export)
-	page("GET /campaigns/{campaign}/responses/{response}", (*visit).response)
-	page("POST /campaigns/{campaign}/responses/{response}/status", (*visit).changeStatus)
-	page("POST /campaigns/{campaign}/responses/{response}/comments", (*visit).comment)
-	page("POST /campaigns/{campaign}/responses/{response}/delete", (*visit).deleteResponse)
-	page("GET /files/{file}", (*visit).file)
-	handle("/", func(*visit) error { return formsvc.ErrNotFound }, nil)
-	return mux
-}
-
-// ServeHTTP serves one request.
+// ServeHTTP serves one request. As the API does, it sets Pattern of the request to the method and pattern of the page, relative to the pages, for
+// middleware that measures or traces requests.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r = mount.Below(r, nil); !mount.Plain(r) {
-		h.serve(w, r, func(*visit) error { return formsvc.ErrNotFound })
-		return
+	below := mount.Below(r, nil)
+	if mount.Plain(below) {
+		h.mux.ServeHTTP(w, below)
+	} else {
+		h.serve(w, below, func(*visit) error { return formsvc.ErrNotFound })
 	}
-	h.mux.ServeHTTP(w, r)
+	r.Pattern = below.Pattern
 }
 
 // policy lets pages load our style sheet, script and images and send forms to us. It forbids inline scripts and styles, other

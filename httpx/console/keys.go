@@ -51,7 +51,8 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 	for _, k := range page.Items {
 		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
 	}
-	p.Permissions = choices(v.h, formsvc.AllPermissions(), chosen)
+	offered := slices.DeleteFunc(formsvc.AllPermissions(), func(p formsvc.Permission) bool { return !v.who.permits(p) })
+	p.Permissions = choices(v.h, offered, chosen)
 	return v.show(status, "keys", "API keys", p)
 }
 
@@ -66,6 +67,9 @@ func (v *visit) createKey() error {
 	var chosen []formsvc.Permission
 	for _, name := range v.r.PostForm["permissions"] {
 		chosen = append(chosen, formsvc.Permission(name))
+		if !v.who.permits(chosen[len(chosen)-1]) {
+			return lacking(chosen[len(chosen)-1]) // a key may not do more than its maker
+		}
 	}
 	expires, err := time.ParseDuration(form.Expires)
 	if err != nil && form.Expires != "" || expires < 0 {

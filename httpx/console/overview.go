@@ -59,12 +59,13 @@ type recent struct {
 
 // overview shows the state of the account.
 func (v *visit) overview() error {
-	var p overviewPage
-	keys, err := v.svc.Keys.List(v.ctx(), v.account())
-	if err != nil {
-		return err
+	p, keys, err := overviewPage{}, []formsvc.Key(nil), error(nil)
+	if v.who.permits(formsvc.KeysWrite) {
+		if keys, err = v.svc.Keys.List(v.ctx(), v.account()); err != nil {
+			return err
+		}
+		p.HasKey = slices.ContainsFunc(keys, func(k formsvc.Key) bool { return keyState(&k, v.h.now()) == keyInForce })
 	}
-	p.HasKey = slices.ContainsFunc(keys, func(k formsvc.Key) bool { return keyState(&k, v.h.now()) == keyInForce })
 	if p.Quota, err = v.quotaUse(keys); err != nil {
 		return err
 	}
@@ -77,11 +78,13 @@ func (v *visit) overview() error {
 			p.Failing++
 		}
 	}
-	campaigns, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 1}})
-	if err != nil {
-		return err
+	if v.who.permits(formsvc.CampaignsRead) {
+		list, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 1}})
+		if err != nil {
+			return err
+		}
+		p.Campaigns = list.Total
 	}
-	p.Campaigns = campaigns.Total
 	if p.Recent, err = v.recent(); err != nil {
 		return err
 	}
@@ -149,8 +152,11 @@ func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]str
 // noticesLooked is the limit of notices that an overview reads.
 const noticesLooked = 200
 
-// hookStates returns the state of all webhooks of the account; an account has at most 50.
+// hookStates returns the state of all webhooks of the account that the visitor may see; an account has at most 50.
 func (v *visit) hookStates() ([]hookState, error) {
+	if v.permitted("GET /webhooks") != nil {
+		return []hookState{}, nil
+	}
 	hooks, err := v.svc.Webhooks.List(v.ctx(), v.account())
 	if err != nil {
 		return nil, err
@@ -185,9 +191,12 @@ func (v *visit) hookStates() ([]hookState, error) {
 	return list, nil
 }
 
-// recent returns the most recently changed responses.
+// recent returns the most recently changed responses, if the visitor may see them.
 func (v *visit) recent() ([]recent, error) {
 	const shown, looked = 10, 50
+	if v.permitted("GET /campaigns/{campaign}/responses/{response}") != nil {
+		return []recent{}, nil
+	}
 	events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: looked})
 	if err != nil {
 		return nil, err

@@ -39,6 +39,7 @@ type page struct {
 	Part                       int  // 1 shows records at their usual length, 2 a half of it, and so on
 	Cut                        bool // whether something was left out so far
 	parted                     bool // whether the template depends on Part
+	visit                      *visit
 }
 
 // Limits of a page with records, whatever is stored.

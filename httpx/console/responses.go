@@ -46,6 +46,9 @@ type term struct{ Text, Without string }
 func (v *visit) responses() error {
 	p := campaignPage{APIURL: v.apiURL(), Choosing: v.query("columns") != "", Oldest: v.ascending()}
 	p.View, p.Suffix, p.Chosen = v.view(), v.suffix(), v.viewed()["c"]
+	if !v.who.permits(formsvc.ResponsesRead) {
+		return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
+	}
 	var err error
 	if p.Live, err = v.seenEvents(); err != nil { // before what the page shows
 		return err

@@ -75,7 +75,7 @@ func (v *visit) enter() error {
 		v.who.Name = "console"
 	}
 	v.svc = v.h.svc.As(formsvc.Actor{Type: webhook.ActorPerson, ID: v.who.UserID, Name: v.who.Name})
-	if err := v.readForm(); err != nil {
+	if err := cmp.Or(v.permitted(v.r.Pattern), v.readForm()); err != nil {
 		return err
 	}
 	list := v.r.Method == http.MethodGet // the requests of forms are small
@@ -166,7 +166,7 @@ func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
 		Base: v.base, Name: name, Title: title, Section: v.h.texts["sections"][name], Token: v.token(), Once: newOnce(), Note: v.note(),
 		Wrong: v.wrong, Version: v.h.version, Campaign: &v.campaign, Data: data,
-		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet,
+		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet, visit: v,
 	}
 	if v.who != nil {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""

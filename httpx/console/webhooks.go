@@ -29,6 +29,10 @@ func (v *visit) webhooks() error {
 		if hook.Webhook.CampaignID == "" {
 			continue
 		}
+		if !v.who.permits(formsvc.CampaignsRead) {
+			hook.Of = "one campaign"
+			continue
+		}
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.Webhook.CampaignID})
 		if hook.Of = campaign.Title; errors.Is(err, formsvc.ErrNotFound) {
 			hook.Of = "a deleted form"
@@ -77,7 +81,7 @@ func (v *visit) webhook() error {
 	p := webhookPage{
 		Webhook: hook, Header: webhook.SignatureHeader, Since: v.typed(now.Add(-24 * time.Hour)),
 	}
-	if hook.CampaignID != "" {
+	if hook.CampaignID != "" && v.who.permits(formsvc.CampaignsRead) {
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.CampaignID})
 		if err == nil {
 			p.Campaign = &campaign
