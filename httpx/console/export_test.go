@@ -1,6 +1,10 @@
 package console
 
-import "time"
+import (
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
 
 // SetTimes sets how long a page searches, and how long a view of a summary counts.
 func (h *Handler) SetTimes(search, count time.Duration) { h.searchTime, h.countTime = search, count }
@@ -13,3 +17,6 @@ func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 
 // Mailed waits until the mail of all replies so far was sent.
 func (h *Handler) Mailed() { h.mailing.Wait() }
+
+// Pages returns the permissions that each page needs, by pattern.
+func (h *Handler) Pages() map[string][]formsvc.Permission { return h.needs }
