@@ -31,7 +31,7 @@ func newGuarded(t *testing.T) *guarded {
 	}
 	hook := w.hook(w.receiver(500, ""))
 	c, _ := w.published(formsvc.CampaignInput{Title: "Grant", Modules: []formsvc.Module{{Name: "plan", Type: formsvc.TextModule}}})
-	r := w.response(&c, "Grace", formsvc.Answer{Name: "plan", Values: []string{"A bridge"}})
+	r := w.response(&c, "Grace", formsvc.Answer{Name: "plan", Value: []string{"A bridge"}})
 	f, err := w.svc.Files.Upload(t.Context(), r.Key(), formsvc.FileInput{Name: "a.txt", Content: strings.NewReader("x")})
 	w.must(err)
 	key, err := w.svc.Keys.Create(t.Context(), w.account.ID, formsvc.KeyInput{Name: "site", Permissions: formsvc.AllPermissions()})
