@@ -72,7 +72,7 @@ const (
 
 // failed returns the problem for a request whose authentication failed.
 func (h *Handler) failed(c *call, err error) error {
-	wait, ok := h.failures.Take(limits.Network(h.clientAddress(c.r)), h.now())
+	wait, ok := h.failures.Take(limits.Network(h.clientAddress(c.r)), h.svc.Now())
 	if ok {
 		return err
 	}

@@ -120,7 +120,7 @@ func (h *Handler) release(c *call) {
 		return
 	}
 	h.shared.Bytes.Give(string(c.who.AccountID), c.weight)
-	h.shared.Moved(string(c.who.AccountID), c.weight, h.now())
+	h.shared.Moved(string(c.who.AccountID), c.weight, h.svc.Now())
 }
 
 // Constant header values, shared by all replies: net/http and middleware replace the values of a header and don't write

@@ -171,7 +171,7 @@ func (c *call) needs(permission formsvc.Permission) error {
 // received. It doesn't get another one.
 func (h *Handler) admit(c *call) (err error) {
 	account := string(c.who.AccountID)
-	if c.slot, err = h.shared.For(account, c.route.list, h.now()).Acquire(c.r.Context(), account); err != nil {
+	if c.slot, err = h.shared.For(account, c.route.list, h.svc.Now()).Acquire(c.r.Context(), account); err != nil {
 		return h.overloaded(c, err)
 	}
 	c.slot.PauseAfter(len(c.body.Raw), h.shared.Requests)

@@ -19,9 +19,6 @@ func (h *Handler) SetLimits(change func(*Limits)) {
 	h.shared = gate.NewShared(l)
 }
 
-// SetNow sets the clock of the limiters.
-func (h *Handler) SetNow(now func() time.Time) { h.now = now }
-
 // SetGrace sets how long clients that send or take files may pause.
 func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 

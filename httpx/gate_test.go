@@ -36,8 +36,6 @@ func TestOverloadReturnsRetryAfter(t *testing.T) {
 	list := campaign + "/responses"
 	w.limit(100, nil)
 	w.oneSlot()
-	now := time.Now()
-	w.bare.SetNow(func() time.Time { return now }) // refusals are logged once in ten seconds
 	w.log.Reset()
 	w.during(list+"/"+nobody, func() {
 		for range 3 {
@@ -72,14 +70,12 @@ func TestOverloadReturnsRetryAfter(t *testing.T) {
 func TestHeavyAccountsHaveSlotsOfTheirOwn(t *testing.T) {
 	w := newWorld(t, nil)
 	w.oneSlot()
-	now := time.Now()
-	w.bare.SetNow(func() time.Time { return now })
 	_, one := w.pair()
 	list := w.campaign(plainCampaign, as(w.other.key)) + "/responses"
 	body := answers(`{"a":{"value":["` + strings.Repeat("x", 300<<10) + `"]}}`)
 	large := list + "/" + w.do("POST", list, body, as(w.other.key)).is(201, "").text("uuid")
 	w.during(one, func() { w.do("GET", large, "", as(w.other.key)).is(200, "") })
-	now = now.Add(2 * time.Minute)
+	w.now = w.now.Add(2 * time.Minute)
 	w.during(one, func() { w.do("GET", list+"/"+nobody, "", as(w.other.key)).is(503, "unavailable") })
 }
 

@@ -110,11 +110,10 @@ type Handler struct {
 	ready        *readiness
 	// clientAddress returns the address that failed authentication counts for.
 	clientAddress func(*http.Request) string
-	failures      *limits.Limiter  // of authentication, by address
-	rates         *limits.Limiter  // of requests, by key; nil: any number
-	now           func() time.Time // of the limiters
-	grace         time.Duration    // how long clients that send or take files may pause
-	bodyGrace     time.Duration    // how long clients may pause while they send JSON over HTTP/2
+	failures      *limits.Limiter // of authentication, by address
+	rates         *limits.Limiter // of requests, by key; nil: any number
+	grace         time.Duration   // how long clients that send or take files may pause
+	bodyGrace     time.Duration   // how long clients may pause while they send JSON over HTTP/2
 	routes        *http.ServeMux
 	links         []Link    // of the root
 	calls         sync.Pool // of *call
@@ -131,7 +130,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
-		grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress, now: time.Now,
+		grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress,
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst),
 	}
 	var err error

@@ -29,7 +29,7 @@ func (h *Handler) counted(who *formsvc.Principal) string {
 // count counts the request, or returns the problem if it is beyond the rate or the quota.
 func (h *Handler) count(c *call) error {
 	if h.rates != nil && people.Of(c.r.Context()) == nil {
-		if wait, ok := h.rates.Take(string(c.who.Subject()), h.now()); !ok {
+		if wait, ok := h.rates.Take(string(c.who.Subject()), h.svc.Now()); !ok {
 			return &wire.Problem{
 				Status: http.StatusTooManyRequests, Code: "rate_limited", RetryAfter: seconds(wait),
 				Detail: "The key sends requests too fast. Its limit is " +

@@ -181,8 +181,6 @@ func from(address string) func(*http.Request) {
 // D8: after too many failures the client gets 429, and a valid key always works.
 func TestFailedAuthenticationIsLimited(t *testing.T) {
 	w := newWorld(t, nil)
-	now := time.Now()
-	w.bare.SetNow(func() time.Time { return now })
 	elsewhere := newWorld(t, nil).mine.key // with a valid checksum
 	bad := []func(*http.Request){
 		as("nonsense"), as(elsewhere), header("Authorization"), header("Authorization", "Basic abc"), header("Authorization", "Bearer a", "Bearer b"),
@@ -197,9 +195,9 @@ func TestFailedAuthenticationIsLimited(t *testing.T) {
 		w.do("GET", "/v1/me", "", from("192.0.2.7:99"), as(w.key(w.mine, formsvc.CampaignsRead))).is(200, "") // not used before
 	}
 	w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.8:99")).is(401, "unauthenticated")
-	now = now.Add(900 * time.Millisecond)
+	w.now = w.now.Add(900 * time.Millisecond)
 	w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(429, "too_many_failures").wantHeader("Retry-After", "1")
-	now = now.Add(100 * time.Millisecond)
+	w.now = w.now.Add(100 * time.Millisecond)
 	w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(401, "unauthenticated")
 	w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(429, "too_many_failures")
 	w.do("GET", "/healthz", "", from("192.0.2.7:99")).is(200, "")
@@ -208,8 +206,6 @@ func TestFailedAuthenticationIsLimited(t *testing.T) {
 // Failures count for an IPv4 address, or for a /64 network of IPv6.
 func TestAddressesOfFailures(t *testing.T) {
 	w := newWorld(t, nil)
-	now := time.Now()
-	w.bare.SetNow(func() time.Time { return now })
 	fail := func(address string) int {
 		r := w.request("GET", "/v1/me", "", as("nonsense"), from(address))
 		return w.send(r).status
@@ -233,9 +229,7 @@ func TestAddressesOfFailures(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	w := newWorld(t, nil)
-	now := time.Now()
 	w.limit(1000, &httpx.Options{Rate: 3})
-	w.bare.SetNow(func() time.Time { return now })
 	for range 3 {
 		w.do("GET", "/v1/me", "").is(200, "")
 	}
@@ -246,12 +240,11 @@ func TestRate(t *testing.T) {
 		}
 	}
 	w.do("GET", "/v1/me", "", as(w.other.key)).is(200, "")
-	now = now.Add(time.Second / 3)
+	w.now = w.now.Add(time.Second/3 + time.Millisecond)
 	w.do("GET", "/v1/me", "").is(200, "").wantHeader("X-RateLimit-Remaining", "996") // refused requests don't count
 	w.do("GET", "/v1/me", "").is(429, "rate_limited")
 
 	w.serve(&httpx.Options{Rate: 2.5})
-	w.bare.SetNow(func() time.Time { return now })
 	for i, want := range []int{200, 200, 200, 429} {
 		if a := w.do("GET", "/v1/me", ""); a.status != want {
 			a.errorf("request %d at a rate of 2.5 : %d, want %d", i, a.status, want)

@@ -65,7 +65,7 @@ func (v *visit) switchCampaign() error {
 	}
 	note := "campaign-" + string(status)
 	v.campaign.Status = status
-	if status == formsvc.CampaignOpen && !phaseOf(&v.campaign, v.h.now()).Open {
+	if status == formsvc.CampaignOpen && !phaseOf(&v.campaign, v.svc.Now()).Open {
 		note = "campaign-times"
 	}
 	return v.redirect(nil, "/campaigns/"+string(v.campaign.ID), url.Values{"note": {note}})

@@ -12,9 +12,6 @@ func (h *Handler) SetTimes(search, count time.Duration) { h.searchTime, h.countT
 // SetDeleteTime sets how long a request deletes responses of a campaign.
 func (h *Handler) SetDeleteTime(d time.Duration) { h.deleteTime = d }
 
-// SetNow sets the clock.
-func (h *Handler) SetNow(now func() time.Time) { h.now = now }
-
 // Mailed waits until the mail of all replies so far was sent.
 func (h *Handler) Mailed() { h.mailing.Wait() }
 

@@ -86,7 +86,6 @@ type Handler struct {
 	mailed    *limits.Limiter                 // links, by account
 	mailers   chan struct{}                   // holds a token for each mail that is being sent
 	mails     *rate.Limiter                   // links in all
-	now       func() time.Time
 	streams   streams
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -110,7 +109,7 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	}
 	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
-		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), now: svc.Now, searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
+		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
 		mailers: make(chan struct{}, mailersAtMost),
 		mailed:  limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),

@@ -49,7 +49,7 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 	page := formsvc.Page[formsvc.Key]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
 	p.Pager = pagerOf(v, page, func(k *formsvc.Key) formsvc.ID { return k.ID })
 	for _, k := range page.Items {
-		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
+		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.svc.Now())})
 	}
 	offered := slices.DeleteFunc(formsvc.AllPermissions(), func(p formsvc.Permission) bool { return !v.who.permits(p) })
 	p.Permissions = choices(v.h, offered, chosen)

@@ -64,7 +64,7 @@ func (v *visit) overview() error {
 		if keys, err = v.svc.Keys.List(v.ctx(), v.account()); err != nil {
 			return err
 		}
-		p.HasKey = slices.ContainsFunc(keys, func(k formsvc.Key) bool { return keyState(&k, v.h.now()) == keyInForce })
+		p.HasKey = slices.ContainsFunc(keys, func(k formsvc.Key) bool { return keyState(&k, v.svc.Now()) == keyInForce })
 	}
 	if p.Quota, err = v.quotaUse(keys); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	if policy.Limit < 0 {
 		return u, nil
 	}
-	now := v.h.now()
+	now := v.svc.Now()
 	start := policy.Start(now)
 	u.Until = start.Add(policy.Window)
 	first := now.Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
@@ -142,7 +142,7 @@ func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]str
 	}
 	for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // only the newest keys
 		subjects[k.ID] = "the key " + short(40, k.Name)
-		if keyState(&k, v.h.now()) != keyInForce {
+		if keyState(&k, v.svc.Now()) != keyInForce {
 			subjects[k.ID] = ""
 		}
 	}
@@ -176,7 +176,7 @@ func (v *visit) hookStates() ([]hookState, error) {
 	if err != nil {
 		return nil, err
 	}
-	yesterday := v.h.now().Add(-24 * time.Hour)
+	yesterday := v.svc.Now().Add(-24 * time.Hour)
 	for _, n := range notices.Items {
 		state := byID[n.WebhookID]
 		if state == nil || !n.At.After(yesterday) {

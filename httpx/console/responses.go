@@ -204,7 +204,7 @@ func (v *visit) export() error {
 	case "responses.csv", "responses.ndjson":
 	case "people.csv":
 		e.Labels, e.Files, file = true, v.address("/files/"), "responses.csv"
-		e.Name = "responses-" + v.h.now().In(v.zone).Format(time.DateOnly)
+		e.Name = "responses-" + v.svc.Now().In(v.zone).Format(time.DateOnly)
 	default:
 		return formsvc.ErrNotFound
 	}

@@ -43,7 +43,7 @@ func (v *visit) look(up func() error) error {
 
 // limited takes a token of the network. It returns err, or the refusal if there is no token.
 func (v *visit) limited(l *limits.Limiter, network string, err error) error {
-	wait, ok := l.Take(network, v.h.now())
+	wait, ok := l.Take(network, v.svc.Now())
 	if ok {
 		return err
 	}
@@ -136,7 +136,7 @@ func (v *visit) signIn() error {
 			v.h.opts.Logger.LogAttrs(v.ctx(), slog.LevelError, "a previous session was not ended", slog.String("error", err.Error()))
 		}
 	}
-	v.setCookie(v.cookieName(), value, "/", session.ExpiresAt.Sub(v.h.now()))
+	v.setCookie(v.cookieName(), value, "/", session.ExpiresAt.Sub(v.svc.Now()))
 	return v.redirect(nil, "/", nil)
 }
 
@@ -189,7 +189,7 @@ func (v *visit) mailLink() error {
 			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) {
 				continue
 			}
-			if _, ok := h.mailed.Take(string(a.ID), h.now()); !ok || !h.mails.AllowN(h.now(), 1) {
+			if _, ok := h.mailed.Take(string(a.ID), h.svc.Now()); !ok || !h.mails.AllowN(h.svc.Now(), 1) {
 				continue
 			}
 			if err := h.mailTo(ctx, &a); err != nil {

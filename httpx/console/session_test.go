@@ -291,7 +291,7 @@ func TestGuessesAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	address := "192.0.2.1"
 	w.serve(&console.Options{ClientAddress: func(*http.Request) string { return address }})
-	w.pages.SetNow(func() time.Time { return time.Unix(1, 0) }) // no time passes
+	w.still = true // no time passes
 	link := w.link(w.account.ID)
 	for i, guess := range []func() *answer{
 		func() *answer { w.cookie("formsvc_session", "guess"); return w.get("/keys") },
@@ -351,7 +351,9 @@ func TestAnonymousMailIsBounded(t *testing.T) {
 		ClientAddress: func(*http.Request) string { return fmt.Sprintf("192.0.2.%d", n) },
 	})
 	ask := func() *answer {
-		w.wait(2 * time.Minute)
+		if !w.still {
+			w.wait(2 * time.Minute)
+		}
 		r := httptest.NewRequest("POST", "/sign-in/mail", strings.NewReader("email=ops@example.com"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		recorder := httptest.NewRecorder()
@@ -365,7 +367,7 @@ func TestAnonymousMailIsBounded(t *testing.T) {
 	ask().is(503)
 	close(hold)
 	w.pages.Mailed()
-	w.pages.SetNow(func() time.Time { return time.Unix(1, 0) })
+	w.still = true
 	n = 100
 	for range 10 {
 		ask().is(303)

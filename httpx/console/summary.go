@@ -83,7 +83,7 @@ func (v *visit) summary() error {
 	if err != nil {
 		return err
 	}
-	first := dayOf(v.h.now(), v.zone).AddDate(0, 0, 1-summedDays)
+	first := dayOf(v.svc.Now(), v.zone).AddDate(0, 0, 1-summedDays)
 	c.mu.Lock() // until the page is sent to its slow reader
 	err = c.goOn(v.ctx(), v.svc, first, time.Now().Add(v.h.countTime))
 	p.fill(c, v.campaign.Modules, first, texts)
@@ -101,7 +101,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 		return nil, nil, err
 	}
 	event, err := v.seenEvents()
-	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.h.now()}
+	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.svc.Now()}
 	for _, n := range counts {
 		p.All += n
 	}

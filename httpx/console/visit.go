@@ -79,7 +79,7 @@ func (v *visit) enter() error {
 		return err
 	}
 	list := v.r.Method == http.MethodGet // the requests of forms are small
-	if v.slot, err = v.h.api.Limits().For(string(v.account()), list, time.Now()).Acquire(v.ctx(), string(v.account())); err != nil {
+	if v.slot, err = v.h.api.Limits().For(string(v.account()), list, v.svc.Now()).Acquire(v.ctx(), string(v.account())); err != nil {
 		return busy(err)
 	}
 	if v.r.PathValue("campaign") == "" {

@@ -77,7 +77,7 @@ func (v *visit) webhook() error {
 	if err != nil {
 		return err
 	}
-	now := v.h.now()
+	now := v.svc.Now()
 	p := webhookPage{
 		Webhook: hook, Header: webhook.SignatureHeader, Since: v.typed(now.Add(-24 * time.Hour)),
 	}
