@@ -40,7 +40,7 @@ func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	if c.FormToken != "" {
 		form.Token = &c.FormToken
 		if h.formsURL != "" {
-			form.URL = new(h.formsURL + "/" + c.FormToken)
+			form.URL = new(h.formsURL + c.FormToken)
 		}
 	}
 	return wire.AppendReply(b, campaignReply{

@@ -39,6 +39,7 @@ func TestFailures(t *testing.T) {
 		{&formsvc.LimitError{Kind: "seats"}, 409, "limit_reached", false},
 		{&formsvc.LimitError{Kind: "campaigns", Limit: 3}, 409, "campaign_limit", false},
 		{&formsvc.LimitError{Kind: "bytes of files", Limit: 3}, 409, "storage_limit", false},
+		{formsvc.ErrQuota, 429, "quota_exceeded", false},
 		{formsvc.ErrInvalid, 422, "validation_failed", false},
 		{formsvc.ErrStale, 412, "precondition_failed", false},
 		{formsvc.ErrNotFound, 404, "not_found", false},

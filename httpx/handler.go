@@ -17,6 +17,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -46,7 +47,8 @@ type Options struct {
 	// Location header uses it, and the OpenAPI document names it as the server. It defaults to the path that the client
 	// requested, which is right wherever the Handler is mounted, unless a proxy in front changes paths.
 	BaseURL string
-	// FormsURL is the public address of forms, for form.url of campaigns. Defaults to "/f" under BaseURL, and to none without it.
+	// FormsURL is the public address of forms, for form.url of campaigns, or their path, such as "/f" for a httpx/intake.Handler at "/f/".
+	// A path is at the host of BaseURL; without BaseURL, form.url is a path too. Defaults to "/f" under BaseURL, and to none without it.
 	FormsURL string
 	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to a second, after its key and its
 	// body were read, and then fails with 503 and Retry-After. If 40 times as many wait, it fails at once. A refused
@@ -103,7 +105,7 @@ type Options struct {
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
-	formsURL     string // "": unknown
+	formsURL     string // with a slash at its end; "": unknown
 	timeout      time.Duration
 	authenticate func(*http.Request) (*formsvc.Principal, error) // nil: keys alone
 	logger       *slog.Logger
@@ -133,15 +135,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress,
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst),
 	}
-	var err error
-	if h.baseURL, err = checkBaseURL("BaseURL", o.BaseURL); err != nil {
+	err := h.locate(o.BaseURL, o.FormsURL)
+	if err != nil {
 		return nil, err
-	}
-	if h.formsURL, err = checkBaseURL("FormsURL", o.FormsURL); err != nil {
-		return nil, err
-	}
-	if h.formsURL == "" && h.baseURL != "" {
-		h.formsURL = h.baseURL + "/f"
 	}
 	if h.links, err = checkLinks(o.Links); err != nil {
 		return nil, err
@@ -176,15 +172,24 @@ func (o *Options) bounds() gate.Bounds {
 // Limits returns the limits of concurrent work and memory, for httpx/intake.Options.
 func (h *Handler) Limits() *gate.Shared { return h.shared }
 
-// checkBaseURL returns the address without its trailing slash.
-func checkBaseURL(option, s string) (string, error) {
-	if s == "" {
-		return "", nil
+// locate stores the public addresses of the API and of forms.
+func (h *Handler) locate(base, forms string) error {
+	host := &url.URL{}
+	if base != "" {
+		u, ok := mount.Address(base)
+		if !ok || !mount.Public(u) {
+			return errors.New("httpx: options: BaseURL must be an absolute http or https URL without query")
+		}
+		host, h.baseURL = u, strings.TrimRight(base, "/")
+		forms = cmp.Or(forms, h.baseURL+"/f")
 	}
-	u, err := url.Parse(s)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
-		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return "", errors.New("httpx: options: " + option + " must be an absolute http or https URL without query")
+	if forms == "" {
+		return nil
 	}
-	return strings.TrimRight(s, "/"), nil
+	u, ok := mount.Address(forms)
+	if !ok {
+		return errors.New("httpx: options: FormsURL must be a path that begins with a slash, or an absolute http or https URL without query")
+	}
+	h.formsURL = mount.Whole(u, host) + "/"
+	return nil
 }

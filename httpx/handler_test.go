@@ -24,7 +24,10 @@ func TestOptions(t *testing.T) {
 		bad = append(bad, httpx.Options{Links: []httpx.Link{link}})
 	}
 	for _, base := range []string{"forms.example.com", "/api", "ftp://x", "https://", "https://x?y", "https://x?", "https://x#y", "https://u:p@x", "https://%zz"} {
-		bad = append(bad, httpx.Options{BaseURL: base}, httpx.Options{FormsURL: base})
+		bad = append(bad, httpx.Options{BaseURL: base})
+		if base != "/api" {
+			bad = append(bad, httpx.Options{FormsURL: base})
+		}
 	}
 	for _, o := range bad {
 		if _, err := httpx.New(svc, &o); err == nil {
@@ -129,9 +132,12 @@ func TestLocation(t *testing.T) {
 	}
 	c := w.do("POST", "/v1/campaigns", fullCampaign).is(201, "")
 	c.has(`"https://forms.example.com/api/f/`+c.text("form", "token")+`"`, "form", "url")
-	for forms, want := range map[string]string{"https://example.com/f/": "https://example.com/f/", "http://forms.lan:81": "http://forms.lan:81/"} {
-		for _, base := range []string{"", "https://forms.example.com/api"} {
+	for forms, want := range map[string]string{
+		"https://example.com/f/": "https://example.com/f/", "http://forms.lan:81": "http://forms.lan:81/", "/f": "HOST/f/", "/": "HOST/", "/a b/f/": "HOST/a%20b/f/",
+	} {
+		for base, host := range map[string]string{"": "", "https://forms.example.com/api": "https://forms.example.com"} {
 			w.serve(&httpx.Options{BaseURL: base, FormsURL: forms})
+			want := strings.Replace(want, "HOST", host, 1)
 			w.do("GET", "/v1/campaigns/"+c.text("uuid"), "").has(`"`+want+c.text("form", "token")+`"`, "form", "url")
 		}
 	}

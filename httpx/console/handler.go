@@ -136,37 +136,23 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 // locate stores the public addresses of the pages and of the API.
 func (h *Handler) locate(base, api string) error {
 	var ok bool
-	if h.apiURL, ok = pathOrURL(api); !ok {
+	if h.apiURL, ok = mount.Address(api); !ok {
 		return errors.New("console: options: APIURL must be a path that begins with a slash, or an absolute http or https URL without query")
 	}
-	if h.formsURL, ok = pathOrURL(cmp.Or(h.opts.FormsURL, strings.TrimRight(api, "/")+"/f")); !ok {
+	if h.formsURL, ok = mount.Address(cmp.Or(h.opts.FormsURL, strings.TrimRight(api, "/")+"/f")); !ok {
 		return errors.New("console: options: FormsURL must be a path that begins with a slash, or an absolute http or https URL without query")
 	}
 	if base == "" {
 		return nil
 	}
-	u, err := url.Parse(strings.TrimRight(base, "/"))
-	if err != nil || !isPlain(u) || !isPublic(u) {
+	u, ok := mount.Address(base)
+	if !ok || !mount.Public(u) {
 		return errors.New("console: options: BaseURL must be an absolute http or https URL without query")
 	}
 	h.baseURL = u
 	// A proxy may use another host name for us than browsers do.
 	return h.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 }
-
-// pathOrURL parses an absolute path or a public address, and reports whether it is one.
-func pathOrURL(s string) (*url.URL, bool) {
-	u, err := url.Parse(strings.TrimRight(s, "/"))
-	return u, err == nil && isPlain(u) && (isPublic(u) || u.Scheme == "" && u.Host == "" && strings.HasPrefix(s, "/"))
-}
-
-// isPlain reports whether an address has no query, fragment or user.
-func isPlain(u *url.URL) bool {
-	return u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
-}
-
-// isPublic reports whether an address has a scheme and a host.
-func isPublic(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
 // ServeHTTP serves one request. As the API does, it sets Pattern of the request to the method and pattern of the page, relative to the pages, for
 // middleware that measures or traces requests.

@@ -66,6 +66,7 @@ func TestFormsURL(t *testing.T) {
 		{"", "/", "", "http://HOST/f/"}, {"", "/app/forms", "", "http://HOST/app/forms/f/"}, {"", "/app/forms", "/f", "http://HOST/f/"}, {"", "/app/forms", "/f/", "http://HOST/f/"},
 		{"", "/app/forms", "/", "http://HOST/"}, {"", "/app/forms", "https://forms.example.com", "https://forms.example.com/"},
 		{"https://example.com/console", "/app/forms", "/f", "https://example.com/f/"}, {"https://example.com/console", "https://api.example.com/x/", "", "https://api.example.com/x/f/"},
+		{"https://example.com/console", "/", "", "https://example.com/f/"}, {"https://example.com/console", "/", "/", "https://example.com/"},
 		{"https://example.com/console", "https://api.example.com/x/", "https://forms.example.com/y/", "https://forms.example.com/y/"},
 	} {
 		w.api = x.api

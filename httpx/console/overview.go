@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/mount"
 )
 
 // chartHours is how many hours the charts show.
@@ -242,5 +242,5 @@ func (v *visit) public(path *url.URL) string {
 	if v.h.baseURL != nil {
 		pages = v.h.baseURL
 	}
-	return strings.TrimRight(pages.ResolveReference(path).String(), "/")
+	return mount.Whole(path, pages)
 }

@@ -163,26 +163,41 @@ func TestSlowBodies(t *testing.T) {
 }
 
 // A fullStore takes no more responses.
-type fullStore struct{ *memory.Store }
+type fullStore struct {
+	*memory.Store
 
-func (fullStore) CreateResponse(context.Context, formsvc.Response, int64, formsvc.Change) error {
-	return &formsvc.LimitError{Kind: "responses", Limit: 3}
+	err error
+}
+
+func (s fullStore) CreateResponse(context.Context, formsvc.Response, int64, formsvc.Change) error {
+	return s.err
 }
 
 // A store's own limit is told as such, with everything typed.
 func TestFullStore(t *testing.T) {
 	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{{Name: "a"}}}, nil)
-	svc, err := formsvc.New(fullStore{w.store}, nil)
-	w.must(err)
-	h, err := intake.New(svc, nil)
-	w.must(err)
-	for accept, wants := range map[string][]string{"text/html": {"the form takes no more", `value="kept"`}, "application/json": {`"code":"response_limit"`}} {
+	for _, x := range []struct {
+		err          error
+		status       int
+		accept, says string
+	}{
+		{&formsvc.LimitError{Kind: "responses", Limit: 3}, 409, "text/html", "the form takes no more"},
+		{&formsvc.LimitError{Kind: "responses", Limit: 3}, 409, "application/json", `"code":"response_limit"`},
+		{formsvc.ErrQuota, 429, "text/html", "couldn&#39;t be saved"}, {formsvc.ErrQuota, 429, "application/json", `"code":"quota_exceeded"`},
+	} {
+		svc, err := formsvc.New(fullStore{w.store, x.err}, nil)
+		w.must(err)
+		h, err := intake.New(svc, nil)
+		w.must(err)
 		r := httptest.NewRequest(http.MethodPost, "/"+w.campaign.FormToken, strings.NewReader("a=kept"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Accept", accept)
+		r.Header.Set("Accept", x.accept)
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, r)
-		(&answer{t, recorder.Code, recorder.Header(), recorder.Body.String()}).is(409).has(wants...)
+		a := (&answer{t, recorder.Code, recorder.Header(), recorder.Body.String()}).is(x.status).has(x.says)
+		if x.accept == "text/html" {
+			a.has(`value="kept"`)
+		}
 	}
 }
 

@@ -54,6 +54,9 @@ func textOf(p *wire.Problem) string {
 	case http.StatusRequestEntityTooLarge:
 		return "large"
 	case http.StatusTooManyRequests:
+		if overQuota(p) {
+			return "busy"
+		}
 		return "many"
 	case http.StatusConflict, http.StatusRequestTimeout, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
 		return cmp.Or(map[string]string{"campaign_closed": "closed", "response_limit": "full", "limit_reached": "full"}[p.Code], "busy")
@@ -62,6 +65,9 @@ func textOf(p *wire.Problem) string {
 	}
 	return "wrong"
 }
+
+// overQuota reports whether a store refused a response for the quota of its account, which isn't the visitor's.
+func overQuota(p *wire.Problem) bool { return p.Code == "quota_exceeded" }
 
 // fail replies with an error.
 func (v *visit) fail(err error) {
@@ -105,7 +111,7 @@ func (v *visit) fail(err error) {
 	if refused {
 		shown.About = refusal.Detail
 	}
-	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || !v.sent.partial && p.Status >= http.StatusInternalServerError) {
+	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || !v.sent.partial && (overQuota(&p) || p.Status >= http.StatusInternalServerError)) {
 		if v.again(p.Status, func() *page { return v.corrected(&p, err) }) == nil {
 			return
 		}
@@ -136,7 +142,7 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
 	case textOf(why) == "full":
 		p.Problems = []link{{Text: v.t["full"]}}
-	case why.Status >= http.StatusInternalServerError:
+	case why.Status >= http.StatusInternalServerError, overQuota(why):
 		p.Problems = []link{{Text: v.t["sendAgain"]}}
 	}
 	if s.partial {

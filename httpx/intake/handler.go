@@ -134,10 +134,13 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 	})(w, r)
 }
 
-// ServeHTTP serves one request. It never redirects out of the handler's prefix: all its addresses are relative.
+// ServeHTTP serves one request. It never redirects out of the handler's prefix: all its addresses are relative. As the API does, it sets
+// Pattern of the request, such as "POST /{token}", for middleware that measures or traces requests; to "/" if no form can have the path.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
+	r.Pattern = "/"
 	if name, ok := strings.CutPrefix(path, "assets/"); ok && (name == "form.css" || name == "form.js" || name == "form.svg") {
+		r.Pattern = "GET /assets/{name}"
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // the address changes with the content
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		http.ServeFileFS(w, r, assets, "assets/"+name) //nolint:gosec // assets is embedded
@@ -151,15 +154,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case v.token == "" || rest != "thanks" && strings.ContainsFunc(rest, letter):
 			return formsvc.ErrNotFound
 		case r.Method == http.MethodPost && rest != "thanks":
+			r.Pattern = "POST /{token}"
 			return v.post()
 		case r.Method == http.MethodOptions && rest != "thanks":
+			r.Pattern = "OPTIONS /{token}"
 			return v.preflight()
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD, OPTIONS, POST")
 			return errMethod
 		case rest == "thanks":
+			r.Pattern = "GET /{token}/thanks"
 			return v.thanks()
 		}
+		r.Pattern = "GET /{token}"
 		return v.form(path == v.token)
 	})(w, r)
 }

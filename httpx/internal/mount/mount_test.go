@@ -61,23 +61,26 @@ func TestMounts(t *testing.T) {
 		target  string
 		status  int
 		says    string // with PREFIX
+		pattern string // "": any
 	}{
-		{"API", api, "/healthz", 200, `"ok"`},
-		{"API", api, "/v1/me", 401, "unauthenticated"},
-		{"API", api, "/openapi.json", 200, `"url": "PREFIX"`},
-		{"API", api, "/", 200, `"href":"PREFIX/docs"`},
-		{"API", api, "", 200, `"href":"PREFIX/docs"`},
-		{"API", api, "/docs/", 308, ""},
-		{"API", api, "/v1//me", 404, "not_found"},
-		{"console", pages, "/sign-in", 200, `href="PREFIX/assets/console.css`},
-		{"console", pages, "/", 401, `href="PREFIX/assets/console.css`},
-		{"console", pages, "", 401, `href="PREFIX/assets/console.css`},
-		{"console", pages, "/a/../keys", 404, "Page not found"},
-		{"console", pages, "/keys/", 404, "Page not found"},
-		{"forms", forms, "/" + campaign.FormToken, 200, "Mounted"},
-		{"forms", forms, "/" + campaign.FormToken + "/thanks", 200, "Thank you"},
-		{"forms", forms, "/assets/form.css", 200, "{"},
-		{"forms", forms, "/", 404, "Form not found"},
+		{"API", api, "/healthz", 200, `"ok"`, "GET /healthz"},
+		{"API", api, "/v1/me", 401, "unauthenticated", "GET /v1/me"},
+		{"API", api, "/openapi.json", 200, `"url": "PREFIX"`, "GET /openapi.json"},
+		{"API", api, "/", 200, `"href":"PREFIX/docs"`, "GET /"},
+		{"API", api, "", 200, `"href":"PREFIX/docs"`, "GET /"},
+		{"API", api, "/docs/", 308, "", ""},
+		{"API", api, "/v1//me", 404, "not_found", ""},
+		{"console", pages, "/sign-in", 200, `href="PREFIX/assets/console.css`, "GET /sign-in"},
+		{"console", pages, "/", 401, `href="PREFIX/assets/console.css`, "GET /{$}"},
+		{"console", pages, "", 401, `href="PREFIX/assets/console.css`, "GET /{$}"},
+		{"console", pages, "/nothing", 404, "Page not found", "/"},
+		{"console", pages, "/a/../keys", 404, "Page not found", ""},
+		{"console", pages, "/keys/", 404, "Page not found", "/"},
+		{"forms", forms, "/" + campaign.FormToken, 200, "Mounted", "GET /{token}"},
+		{"forms", forms, "/" + campaign.FormToken + "/thanks", 200, "Thank you", "GET /{token}/thanks"},
+		{"forms", forms, "/assets/form.css", 200, "{", "GET /assets/{name}"},
+		{"forms", forms, "/", 404, "Form not found", "/"},
+		{"forms", forms, "", 404, "Form not found", "/"},
 	} {
 		for name, m := range map[string]struct {
 			prefix  string
@@ -93,14 +96,30 @@ func TestMounts(t *testing.T) {
 				continue // no such request gets there
 			}
 			r := httptest.NewRequest(http.MethodGet, m.prefix+x.target, nil)
+			r.Header.Set("X-Request-Id", "vm/767DCrICFE-000001")
 			w := httptest.NewRecorder()
 			m.handler.ServeHTTP(w, r)
+			if w.Header().Get("X-Request-Id") != r.Header.Get("X-Request-Id") && !strings.HasPrefix(x.target, "/assets/") {
+				t.Errorf("%s with %s: %s has the ID %s", x.name, name, x.target, w.Header().Get("X-Request-Id"))
+			}
+			if r.Pattern != x.pattern && x.pattern != "" && !strings.Contains(name, "strip") { // StripPrefix copies the request
+				t.Errorf("%s with %s: the pattern of %s is %q", x.name, name, x.target, r.Pattern)
+			}
 			says := strings.ReplaceAll(x.says, `"PREFIX"`, `"`+m.prefix+`"`)
 			if x.target == "/openapi.json" && m.prefix == "" {
 				says = `"url": "/"`
 			}
 			if says = strings.ReplaceAll(says, "PREFIX", m.prefix); w.Code != x.status || !strings.Contains(w.Body.String(), says) {
 				t.Errorf("%s with %s: %q gets %d without %q: %.300s", x.name, name, m.prefix+x.target, w.Code, says, w.Body)
+			}
+		}
+	}
+	for _, id := range []string{"", "a b", "é", strings.Repeat("x", 201)} {
+		for name, h := range map[string]http.Handler{"API": api, "console": pages, "forms": forms} {
+			r, w := httptest.NewRequest(http.MethodGet, "/nothing", nil), httptest.NewRecorder()
+			r.Header.Set("X-Request-Id", id)
+			if h.ServeHTTP(w, r); len(w.Header().Get("X-Request-Id")) != 26 {
+				t.Errorf("%s: %q becomes %q", name, id, w.Header().Get("X-Request-Id"))
 			}
 		}
 	}

@@ -111,6 +111,8 @@ var kinds = [...]kind{
 		"Another record has that value, and it must be unique."},
 	{formsvc.ErrLimit, http.StatusConflict, "limit_reached", "",
 		"The account has reached its limit for these records."}, // the kinds of limits have their own codes
+	{formsvc.ErrQuota, http.StatusTooManyRequests, "quota_exceeded", "Too many requests",
+		"The account has used up its quota. Nothing was changed; retry later."}, // of a store; the service's says more
 	{formsvc.ErrDigest, http.StatusBadRequest, "digest_mismatch", "",
 		"What arrived does not have the hash that Content-Digest names."},
 	{formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed", "A value isn't allowed",
