@@ -27,5 +27,5 @@
 // each takes memory.
 //
 // Package [github.com/formsvc/toolkit/httpx/console] has web pages to manage keys and webhooks, and package
-// [github.com/formsvc/toolkit/httpx/intake] serves public forms.
+// [github.com/formsvc/toolkit/httpx/intake] serves public forms, whose address is [Options.FormsURL].
 package httpx

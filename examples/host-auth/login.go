@@ -18,7 +18,7 @@ type logins struct {
 func newLogins() *logins {
 	return &logins{sessions: make(map[string]user), users: map[string]user{
 		"ada":  {Name: "ada", Tenant: "42", Role: "admin"},
-		"bob":  {Name: "bob", Tenant: "42", Role: "clerk"},
+		"bob":  {Name: "bob", Tenant: "42", Role: "reviewer"},
 		"carl": {Name: "carl", Tenant: "43", Role: "admin"},
 	}}
 }

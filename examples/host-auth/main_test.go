@@ -57,7 +57,7 @@ func TestTenantsAndRoles(t *testing.T) {
 	}{
 		{"", "GET", campaigns, "", 401},
 		{"made up", "GET", campaigns, "", 401},
-		{bob, "POST", campaigns, body, 403}, // a clerk
+		{bob, "POST", campaigns, body, 403}, // a reviewer
 		{bob, "GET", path, "", 200},
 		{bob, "POST", path + "/responses", `{"user":{"email":"a@example.com"},"responses":{}}`, 201},
 		{carl, "GET", path, "", 404}, // of another tenant
@@ -70,9 +70,12 @@ func TestTenantsAndRoles(t *testing.T) {
 	if w := do(ada, "POST", campaigns, body, "Sec-Fetch-Site", "cross-site"); w.Code != http.StatusForbidden {
 		t.Errorf("another site: status %d, want 403", w.Code)
 	}
-	for who, want := range map[string]int{ada: 200, bob: 401, "": 401} {
-		if w := do(who, "GET", "/forms/console/", ""); w.Code != want {
-			t.Errorf("the pages: status %d, want %d", w.Code, want)
+	for _, c := range []struct {
+		who, page string
+		want      int
+	}{{ada, "", 200}, {ada, "keys", 200}, {bob, "", 200}, {bob, "keys", 403}, {"", "", 401}} {
+		if w := do(c.who, "GET", "/forms/console/"+c.page, ""); w.Code != c.want {
+			t.Errorf("the pages: /%s: status %d, want %d", c.page, w.Code, c.want)
 		}
 	}
 	page := do(ada, "POST", "/forms/console/keys", "name=website&permissions=campaigns:read", "Content-Type", "application/x-www-form-urlencoded")

@@ -8,7 +8,10 @@ import (
 )
 
 // A user is a signed-in user of the host application.
-type user struct{ Name, Tenant, Role string }
+type user struct {
+	Name, Tenant string
+	Role         formsvc.Role
+}
 
 // members identifies the user of a request, for the API and for the pages.
 type members struct {
@@ -24,32 +27,20 @@ func (m *members) principal(r *http.Request) (*formsvc.Principal, error) {
 		return nil, formsvc.ErrUnauthenticated
 	}
 	account, err := m.account(r, u)
-	return &formsvc.Principal{AccountID: account, UserID: u.Name, KeyName: u.Name, Permissions: permissions(u.Role)}, err
+	return &formsvc.Principal{AccountID: account, UserID: u.Name, KeyName: u.Name, Permissions: u.Role.Permissions()}, err
 }
 
-// visitor authenticates visitors of the console. They can do everything there, so
-// only administrators get in.
+// visitor authenticates visitors of the console, who may do there what their role permits.
 func (m *members) visitor(r *http.Request) (*console.Visitor, error) {
 	u, ok := m.logins.user(r)
-	if !ok || u.Role != "admin" {
+	if !ok {
 		return nil, formsvc.ErrUnauthenticated
 	}
 	account, err := m.account(r, u)
-	return &console.Visitor{AccountID: account, UserID: u.Name, Name: u.Name}, err
+	return &console.Visitor{AccountID: account, UserID: u.Name, Name: u.Name, Permissions: u.Role.Permissions()}, err
 }
 
 // account returns the account of the user's tenant, and creates it at the first request.
 func (m *members) account(r *http.Request, u user) (formsvc.ID, error) {
 	return m.forms.Accounts.Ensure(r.Context(), "tenant "+u.Tenant)
-}
-
-func permissions(role string) []formsvc.Permission {
-	switch role {
-	case "admin":
-		return formsvc.AllPermissions()
-	case "clerk":
-		return []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesRead, formsvc.ResponsesWrite}
-	default:
-		return nil
-	}
 }

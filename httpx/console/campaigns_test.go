@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // Visitors browse and filter responses, read one, and change it.
@@ -187,4 +189,36 @@ func TestSearchGoesOnInSteps(t *testing.T) {
 	w.get(path + "?search=none&createdBefore=2020-01-01").says("No matching responses.")
 	w.pages.SetTimes(time.Hour, 0)
 	w.get(path + "?search=none").says("No matching responses.").lacks("Searched")
+}
+
+// A fullStore takes no more campaigns.
+type fullStore struct {
+	*memory.Store
+
+	err error
+}
+
+func (s fullStore) CreateCampaign(context.Context, formsvc.Campaign, formsvc.Change) error {
+	return s.err
+}
+
+// A store's own limits are told as it says them.
+func TestFullStore(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, x := range []struct {
+		err    error
+		status int
+		says   string
+	}{
+		{&formsvc.LimitError{Kind: "campaigns", Limit: 3}, 409, "The account may have at most 3 campaigns."},
+		{&formsvc.LimitError{Kind: "seats"}, 409, "The account has reached its limit of seats."},
+		{fmt.Errorf("plan: %w", formsvc.ErrQuota), 429, "used up its quota"},
+	} {
+		svc, err := formsvc.New(fullStore{w.store, x.err}, nil)
+		w.must(err)
+		w.svc = svc
+		w.serve(nil)
+		w.signIn()
+		w.submit(w.get("/campaigns"), "/campaigns/sample", nil).is(x.status).says(x.says)
+	}
 }

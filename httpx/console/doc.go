@@ -17,8 +17,8 @@
 // ending one ends it on every node, and none lasts longer than 12 hours. With [Options.SendLink], the sign-in page
 // mails links to the contact of an account.
 //
-// With Authenticate, the host application decides who is signed in, and there are no links or sessions. A visitor that
-// it admits may do everything that the pages offer, including creating keys with every permission.
+// With Authenticate, the host application decides who is signed in, and there are no links or sessions. Visitors see and do
+// only what [Visitor].Permissions has, and every change names them as its actor. A [formsvc.Role] is a usual set of permissions.
 //
 // # Safety
 //
@@ -31,4 +31,8 @@
 //
 // A page that can't be shown says what is wrong and what to do. For errors that the visitor didn't cause it shows only
 // an identifier; the log has it with the error.
+//
+// # Shutting down
+//
+// Open pages wait for changes. Have the server end them with RegisterOnShutdown of [http.Server] and [Handler.Close].
 package console

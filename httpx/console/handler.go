@@ -56,7 +56,7 @@ type Options struct {
 type Visitor struct {
 	AccountID formsvc.ID
 	// UserID and Name identify the visitor to the API, as in [formsvc.Principal], so that the overview shows the quota
-	// that they have used. Name is also shown on pages, is the author of comments, and is in the audit trail. Defaults
+	// that they have used. Name is also shown on pages, is the author of comments, and the actor of every change. Defaults
 	// to "console", without a quota.
 	UserID, Name string
 	// Permissions lists everything that the visitor may do, such as [formsvc.Role.Permissions]. The pages neither show nor do
