@@ -18,6 +18,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -37,7 +39,8 @@ type Sender interface {
 
 // Options are optional settings of a [Digester]. The zero value is usable.
 type Options struct {
-	// Compose returns the mail about a digest. It may be called by one goroutine at a time. Defaults to [Compose].
+	// Compose returns the mail about a digest, such as what [Themed] returns. It may be called by one goroutine at a time.
+	// Defaults to [Compose].
 	Compose func(*formsvc.Digest) (subject, text string)
 	// Logger reports mails that were sent, and errors. Addresses are not logged. Defaults to no log.
 	Logger *slog.Logger
@@ -155,4 +158,25 @@ func Compose(d *formsvc.Digest) (subject, text string) {
 	b.WriteString("You get at most one such mail an hour for each webhook.\n\n")
 	fmt.Fprintf(&b, "  webhook      %s\n  account      %s\n  last result  %s\n", d.WebhookID, d.AccountID, last)
 	return fmt.Sprintf("%s to %s failed", deliveries, host), b.String()
+}
+
+// Themed returns a [Compose] whose mails have the Product and MailFooter of a theme. It fails if one can't be in a mail.
+func Themed(t *formsvc.Theme) (func(*formsvc.Digest) (subject, text string), error) {
+	if strings.ContainsFunc(t.Product, unicode.IsControl) || !utf8.ValidString(t.Product) {
+		return nil, errors.New("digest: theme: Product has control characters or isn't UTF-8")
+	}
+	if !utf8.ValidString(t.MailFooter) {
+		return nil, errors.New("digest: theme: MailFooter isn't UTF-8")
+	}
+	product, footer := t.Product, strings.TrimSpace(t.MailFooter)
+	return func(d *formsvc.Digest) (subject, text string) {
+		subject, text = Compose(d)
+		if product != "" {
+			subject = product + ": " + subject
+		}
+		if footer != "" {
+			text += "\n" + footer + "\n"
+		}
+		return subject, text
+	}, nil
 }

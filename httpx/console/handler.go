@@ -20,6 +20,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 	"github.com/formsvc/toolkit/httpx/internal/mount"
+	"github.com/formsvc/toolkit/httpx/internal/theme"
 )
 
 // Options configures a [Handler]. The zero value is ready for use.
@@ -48,6 +49,8 @@ type Options struct {
 	// ClientAddress returns the address of the client, for limiting guesses of links and sessions, such as that of
 	// [httpx.TrustedProxies] behind proxies. Defaults to the address of the connection.
 	ClientAddress func(*http.Request) string
+	// Theme has the looks and texts of the host. Defaults to ours.
+	Theme formsvc.Theme
 	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -76,6 +79,7 @@ type Handler struct {
 	formsURL  *url.URL // like apiURL
 	origins   *http.CrossOriginProtection
 	pages     pages
+	theme     *theme.Theme
 	snippets  *template.Template
 	texts     map[string]map[string]string // of pages by kind, of snippets by language
 	api       *httpx.Handler               // for downloads, with the visitor as principal
@@ -126,6 +130,12 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 		return nil, errors.New("console: options: SendLink needs BaseURL and can't be combined with Authenticate")
 	}
 	var err error
+	if h.theme, err = theme.New(&o.Theme); err != nil {
+		return nil, fmt.Errorf("console: options: Theme: %w", err)
+	}
+	if _, err = h.frame("", "Title"); err != nil {
+		return nil, fmt.Errorf("console: options: Theme: %w", err)
+	}
 	if h.pages, err = h.parsePages(); err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/theme"
 )
 
 // pages has the templates, by the name of the page.
@@ -36,6 +37,7 @@ type page struct {
 	TellZone                   bool   // whether a script may tell another and load the page again
 	Campaign                   *formsvc.Campaign
 	Data                       any
+	Frame                      theme.Frame
 	Part                       int  // 1 shows records at their usual length, 2 a half of it, and so on
 	Cut                        bool // whether something was left out so far
 	parted                     bool // whether the template depends on Part
@@ -70,13 +72,26 @@ func (p *page) some(most int, list any, end int) any {
 	return all.Slice(left*end, all.Len()-left*(1-end)).Interface()
 }
 
-// readTexts reads the texts of pages and snippets.
+// readTexts reads the texts of pages, with those of the theme, and of snippets.
 func (h *Handler) readTexts() (err error) {
-	for _, name := range []string{"texts", "snippets"} {
+	for _, name := range []string{"snippets", "texts"} {
 		b, _ := templates.ReadFile("templates/" + name + ".json") // embedded
 		err = cmp.Or(err, json.Unmarshal(b, &h.texts))
 	}
+	for name, text := range h.theme.Texts("en", nil) {
+		if kind, key, ok := strings.Cut(name, "."); ok {
+			if h.texts[kind][key] == "" || kind == "sections" {
+				return fmt.Errorf("options: Theme: Texts: no text has the name %q", name)
+			}
+			h.texts[kind][key] = text
+		}
+	}
 	return err
+}
+
+// frame returns what the theme adds to a page.
+func (h *Handler) frame(base, title string) (theme.Frame, error) {
+	return h.theme.Frame(base+"/", theme.Page{Title: title, Language: "en", Direction: "ltr", Texts: h.theme.Texts("en", nil)})
 }
 
 // parsePages parses the templates. Each page uses the same layout.
@@ -124,6 +139,9 @@ func assetVersion() string {
 
 // asset sends the style sheet, the script or the icon.
 func (v *visit) asset() error {
+	if v.h.theme.Serve(v.w, v.r, v.r.PathValue("name")) {
+		return nil
+	}
 	name := "assets/" + v.r.PathValue("name")
 	if _, err := fs.Stat(assets, name); err != nil {
 		return formsvc.ErrNotFound

@@ -171,6 +171,10 @@ func (v *visit) show(status int, name, title string, data any) error {
 	if v.who != nil {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""
 	}
+	var err error
+	if p.Frame, err = v.h.frame(v.base, title); err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	for p.Part = 1; p.Part == 1 || p.parted && b.Len() > pageBytes && p.Part <= mostParts; p.Part *= 2 {
 		b.Reset()

@@ -109,7 +109,7 @@ func (v *visit) fail(err error) {
 	}
 	refusal, refused := errors.AsType[*formsvc.Refusal](err)
 	if refused {
-		shown.About = refusal.Detail
+		shown.About = cmp.Or(v.t["error_"+refusal.Code], refusal.Detail)
 	}
 	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || !v.sent.partial && (overQuota(&p) || p.Status >= http.StatusInternalServerError)) {
 		if v.again(p.Status, func() *page { return v.corrected(&p, err) }) == nil {
@@ -134,7 +134,7 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 	refusal, refused := errors.AsType[*formsvc.Refusal](err)
 	switch {
 	case refused:
-		p.Problems = []link{{Text: refusal.Detail}}
+		p.Problems = []link{{Text: cmp.Or(v.t["error_"+refusal.Code], refusal.Detail)}}
 	case tooMuch:
 		p.Problems = []link{{Text: v.t.format(over.text, over.most)}}
 	case errors.Is(err, errFile):

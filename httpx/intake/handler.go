@@ -21,6 +21,7 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 	"github.com/formsvc/toolkit/httpx/internal/mount"
+	"github.com/formsvc/toolkit/httpx/internal/theme"
 	"github.com/formsvc/toolkit/webhook"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	// ClientAddress returns the address that a request came from, such as httpx.TrustedProxies behind proxies. Defaults
 	// to the host of RemoteAddr.
 	ClientAddress func(*http.Request) string
+	// Theme has the looks and texts of the host. Defaults to ours.
+	Theme formsvc.Theme
 	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -62,6 +65,7 @@ type Handler struct {
 	svc     *formsvc.Service
 	opts    Options
 	page    *template.Template
+	theme   *theme.Theme
 	texts   map[string]texts
 	version string // of the assets
 	origins *http.CrossOriginProtection
@@ -109,8 +113,11 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		return nil, err
 	}
 	var err error
-	if h.texts, err = readTexts(); err != nil {
-		return nil, fmt.Errorf("intake: %w", err)
+	if h.theme, err = theme.New(&o.Theme); err != nil {
+		return nil, fmt.Errorf("intake: options: Theme: %w", err)
+	}
+	if h.texts, err = readTexts(h.theme, o.Theme.Texts); err != nil {
+		return nil, fmt.Errorf("intake: options: Theme: %w", err)
 	}
 	if h.page, err = template.New("").Option("missingkey=error").ParseFS(assets, "templates/page.html"); err != nil {
 		return nil, fmt.Errorf("intake: %w", err)
@@ -139,7 +146,12 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	r.Pattern = "/"
-	if name, ok := strings.CutPrefix(path, "assets/"); ok && (name == "form.css" || name == "form.js" || name == "form.svg") {
+	name, ok := strings.CutPrefix(path, "assets/")
+	if ok && h.theme.Serve(w, r, name) {
+		r.Pattern = "GET /assets/{name}"
+		return
+	}
+	if ok && (name == "form.css" || name == "form.js" || name == "form.svg") {
 		r.Pattern = "GET /assets/{name}"
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // the address changes with the content
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -187,7 +199,7 @@ func letter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && 
 // visited returns a handler that replies with an error page or document if serve fails.
 func (h *Handler) visited(serve func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{h: h, w: w, r: r, t: h.texts[preferred(r.Header.Get("Accept-Language"))], id: limits.RequestID(r)}
+		v := &visit{h: h, w: w, r: r, t: h.texts[h.preferred(r.Header.Get("Accept-Language"))], id: limits.RequestID(r)}
 		v.address = limits.Network(h.opts.ClientAddress(r))
 		defer v.leave()
 		header := w.Header()

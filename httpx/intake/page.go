@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/internal/theme"
 )
 
 // A page is the data of the template.
@@ -24,6 +25,7 @@ type page struct {
 	Page          string  // the field _page; "" for none
 	Trap          bool    // whether there is a field for bots
 	Scripts       bool
+	Frame         theme.Frame
 }
 
 // A link is an error in the summary. Href is "" if it belongs to no field.
