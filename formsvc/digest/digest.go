@@ -18,8 +18,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -160,15 +158,9 @@ func Compose(d *formsvc.Digest) (subject, text string) {
 	return fmt.Sprintf("%s to %s failed", deliveries, host), b.String()
 }
 
-// Themed returns a [Compose] whose mails have the Product and MailFooter of a theme. It fails if one can't be in a mail.
-func Themed(t *formsvc.Theme) (func(*formsvc.Digest) (subject, text string), error) {
-	if strings.ContainsFunc(t.Product, unicode.IsControl) || !utf8.ValidString(t.Product) {
-		return nil, errors.New("digest: theme: Product has control characters or isn't UTF-8")
-	}
-	if !utf8.ValidString(t.MailFooter) {
-		return nil, errors.New("digest: theme: MailFooter isn't UTF-8")
-	}
-	product, footer := t.Product, strings.TrimSpace(t.MailFooter)
+// Themed returns a [Compose] whose mails have the Product and MailFooter of a theme.
+func Themed(t formsvc.Theme) func(*formsvc.Digest) (subject, text string) {
+	product, footer := strings.Join(strings.Fields(t.Product), " "), strings.TrimSpace(t.MailFooter) // a subject is one line
 	return func(d *formsvc.Digest) (subject, text string) {
 		subject, text = Compose(d)
 		if product != "" {
@@ -178,5 +170,5 @@ func Themed(t *formsvc.Theme) (func(*formsvc.Digest) (subject, text string), err
 			text += "\n" + footer + "\n"
 		}
 		return subject, text
-	}, nil
+	}
 }

@@ -80,6 +80,7 @@ type Handler struct {
 	origins   *http.CrossOriginProtection
 	pages     pages
 	theme     *theme.Theme
+	words     map[string]string // of the theme
 	snippets  *template.Template
 	texts     map[string]map[string]string // of pages by kind, of snippets by language
 	api       *httpx.Handler               // for downloads, with the visitor as principal
@@ -94,7 +95,6 @@ type Handler struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 	counts    counts
-	version   string // of the assets
 	// These are the constants, except in tests.
 	searchTime, countTime, deleteTime time.Duration
 }
@@ -113,7 +113,7 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	}
 	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
-		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), searchTime: searchTime, countTime: countTime, deleteTime: deleteTime, version: assetVersion(),
+		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), searchTime: searchTime, countTime: countTime, deleteTime: deleteTime,
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
 		mailers: make(chan struct{}, mailersAtMost),
 		mailed:  limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
@@ -130,10 +130,7 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 		return nil, errors.New("console: options: SendLink needs BaseURL and can't be combined with Authenticate")
 	}
 	var err error
-	if h.theme, err = theme.New(&o.Theme); err != nil {
-		return nil, fmt.Errorf("console: options: Theme: %w", err)
-	}
-	if _, err = h.frame("", "Title"); err != nil {
+	if h.theme, err = theme.New(&o.Theme, assets); err != nil {
 		return nil, fmt.Errorf("console: options: Theme: %w", err)
 	}
 	if h.pages, err = h.parsePages(); err != nil {

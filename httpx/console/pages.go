@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -78,20 +76,16 @@ func (h *Handler) readTexts() (err error) {
 		b, _ := templates.ReadFile("templates/" + name + ".json") // embedded
 		err = cmp.Or(err, json.Unmarshal(b, &h.texts))
 	}
-	for name, text := range h.theme.Texts("en", nil) {
-		if kind, key, ok := strings.Cut(name, "."); ok {
-			if h.texts[kind][key] == "" || kind == "sections" {
-				return fmt.Errorf("options: Theme: Texts: no text has the name %q", name)
-			}
+	h.words = h.theme.Texts("en", map[string]string{"code": "en", "dir": "ltr"})
+	for name, text := range h.words {
+		if kind, key, ok := strings.Cut(name, "."); ok && kind != "sections" && h.texts[kind][key] != "" {
 			h.texts[kind][key] = text
+		} else if ok {
+			err = cmp.Or(err, fmt.Errorf("options: Theme: Texts: %q is no text of the console", name))
 		}
 	}
-	return err
-}
-
-// frame returns what the theme adds to a page.
-func (h *Handler) frame(base, title string) (theme.Frame, error) {
-	return h.theme.Frame(base+"/", theme.Page{Title: title, Language: "en", Direction: "ltr", Texts: h.theme.Texts("en", nil)})
+	_, wrong := h.theme.Frame("", "Title", h.words)
+	return cmp.Or(err, wrong)
 }
 
 // parsePages parses the templates. Each page uses the same layout.
@@ -127,27 +121,11 @@ func (h *Handler) parsePages() (pages, error) {
 	return parsed, nil
 }
 
-// assetVersion returns a hash of the style sheet, the script and the icon, so that browsers may cache them for good.
-func assetVersion() string {
-	sum := crc32.NewIEEE()
-	for _, name := range []string{"console.css", "console.js", "console.svg"} {
-		b, _ := assets.ReadFile("assets/" + name) // embedded
-		_, _ = sum.Write(b)
-	}
-	return strconv.FormatUint(uint64(sum.Sum32()), 36)
-}
-
-// asset sends the style sheet, the script or the icon.
+// asset sends a style sheet, a script or an image.
 func (v *visit) asset() error {
-	if v.h.theme.Serve(v.w, v.r, v.r.PathValue("name")) {
-		return nil
-	}
-	name := "assets/" + v.r.PathValue("name")
-	if _, err := fs.Stat(assets, name); err != nil {
+	if !v.h.theme.Serve(v.w, v.r, v.r.PathValue("name")) {
 		return formsvc.ErrNotFound
 	}
-	v.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	http.ServeFileFS(v.w, v.r, assets, name)
 	return nil
 }
 

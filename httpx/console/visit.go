@@ -165,14 +165,14 @@ func (v *visit) redirect(err error, path string, query url.Values) error {
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
 		Base: v.base, Name: name, Title: title, Section: v.h.texts["sections"][name], Token: v.token(), Once: newOnce(), Note: v.note(),
-		Wrong: v.wrong, Version: v.h.version, Campaign: &v.campaign, Data: data,
+		Wrong: v.wrong, Version: v.h.theme.Version, Campaign: &v.campaign, Data: data,
 		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet, visit: v,
 	}
 	if v.who != nil {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""
 	}
 	var err error
-	if p.Frame, err = v.h.frame(v.base, title); err != nil {
+	if p.Frame, err = v.h.theme.Frame(v.base+"/", title, v.h.words); err != nil {
 		return err
 	}
 	var b bytes.Buffer

@@ -6,12 +6,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"html/template"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sync/semaphore"
@@ -67,7 +65,6 @@ type Handler struct {
 	page    *template.Template
 	theme   *theme.Theme
 	texts   map[string]texts
-	version string // of the assets
 	origins *http.CrossOriginProtection
 	address *limits.Limiter                  // of an address over all forms; nil: no limit
 	visitor *limits.Limiter                  // of an address at one form; nil: no limit
@@ -113,21 +110,15 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		return nil, err
 	}
 	var err error
-	if h.theme, err = theme.New(&o.Theme); err != nil {
-		return nil, fmt.Errorf("intake: options: Theme: %w", err)
+	if h.theme, err = theme.New(&o.Theme, assets); err == nil {
+		h.texts, err = readTexts(h.theme, o.Theme.Texts)
 	}
-	if h.texts, err = readTexts(h.theme, o.Theme.Texts); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("intake: options: Theme: %w", err)
 	}
 	if h.page, err = template.New("").Option("missingkey=error").ParseFS(assets, "templates/page.html"); err != nil {
 		return nil, fmt.Errorf("intake: %w", err)
 	}
-	sum := crc32.NewIEEE()
-	for _, name := range []string{"form.css", "form.js", "form.svg"} {
-		b, _ := assets.ReadFile("assets/" + name) // embedded
-		_, _ = sum.Write(b)
-	}
-	h.version = strconv.FormatUint(uint64(sum.Sum32()), 36)
 	return h, nil
 }
 
@@ -146,16 +137,8 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	r.Pattern = "/"
-	name, ok := strings.CutPrefix(path, "assets/")
-	if ok && h.theme.Serve(w, r, name) {
+	if name, ok := strings.CutPrefix(path, "assets/"); ok && h.theme.Serve(w, r, name) {
 		r.Pattern = "GET /assets/{name}"
-		return
-	}
-	if ok && (name == "form.css" || name == "form.js" || name == "form.svg") {
-		r.Pattern = "GET /assets/{name}"
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // the address changes with the content
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		http.ServeFileFS(w, r, assets, "assets/"+name) //nolint:gosec // assets is embedded
 		return
 	}
 	token, rest, _ := strings.Cut(path, "/")

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/httpx/internal/gate"
-	"github.com/formsvc/toolkit/httpx/internal/theme"
 )
 
 // Limits of pages in bytes: of the questions, and of what was typed on top.
@@ -104,10 +103,10 @@ func (v *visit) show(status int, p *page) error {
 
 // render returns a page of at most so many bytes.
 func (v *visit) render(p *page, most int) ([]byte, error) {
-	p.T, p.Version, p.Root = v.t, v.h.version, v.root
+	p.T, p.Version, p.Root = v.t, v.h.theme.Version, v.root
 	p.Scripts = len(p.Fields) > 0 && !v.preview
 	var err error
-	if p.Frame, err = v.h.theme.Frame(v.root, theme.Page{Title: p.Title, Language: v.t["code"], Direction: v.t["dir"], Texts: v.t}); err != nil {
+	if p.Frame, err = v.h.theme.Frame(v.root, p.Title, v.t); err != nil {
 		return nil, err
 	}
 	b := limited{left: most}

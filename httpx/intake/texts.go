@@ -3,14 +3,12 @@ package intake
 import (
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -24,72 +22,66 @@ var textFiles embed.FS
 // texts are what pages say in one language, by name.
 type texts map[string]string
 
-// added are names that hosts may add: see [formsvc.Theme].Texts. Those with a full stop are the console's.
-var added = regexp.MustCompile(`^(error_|layout_).|[.]`)
+var (
+	language = regexp.MustCompile(`^[a-z]{2,3}$`)
+	added    = regexp.MustCompile(`^(error_|layout_).|[.]`) // names that only hosts have: see [formsvc.Theme].Texts
+	verb     = regexp.MustCompile(`%[0-9]*([ds])`)
+)
 
 // readTexts returns the texts of all languages: ours with those of a theme.
 func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]texts, error) {
-	ours, all := make(map[string]texts), make(map[string]texts)
+	all := make(map[string]texts)
 	for _, code := range formsvc.FormLanguages() {
-		b, _ := textFiles.ReadFile("texts/" + code + ".json") // embedded
-		var one texts
-		if err := json.Unmarshal(b, &one); err != nil {
-			return nil, fmt.Errorf("texts of %s: %w", code, err)
-		}
-		ours[code], all[code] = one, t.Texts(code, one)
+		var ours texts
+		b, _ := textFiles.ReadFile("texts/" + code + ".json")
+		_ = json.Unmarshal(b, &ours) // embedded; below, a text is missing if this fails
+		all[code] = ours
 	}
-	for _, code := range slices.Sorted(maps.Keys(host)) {
-		for _, name := range slices.Sorted(maps.Keys(host[code])) {
-			if err := checkText(ours["en"], name, host[code][name]); err != nil {
-				return nil, fmt.Errorf("Texts %q %q: %w", code, name, err)
+	english := all["en"]
+	for code := range host {
+		if all[code] == nil && code != "" {
+			all[code] = make(texts)
+			for name := range english { // no text in English completes it
+				all[code][name] = ""
+			}
+			all[code]["code"] = code
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(all)) {
+		all[code] = t.Texts(code, all[code])
+		for _, name := range slices.Sorted(maps.Keys(all[code])) {
+			if problem := wrong(code, name, all[code][name], english[name]); problem != "" {
+				return nil, fmt.Errorf("Texts of %q: %q %s", code, name, problem)
 			}
 		}
-		if code == "" || ours[code] != nil {
-			continue
-		}
-		if !language.MatchString(code) {
-			return nil, fmt.Errorf("Texts: %q is no language of two or three letters", code)
-		}
-		for _, name := range slices.Sorted(maps.Keys(ours["en"])) {
-			if host[code][name]+host[""][name] == "" && name != "code" {
-				return nil, fmt.Errorf("Texts %q lack %q", code, name)
-			}
-		}
-		all[code] = t.Texts(code, map[string]string{"code": code})
-	}
-	for code, texts := range all {
-		if _, err := t.Frame("", theme.Page{Title: "Title", Language: code, Direction: texts["dir"], Texts: texts}); err != nil {
+		if _, err := t.Frame("", "Title", all[code]); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-var (
-	language = regexp.MustCompile(`^[a-z]{2,3}$`)
-	verb     = regexp.MustCompile(`%[0-9]*([ds])`)
-)
-
-// checkText checks a host's text: it takes the arguments of ours.
-func checkText(ours texts, name, text string) error {
-	own, known := ours[name]
+// wrong returns what is wrong with a text, or "". It takes the arguments of the English one.
+func wrong(code, name, text, english string) string {
 	var args []any
-	for _, m := range verb.FindAllStringSubmatch(own, -1) {
+	for _, m := range verb.FindAllStringSubmatch(english, -1) {
 		args = append(args, map[string]any{"d": 1, "s": ""}[m[1]])
 	}
 	switch {
-	case name == "code" || !known && !added.MatchString(name):
-		return errors.New("no text has this name")
-	case strings.TrimSpace(text) == "" || !utf8.ValidString(text):
-		return errors.New("is empty or isn't UTF-8")
+	case english == "" && !added.MatchString(name):
+		return "is no text of the pages"
+	case strings.TrimSpace(text) == "":
+		return "is missing"
+	case name == "code" && (text != code || !language.MatchString(code)):
+		return "must be the language, of two or three letters"
 	case name == "dir" && text != "ltr" && text != "rtl":
-		return errors.New(`must be "ltr" or "rtl"`)
+		return `must be "ltr" or "rtl"`
 	case name == "months" && len(strings.Split(text, " ")) != 12:
-		return errors.New("needs twelve words")
+		return "must have twelve words"
 	case args != nil && strings.Contains(fmt.Sprintf(text, args...), "%!"):
-		return fmt.Errorf("must have the arguments of %q", own)
+		return "must take the same arguments as " + strconv.Quote(english)
 	}
-	return nil
+	return ""
 }
 
 // format returns a text with its arguments.
