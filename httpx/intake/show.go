@@ -2,6 +2,7 @@ package intake
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -105,12 +106,10 @@ func (v *visit) show(status int, p *page) error {
 func (v *visit) render(p *page, most int) ([]byte, error) {
 	p.T, p.Version, p.Root = v.t, v.h.theme.Version, v.root
 	p.Scripts = len(p.Fields) > 0 && !v.preview
-	var err error
-	if p.Frame, err = v.h.theme.Frame(v.root, p.Title, v.t); err != nil {
-		return nil, err
-	}
+	frame, err := v.h.theme.Frame(v.root, p.Title, v.t)
+	p.Frame = frame
 	b := limited{left: most}
-	err = v.h.page.ExecuteTemplate(&b, "page", p)
+	err = cmp.Or(err, v.h.page.ExecuteTemplate(&b, "page", p))
 	return b.Bytes(), err
 }
 

@@ -44,7 +44,6 @@ func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]te
 			for name := range english { // no text in English completes it
 				all[code][name] = ""
 			}
-			all[code]["code"] = code
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(all)) {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -31,14 +30,13 @@ type Theme struct {
 
 // A Frame is what a theme adds to a page, and what the blocks of a layout know. What the theme doesn't have is empty.
 type Frame struct {
-	Product, Logo, Stylesheet string // a name, an address, and an address below that of the assets
-	Title                     string // of the page
-	Texts                     map[string]string
-	Head, Header, Footer      template.HTML
+	Product, Logo, Stylesheet, Title string // Logo is an address, and Stylesheet one below that of the assets
+	Texts                            map[string]string
+	Head, Header, Footer             template.HTML
 }
 
-// New checks a theme, which must not change later; only [Theme.Frame] finds errors inside blocks. Our own assets are in the
-// directory "assets".
+// New checks a theme, which must not change later. Only [Theme.Frame] finds missing blocks, and errors inside blocks. Our own
+// assets are in the directory "assets".
 func New(in *formsvc.Theme, own fs.FS) (*Theme, error) {
 	t, sum := &Theme{in: in, assets: make(map[string][]byte)}, crc32.NewIEEE()
 	files, _ := fs.Glob(own, "assets/*") // sorted
@@ -54,19 +52,11 @@ func New(in *formsvc.Theme, own fs.FS) (*Theme, error) {
 		return nil, errors.New("Logo must be SVG, PNG, JPEG, GIF or WebP, and needs Product as its text")
 	}
 	t.logo = t.add(in.Logo, map[bool]string{false: ".svg"}[image])
-	if in.Layout == "" {
-		return t, nil
-	}
 	var err error
-	if t.layout, err = template.New("Layout").Option("missingkey=error").Parse(in.Layout); err != nil {
-		return nil, err
+	if in.Layout != "" {
+		t.layout, err = template.New("Layout").Option("missingkey=error").Parse(in.Layout)
 	}
-	for _, name := range []string{"head", "header", "footer"} {
-		if t.layout.Lookup(name) == nil {
-			return nil, fmt.Errorf("Layout doesn't define the block %q", name)
-		}
-	}
-	return t, nil
+	return t, err
 }
 
 // add adds an asset, unless it is empty, and returns its name: a hash of its content, so that no node sends another theme's under it.
@@ -74,8 +64,7 @@ func (t *Theme) add(content []byte, suffix string) string {
 	if len(content) == 0 {
 		return ""
 	}
-	sum := sha256.Sum256(content)
-	name := "theme-" + hex.EncodeToString(sum[:10]) + suffix
+	name := fmt.Sprintf("theme-%.10x%s", sha256.Sum256(content), suffix)
 	t.assets[name] = content
 	return name
 }
