@@ -235,3 +235,21 @@ func TestDigestMail(t *testing.T) {
 		}
 	}
 }
+
+// A theme's name is before the subject, in one line, and its footer ends the text.
+func TestThemedMail(t *testing.T) {
+	t.Parallel()
+	d := &formsvc.Digest{URL: "https://example.com", Failures: 3}
+	plainSubject, plainText := Compose(d)
+	for _, c := range []struct {
+		theme         formsvc.Theme
+		subject, text string
+	}{
+		{formsvc.Theme{}, plainSubject, plainText},
+		{formsvc.Theme{Product: "Rose &\r\nBcc: x", MailFooter: "Rose & Co\nMain Street 1\n\n"}, "Rose & Bcc: x: " + plainSubject, plainText + "\nRose & Co\nMain Street 1\n"},
+	} {
+		if subject, text := Themed(c.theme)(d); subject != c.subject || text != c.text {
+			t.Errorf("%q %q, want %q %q", subject, text, c.subject, c.text)
+		}
+	}
+}
