@@ -226,3 +226,30 @@ func ExampleFiles_Upload() {
 	// <nil>
 	// true
 }
+
+// Make a form from a struct, and read its answers as that struct.
+func ExampleDecode() {
+	type Registration struct {
+		Name    string    `form:"name" label:"Your name"`
+		Arrival time.Time `form:"arrival" label:"When do you arrive?"`
+		Guests  *int      `form:"guests,min=1,max=4" label:"Whom do you bring?"`
+		Tracks  []string  `form:"tracks" options:"Go,SQL,CSS"`
+	}
+	ctx := context.Background()
+	svc, _, account := exampleService(nil)
+	modules := must(formsvc.ModulesOf[Registration]())
+	campaign := must(svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Conference", Modules: modules}))
+	response := must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com"},
+		Answers: []formsvc.Answer{
+			{Name: "name", Value: []string{"Ada"}}, {Name: "arrival", Value: []string{"2026-11-21"}}, {Name: "tracks", Value: []string{"SQL", "Go"}},
+		},
+	}))
+	r, err := formsvc.Decode[Registration](response.Answers)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(r.Name, r.Arrival.Weekday(), r.Guests == nil, r.Tracks)
+	// Output: Ada Saturday true [SQL Go]
+}
