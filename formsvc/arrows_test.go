@@ -25,7 +25,10 @@ var arrows = map[string][]string{
 	"blobstore/s3blob/s3test": {},
 	"formsvc":                 {"webhook", "blobstore", "forms"},
 	"formsvc/digest":          {"formsvc", "webhook", "blobstore", "forms"},
-	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
+	"formsvc/formsvctest":     {"engine", "storage/memory", "blobstore/memblob"},
+	"formsvc/otelformsvc":     {"engine", "storage", "internal/recorder", "otel"},
+	"formsvc/promformsvc":     {"engine", "internal/recorder", "prometheus"},
+	"internal/recorder":       {},
 	"httpx/internal/limits":   {"golang.org/x/time", "github.com/hashicorp/golang-lru/v2"},
 	"httpx/internal/gate":     {"httpx/internal/limits", "golang.org/x/time", "github.com/hashicorp/golang-lru/v2"},
 	"httpx/internal/people":   {"formsvc", "webhook", "blobstore", "forms"},
@@ -90,6 +93,10 @@ var thirdParty = map[string][]string{
 	},
 	"otel": {
 		"go.opentelemetry.io/", "github.com/go-logr/", "github.com/cespare/xxhash",
+	},
+	"prometheus": {
+		"github.com/prometheus/", "github.com/beorn7/perks", "github.com/cespare/xxhash", "github.com/munnerz/goautoneg", "google.golang.org/protobuf",
+		"go.yaml.in/yaml", "golang.org/x/sys",
 	},
 	"pgx": {
 		"github.com/jackc/", "golang.org/x/text", "golang.org/x/sync", "golang.org/x/crypto",

@@ -30,7 +30,9 @@ func typedFields(t reflect.Type) ([]typedField, error) {
 	for _, field := range reflect.VisibleFields(t) {
 		tag := field.Tag.Get("form")
 		embedded := field.Anonymous && field.Type.Kind() == reflect.Struct && tag == "" && moduleFor(field.Type).Type == ""
-		within := func(leaf []int) bool { return len(field.Index) > len(leaf) && slices.Equal(field.Index[:len(leaf)], leaf) }
+		within := func(leaf []int) bool {
+			return len(field.Index) > len(leaf) && slices.Equal(field.Index[:len(leaf)], leaf)
+		}
 		if embedded || slices.ContainsFunc(leaves, within) {
 			continue
 		}

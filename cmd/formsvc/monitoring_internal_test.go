@@ -14,7 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // monitoringDir has the example files for monitoring.
@@ -66,10 +68,11 @@ func queries(t testing.TB) map[string]string {
 // The dashboard and the alerts use existing metrics, labels and routes.
 func TestMonitoringNamesMetrics(t *testing.T) {
 	t.Parallel()
-	m := newMetrics()
-	m.watchQueue(nil)
-	m.watch(struct{ certs.Source }{})
-	m.watchPool(new(pool))
+	svc, err := formsvc.New(memory.New(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics(svc, new(pool), struct{ certs.Source }{})
 	described := make(chan *prometheus.Desc, 1000)
 	m.registry.Describe(described)
 	close(described)

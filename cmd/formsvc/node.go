@@ -126,14 +126,9 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		Control: policy.Control, Logger: logger, OnFailure: n.failed,
 	}
 	if c.MetricsAddr != "" {
-		n.metrics = newMetrics()
-		n.metrics.watchQueue(n.svc.Deliveries.Stats)
-		n.metrics.watch(source)
-		if pool, ok := s.(pooled); ok {
-			n.metrics.watchPool(pool)
-		}
-		n.handler = n.metrics.requests.count(n.handler)
-		sending.Metrics = delivery.Metrics{Attempt: n.metrics.attempt, InFlight: n.metrics.addInFlight, Blocked: n.metrics.addBlocked}
+		n.metrics = newMetrics(n.svc, s, source)
+		n.handler = n.metrics.Handler(n.handler)
+		sending.Metrics = n.metrics.Delivery()
 	}
 	if n.engine, err = delivery.New(s, sending); err != nil {
 		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}
@@ -218,7 +213,7 @@ func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 		slog.String("webhook", f.Endpoint), slog.String("account", f.Account), slog.String("host", f.Host),
 		slog.Int("attempts", f.Attempts), slog.Int("status", f.Status), slog.String("error", f.Error))
 	if n.metrics != nil {
-		n.metrics.failures.Inc()
+		_ = n.metrics.OnFailure(ctx, f) // always nil
 	}
 	if n.digester != nil {
 		n.digester.Wake()

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/formsvc/toolkit/internal/recorder"
 )
 
 // Handler returns a handler that serves each request in a span. The span is named after the route:
@@ -27,13 +29,13 @@ func (t *Tracing) Handler(next http.Handler) http.Handler {
 			scheme = "https"
 		}
 		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(method, semconv.URLScheme(scheme)))
-		a := &answer{ResponseWriter: w}
+		sent := &recorder.Writer{ResponseWriter: w}
 		r = r.WithContext(ctx)
 		served := false
 		defer func() { // even if the handler panics to abort its response
-			endRequest(span, name, routeOf(r.Pattern), a.status, served)
+			endRequest(span, name, routeOf(r.Pattern), sent.Status, served)
 		}()
-		next.ServeHTTP(a, r)
+		next.ServeHTTP(sent, r)
 		served = true
 	})
 }
@@ -79,29 +81,3 @@ func routeOf(pattern string) string {
 	}
 	return ""
 }
-
-// An answer records the status.
-type answer struct {
-	http.ResponseWriter
-
-	status int // 0 before it is written
-}
-
-// WriteHeader records the status, unless it is an interim one.
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 && status >= http.StatusOK {
-		a.status = status
-	}
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Write writes a part of the body, with status 200 if none was set.
-func (a *answer) Write(p []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
-	return a.ResponseWriter.Write(p)
-}
-
-// Unwrap is for http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
