@@ -32,6 +32,10 @@ type EventQuery struct {
 	// Poll is Follow's interval for finding events that were committed by other processes or in the
 	// host application's transactions. 0 means DefaultPoll. List ignores it.
 	Poll time.Duration
+	// OnError lets Follow go on after an error of its handle. The events of that call are handed out again, one at a time, and OnError
+	// gets each that fails then: nil skips it, an error ends Follow and is returned. It may call handle's work again itself, after a
+	// pause. nil ends Follow at the first error. List ignores it.
+	OnError func(ctx context.Context, event Event, err error) error
 }
 
 // DefaultPoll is the default of [EventQuery.Poll].
@@ -118,10 +122,13 @@ const (
 // each event exactly once. No event is skipped, however late its transaction commits, unless the program is down for
 // longer than [Options.Retention]. Calls don't overlap; handle may take any time and may call the Service.
 //
+// Without such a transaction, handle gets an event at least once: again if the program ends before the position is stored, or if
+// handle fails for a later event of the same call and there is an [EventQuery.OnError].
+//
 // Follow looks at once after this Service, or a view of it, commits an event, and after
 // [Service.Notify]; it finds other events by polling.
 //
-// An error of handle ends Follow and is returned unchanged, except the error of ctx. While the
+// An error of handle ends Follow and is returned unchanged, except the error of ctx, unless OnError decides otherwise. While the
 // store is unavailable ([ErrUnavailable]), Follow logs that and retries every few seconds. It fails
 // with [ErrNotFound] if there is no such account or campaign, with [ErrInvalid] for an invalid query,
 // and on a Service that is bound to a transaction ([Service.With]).
@@ -187,6 +194,7 @@ type follower struct {
 	query EventQuery    // without an AccountID: of all accounts
 	heard chan struct{} // has a token if an event was committed since the last look
 	delay time.Duration // before the next look; below Poll, there may be an event that the feed doesn't show yet
+	again int           // events of a failed call that are handed out one at a time
 }
 
 // soon returns the first delay.
@@ -209,21 +217,36 @@ func (f *follower) begin(ctx context.Context) error {
 // step passes on the next events, or waits until there may be some.
 func (f *follower) step(ctx context.Context, handle func(context.Context, []Event, Cursor) error) error {
 	var page EventPage
+	query := f.query
+	if f.again > 0 {
+		query.Limit = 1
+	}
 	read := f.store.Events
 	if f.query.AccountID == "" {
 		read = f.store.AllEvents
 	}
 	if err := f.patiently(ctx, func(ctx context.Context) (err error) {
-		page, err = read(ctx, f.query)
+		page, err = read(ctx, query)
 		return err
 	}); err != nil {
 		return err
 	}
 	if len(page.Items) > 0 {
-		if err := handle(ctx, page.Items, page.Next); err != nil {
+		err := handle(ctx, page.Items, page.Next)
+		if err != nil && f.query.OnError != nil && ctx.Err() == nil {
+			if len(page.Items) > 1 {
+				f.again = len(page.Items)
+				return nil
+			}
+			err = f.query.OnError(ctx, page.Items[0], err)
+		}
+		if err != nil {
 			return err
 		}
 		f.delay = f.query.Poll
+	}
+	if f.again -= len(page.Items); !page.More {
+		f.again = 0
 	}
 	f.query.After = page.Next
 	if page.More {

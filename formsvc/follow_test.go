@@ -282,3 +282,67 @@ func TestRecentEventsAreLimited(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowGoesOnAfterErrors fails for one event of many. The others are handed out, and OnError decides about that one alone.
+func TestFollowGoesOnAfterErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign()
+	var ids []formsvc.ID
+	for range 7 {
+		ids = append(ids, w.submitted(&c).ID)
+	}
+	broken := errors.New("broken")
+	for _, decision := range []error{nil, errors.New("enough")} {
+		var calls []int // events in each
+		var handled, refused []formsvc.ID
+		ctx, cancel := context.WithCancel(t.Context())
+		err := w.svc.Events.FollowAll(ctx, formsvc.EventQuery{
+			Limit: 3, Poll: never,
+			OnError: func(_ context.Context, e formsvc.Event, err error) error {
+				refused = append(refused, e.ResponseID)
+				if !errors.Is(err, broken) {
+					t.Errorf("OnError got %v", err)
+				}
+				return decision
+			},
+		}, func(_ context.Context, events []formsvc.Event, _ formsvc.Cursor) error {
+			calls = append(calls, len(events))
+			if slices.ContainsFunc(events, func(e formsvc.Event) bool { return e.ResponseID == ids[1] }) {
+				return broken
+			}
+			for _, e := range events {
+				handled = append(handled, e.ResponseID)
+			}
+			if len(handled) == 6 {
+				cancel()
+			}
+			return nil
+		})
+		cancel()
+		want, wantCalls := slices.Concat(ids[:1], ids[2:]), []int{3, 1, 1, 1, 3, 1}
+		if decision != nil {
+			want, wantCalls = ids[:1], wantCalls[:3]
+		}
+		if !errors.Is(err, decision) || !slices.Equal(handled, want) || !slices.Equal(refused, ids[1:2]) || !slices.Equal(calls, wantCalls) {
+			t.Errorf("with %v: ended with %v, handled %v in calls of %v, refused %v", decision, err, handled, calls, refused)
+		}
+	}
+}
+
+// TestFollowEndsWithItsContext checks that OnError doesn't decide about the end of the context.
+func TestFollowEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign()
+	w.submitted(&c)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := w.svc.Events.FollowAll(ctx, formsvc.EventQuery{OnError: func(context.Context, formsvc.Event, error) error {
+		t.Error("OnError was called")
+		return nil
+	}}, func(ctx context.Context, _ []formsvc.Event, _ formsvc.Cursor) error {
+		cancel()
+		return ctx.Err()
+	})
+	wantError(t, err, nil)
+}

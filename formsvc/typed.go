@@ -123,27 +123,19 @@ func (f *typedField) decode(v *ValidationError, field reflect.Value, values []st
 
 // encode returns the values of the field's answer, and adds those that the module doesn't accept to v.
 func (f *typedField) encode(v *ValidationError, field reflect.Value) []string {
-	values := []string{}
-	add := func(value reflect.Value) {
-		text := textOf(value)
-		code, detail := textFault(text)
+	if field.Kind() != reflect.Slice {
+		field = reflect.Append(reflect.New(reflect.SliceOf(f.single)).Elem(), reflect.Indirect(field))
+	}
+	values := make([]string, field.Len())
+	for n := range values {
+		values[n] = textOf(field.Index(n))
+		code, detail := textFault(values[n])
 		if code == "" {
-			code, detail = f.module.Check(text)
+			code, detail = f.module.Check(values[n])
 		}
 		if code != "" {
-			v.add(fmt.Sprintf("%s/%d", f.pointer(), len(values)), code, "%s", detail)
+			v.add(fmt.Sprintf("%s/%d", f.pointer(), n), code, "%s", detail)
 		}
-		values = append(values, text)
-	}
-	switch field.Kind() {
-	case reflect.Slice:
-		for i := range field.Len() {
-			add(field.Index(i))
-		}
-	case reflect.Pointer:
-		add(field.Elem())
-	default:
-		add(field)
 	}
 	return values
 }
