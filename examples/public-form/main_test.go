@@ -8,15 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/formsvc/toolkit/blobstore/memblob"
-	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/formsvc/formsvctest"
 )
 
 func TestPagesPostToTheForm(t *testing.T) {
-	store := memory.New()
-	defer func() { _ = store.Close() }()
-	svc := must(formsvc.New(store, &formsvc.Options{Blobs: memblob.New()}))
+	svc := formsvctest.New(t, nil).Service
 	form := must(publish(t.Context(), svc))
 	if again := must(publish(t.Context(), svc)); again.ID != form.ID {
 		t.Error("the second start creates a second campaign")

@@ -1,7 +1,8 @@
 package formsvctest_test
 
 import (
-	"errors"
+	"context"
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -71,20 +72,39 @@ func TestEventsOfManyPages(t *testing.T) {
 	}
 }
 
-// A service on SQLite works in the host's transactions.
+// A service on a store of the test's own, with a rule that is asked in the host's transaction.
 func TestServiceInATransaction(t *testing.T) {
 	t.Parallel()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
+	db, err := sql.Open("sqlite", sqlite.DSN(filepath.Join(t.TempDir(), "forms.db")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	svc := formsvctest.New(t, &formsvctest.Options{Store: store, Start: start, Service: formsvc.Options{MaxCampaigns: 1}})
-	if c := svc.Campaign(); !c.CreatedAt.Equal(start) {
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := sqlite.OpenDB(t.Context(), db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, asked := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), 0
+	svc := formsvctest.New(t, &formsvctest.Options{Store: store, Start: start, Service: formsvc.Options{
+		CheckResponse: func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error { asked++; return nil },
+	}})
+	c := svc.Campaign()
+	if !c.CreatedAt.Equal(start) {
 		t.Errorf("created at %v", c.CreatedAt)
 	}
-	if _, err := svc.Campaigns.Create(t.Context(), svc.AccountID, formsvc.CampaignInput{Title: "Second"}); !errors.Is(err, formsvc.ErrLimit) {
-		t.Errorf("error %v", err)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	bound, err := sqlite.Bind(tx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := svc.With(bound).Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Commit(); err != nil || asked != 1 {
+		t.Errorf("the rule was asked %d times, %v", asked, err)
+	}
+	wantEvents(t, svc, "response.created of  after 0s")
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/formsvctest"
 	"github.com/formsvc/toolkit/httpx/intake"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // files returns a campaign with two questions for files.
@@ -181,18 +181,14 @@ func TestSentTwice(t *testing.T) {
 // A second click while the first one is being stored waits for it.
 func TestSecondClickWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		defer func() { _ = store.Close() }()
-		svc, err := formsvc.New(store, &formsvc.Options{TraceParent: func(context.Context) string { time.Sleep(time.Second); return "" }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		account, _ := svc.Accounts.Ensure(t.Context(), "owner")
-		campaign, _ := svc.Campaigns.Create(t.Context(), account, formsvc.CampaignInput{Title: "Survey", EmailOptional: true, Form: formsvc.Form{Enabled: true}})
-		h, _ := intake.New(svc, nil)
+		svc := formsvctest.New(t, &formsvctest.Options{Service: formsvc.Options{
+			TraceParent: func(context.Context) string { time.Sleep(time.Second); return "" },
+		}})
+		campaign := svc.Campaign()
+		h, _ := intake.New(svc.Service, nil)
 		for range 2 {
 			go func() {
-				r := httptest.NewRequest(http.MethodPost, "/"+campaign.FormToken, strings.NewReader("a=1&_page=same"))
+				r := httptest.NewRequest(http.MethodPost, "/"+campaign.FormToken, strings.NewReader("a=1&email=ada@example.com&_page=same"))
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				w := httptest.NewRecorder()
 				if h.ServeHTTP(w, r); w.Code != 303 {
@@ -210,19 +206,15 @@ func TestSecondClickWaits(t *testing.T) {
 // Bots get few places in the store, so that other visitors don't wait for them.
 func TestBotsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New()
-		defer func() { _ = store.Close() }()
-		svc, err := formsvc.New(store, &formsvc.Options{TraceParent: func(context.Context) string { time.Sleep(600 * time.Millisecond); return "" }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		account, _ := svc.Accounts.Ensure(t.Context(), "owner")
-		campaign, _ := svc.Campaigns.Create(t.Context(), account, formsvc.CampaignInput{Title: "Survey", EmailOptional: true, Form: formsvc.Form{Enabled: true}})
-		h, _ := intake.New(svc, &intake.Options{PerVisitor: -1})
+		svc := formsvctest.New(t, &formsvctest.Options{Service: formsvc.Options{
+			TraceParent: func(context.Context) string { time.Sleep(600 * time.Millisecond); return "" },
+		}})
+		campaign := svc.Campaign()
+		h, _ := intake.New(svc.Service, &intake.Options{PerVisitor: -1})
 		codes := make(chan string, 12)
 		for _, body := range strings.Split(strings.Repeat("_honeypot=x ", 8)+"a=1 a=2 a=3 a=4", " ") {
 			go func() {
-				r := httptest.NewRequest(http.MethodPost, "/"+campaign.FormToken, strings.NewReader(body))
+				r := httptest.NewRequest(http.MethodPost, "/"+campaign.FormToken, strings.NewReader(body+"&email=ada@example.com"))
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)

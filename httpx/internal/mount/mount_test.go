@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/formsvctest"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/httpx/intake"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // chi mounts a handler as Mount of chi does, for a path that fits the pattern.
@@ -37,18 +36,8 @@ func mux(h http.Handler, patterns ...string) http.Handler {
 
 // The API, the forms and the console are right wherever and however they are mounted.
 func TestMounts(t *testing.T) {
-	svc, err := formsvc.New(memory.New(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "Mounted", Form: formsvc.Form{Enabled: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := formsvctest.New(t, nil)
+	svc, campaign := host.Service, host.Campaign()
 	api, errAPI := httpx.New(svc, nil)
 	pages, errPages := console.New(svc, api, nil)
 	forms, errForms := intake.New(svc, nil)
@@ -76,7 +65,7 @@ func TestMounts(t *testing.T) {
 		{"console", pages, "/nothing", 404, "Page not found", "/"},
 		{"console", pages, "/a/../keys", 404, "Page not found", ""},
 		{"console", pages, "/keys/", 404, "Page not found", "/"},
-		{"forms", forms, "/" + campaign.FormToken, 200, "Mounted", "GET /{token}"},
+		{"forms", forms, "/" + campaign.FormToken, 200, "Test</h1>", "GET /{token}"},
 		{"forms", forms, "/" + campaign.FormToken + "/thanks", 200, "Thank you", "GET /{token}/thanks"},
 		{"forms", forms, "/assets/form.css", 200, "{", "GET /assets/{name}"},
 		{"forms", forms, "/", 404, "Form not found", "/"},
