@@ -31,6 +31,7 @@ func TestProgramsLinkOnlyWhatTheyUse(t *testing.T) {
 		"a server on SQLite":           {append(server, "storage/sqlite"), []string{"SQLite", "bun"}},
 		"a server in memory":           {append(server, "storage/memory"), nil},
 		"a server on Postgres and S3":  {append(server, "storage/postgres", "blobstore/s3blob"), []string{"Postgres", "bun", "S3"}},
+		"a server with metrics":        {append(server, "storage/memory", "formsvc/promformsvc"), []string{"Prometheus"}},
 		"a receiver":                   {[]string{"webhook"}, nil},
 		"examples/embed":               {[]string{"examples/embed"}, []string{"SQLite", "bun"}},
 		"examples/embed-sqlite":        {[]string{"examples/embed-sqlite"}, []string{"SQLite", "bun"}},

@@ -37,7 +37,8 @@
 //   - Export and erase a person's data: [Responses.Export], [Accounts.ErasePerson].
 //   - Import old responses, delete an account: [Responses.Import], [Accounts.Delete].
 //   - Run regular work, such as deleting old events: [Service.Run].
-//   - Trace from the request to the webhook's receiver: [Options.TraceParent], package otelformsvc.
+//   - Trace from the request to the webhook's receiver: [Options.TraceParent], package otelformsvc. Metrics: package promformsvc.
+//   - Make a form from a struct, and read its answers: [ModulesOf], [Decode]. Test your program: package formsvctest.
 //   - Write a store: [Store], and package [github.com/formsvc/toolkit/storage].
 //
 // # What is promised

@@ -86,7 +86,10 @@ func TestServiceInATransaction(t *testing.T) {
 	}
 	start, asked := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), 0
 	svc := formsvctest.New(t, &formsvctest.Options{Store: store, Start: start, Service: formsvc.Options{
-		CheckResponse: func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error { asked++; return nil },
+		CheckResponse: func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error {
+			asked++
+			return nil
+		},
 	}})
 	c := svc.Campaign()
 	if !c.CreatedAt.Equal(start) {
