@@ -32,16 +32,8 @@ import (
 // The modules are the caller's to change, for example to add options from a database. A form doesn't show the limits of 64 bits:
 // give such a field a max, or expect Decode to fail for a larger number.
 func ModulesOf[T any]() ([]Module, error) {
-	fields, err := typedFields(reflect.TypeFor[T]())
-	return modulesOf(fields), err
-}
-
-func modulesOf(fields []typedField) []Module {
-	var modules []Module
-	for i := range fields {
-		modules = append(modules, fields[i].module)
-	}
-	return modules
+	_, modules, err := typedFields(reflect.TypeFor[T]())
+	return modules, err
 }
 
 // Decode returns the answers as a T, see [ModulesOf]. It ignores answers without a field, and leaves fields without an answer
@@ -50,7 +42,7 @@ func modulesOf(fields []typedField) []Module {
 // pointers are those of [Responses.Create], and the result has the other fields. Days are in UTC.
 func Decode[T any](a Answers) (T, error) {
 	var result T
-	fields, err := typedFields(reflect.TypeFor[T]())
+	fields, _, err := typedFields(reflect.TypeFor[T]())
 	if err != nil {
 		return result, err
 	}
@@ -73,7 +65,7 @@ func Decode[T any](a Answers) (T, error) {
 // nothing. An empty string and a zero time aren't answers, and neither are zero values of optional fields and of hidden questions. It
 // fails with a *[ValidationError] if the modules of [ModulesOf] don't accept a value, as with NaN.
 func Encode[T any](x T) ([]Answer, error) {
-	fields, err := typedFields(reflect.TypeFor[T]())
+	fields, modules, err := typedFields(reflect.TypeFor[T]())
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +77,14 @@ func Encode[T any](x T) ([]Answer, error) {
 		f := &fields[i]
 		value := root.FieldByIndex(f.index)
 		zero[f.module.Name] = value.IsZero()
-		number := f.single.Kind() != reflect.String && f.single.Kind() != reflect.Struct // or a boolean: its zero can be an answer
-		if f.module.Type == FileModule || value.IsZero() && !(f.module.Required && number && f.single == value.Type()) {
+		empty := !f.module.Required || // of a number or a boolean, zero may be the answer
+			slices.Contains([]reflect.Kind{reflect.String, reflect.Struct, reflect.Slice, reflect.Pointer}, value.Kind())
+		if f.module.Type == FileModule || value.IsZero() && empty {
 			continue
 		}
 		list = append(list, Answer{Name: f.module.Name, Value: f.encode(&v, value)})
 	}
-	hidden := (&CampaignInput{Modules: modulesOf(fields)}).Hidden(list)
+	hidden := (&CampaignInput{Modules: modules}).Hidden(list)
 	list = slices.DeleteFunc(list, func(a Answer) bool { return hidden[a.Name] && zero[a.Name] })
 	return list, v.err()
 }

@@ -39,7 +39,7 @@ type (
 		CV      *formsvc.File      `form:"cv,file" accept:".pdf,image/*"`
 		Photos  []formsvc.File     `form:"a/b,file,required"`
 		Own     map[string]float64 `form:"-"`
-		private func()
+		private func()             //nolint:unused // has no question
 	}
 )
 

@@ -19,12 +19,13 @@ type typedField struct {
 	module Module
 }
 
-// typedFields returns the questions of a struct, see [ModulesOf].
-func typedFields(t reflect.Type) ([]typedField, error) {
+// typedFields returns the fields of a struct that are questions, and their modules, see [ModulesOf].
+func typedFields(t reflect.Type) ([]typedField, []Module, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("formsvc: form of %v: must be a struct", t)
+		return nil, nil, fmt.Errorf("formsvc: form of %v: must be a struct", t)
 	}
 	var fields []typedField
+	var modules []Module
 	var names []string
 	var leaves [][]int // embedded structs whose fields don't count
 	for _, field := range reflect.VisibleFields(t) {
@@ -42,20 +43,20 @@ func typedFields(t reflect.Type) ([]typedField, error) {
 		}
 		f, err := newTypedField(&field)
 		if err != nil {
-			return nil, fmt.Errorf("formsvc: form of %v: field %s: %w", t, field.Name, err)
+			return nil, nil, fmt.Errorf("formsvc: form of %v: field %s: %w", t, field.Name, err)
 		}
-		fields, names = append(fields, f), append(names, field.Name)
+		fields, modules, names = append(fields, f), append(modules, f.module), append(names, field.Name)
 	}
 	var v ValidationError
-	v.checkModules(modulesOf(fields))
-	for _, fault := range v.Fields {
-		i, name := 0, "of all"
-		if n, _ := fmt.Sscanf(fault.Pointer, "/modules/%d", &i); n == 1 {
-			name = names[i]
+	v.checkModules(modules)
+	if err := v.err(); err != nil {
+		var i int
+		if n, _ := fmt.Sscanf(v.Fields[0].Pointer, "/modules/%d/", &i); n == 1 {
+			return nil, nil, fmt.Errorf("formsvc: form of %v: field %s: %w", t, names[i], err)
 		}
-		return nil, fmt.Errorf("formsvc: form of %v: field %s: %s: %s", t, name, fault.Pointer[strings.LastIndexByte(fault.Pointer, '/')+1:], fault.Detail)
+		return nil, nil, fmt.Errorf("formsvc: form of %v: %w", t, err)
 	}
-	return fields, nil
+	return fields, modules, nil
 }
 
 func newTypedField(field *reflect.StructField) (typedField, error) {

@@ -7,7 +7,7 @@ package formsvctest
 
 import (
 	"cmp"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,20 +30,20 @@ type Options struct {
 // A Service is a service for one test. Its methods end the test if they fail, so only the test's own goroutine may call them.
 type Service struct {
 	*formsvc.Service
-	*Clock
 
 	Store     formsvc.Store
 	AccountID formsvc.ID // of an account that has nothing yet
 
 	t    testing.TB
 	seen formsvc.Cursor // the last event that Events returned
+	now  atomic.Pointer[time.Time]
 }
 
 // New returns a service with an account. opts may be nil.
 func New(t testing.TB, opts *Options) *Service {
 	t.Helper()
 	o := *cmp.Or(opts, &Options{})
-	s := &Service{t: t, Store: o.Store, Clock: new(Clock)}
+	s := &Service{t: t, Store: o.Store}
 	if o.Start.IsZero() {
 		o.Start = time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC)
 	}
@@ -71,8 +71,14 @@ func (s *Service) must(err error) {
 	}
 }
 
-// Now returns the clock's time. It hides [formsvc.Service.Now], which returns the same in whole milliseconds.
-func (s *Service) Now() time.Time { return s.Clock.Now() }
+// Now returns the time of the clock, which is also that of the service. Any goroutine may call it.
+func (s *Service) Now() time.Time { return *s.now.Load() }
+
+// Set changes the time, also to an earlier one.
+func (s *Service) Set(now time.Time) { s.now.Store(&now) }
+
+// Advance adds to the time.
+func (s *Service) Advance(d time.Duration) { s.Set(s.Now().Add(d)) }
 
 // Campaign creates an open campaign of the account with these questions, whose public form is enabled.
 func (s *Service) Campaign(modules ...formsvc.Module) *formsvc.Campaign {
@@ -120,31 +126,4 @@ func (s *Service) Events() (events []webhook.Event) {
 		s.seen, more = page.Next, page.More
 	}
 	return events
-}
-
-// A Clock shows the time that was set. It is safe for concurrent use.
-type Clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-// Now returns the time.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-// Set changes the time, also to an earlier one.
-func (c *Clock) Set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
-}
-
-// Advance adds to the time.
-func (c *Clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
