@@ -64,13 +64,8 @@ func (e *ValidationError) check(m *Module, value string) (code, detail string) {
 
 // checkFormat notes what is wrong with the format and the default of a module, which has a valid type.
 func (e *ValidationError) checkFormat(pointer string, m *Module) {
-	if m.Format != "" {
-		var f Format
-		known := false
-		if e.host != nil {
-			f, known = e.host.Formats[m.Format]
-		}
-		if !known {
+	if m.Format != "" && e.host != nil {
+		if f, known := e.host.Formats[m.Format]; !known {
 			e.add(pointer+"/format", "unknown_value", "must be the name of a format of this service")
 		} else if f.moduleType() != m.Type {
 			e.add(pointer+"/format", "not_applicable", "applies to %s only", f.moduleType())

@@ -21,12 +21,14 @@ import (
 //	Story  string        `form:"story,longtext,maxlength=5000"`
 //	Seats  int           `form:"seats,min=1,max=4"`
 //	Lunch  string        `form:"lunch" options:"meat,fish,none"`
+//	IBAN   string        `form:"iban,format=iban"`
+//	Places int           `form:"places" default:"1"`
 //	Reason *string       `form:"reason" showif:"lunch=fish|none"`
 //	CV     *formsvc.File `form:"cv,file" accept:".pdf,image/*"`
 //	Notes  string        `form:"-"`
 //
 // The tag form has the module's name, by default the field's, and then any of: required or optional; text, longtext, email, url,
-// number, date, boolean, for strings only; file; min, max, maxlength. With options the question is a choice, and with showif it is
+// number, date, boolean, for strings only; file; min, max, maxlength, format ([Format]). With options the question is a choice, and with showif it is
 // shown only after one of those answers. A file question's field has any type: nothing is decoded into it or encoded from it.
 //
 // The modules are the caller's to change, for example to add options from a database. A form doesn't show the limits of 64 bits:

@@ -76,6 +76,9 @@ func newTypedField(field *reflect.StructField) (typedField, error) {
 	if accept, ok := field.Tag.Lookup("accept"); ok {
 		m.Accept = strings.Split(accept, ",")
 	}
+	if values, ok := field.Tag.Lookup("default"); ok {
+		m.Default = strings.Split(values, "|")
+	}
 	if condition, ok := field.Tag.Lookup("showif"); ok {
 		other, values, _ := strings.Cut(condition, "=")
 		m.ShowIf = &Condition{Module: other, Equals: strings.Split(values, "|")}
@@ -108,6 +111,8 @@ func (m *Module) setRule(rule string, fits *Module) (err error) {
 			return fmt.Errorf("only a string can be of type %s", t)
 		}
 		m.Type = t
+	case "format":
+		m.Format = value
 	case FileModule:
 		m.Type, m.Integer = FileModule, false
 	case "min", "max":

@@ -99,9 +99,9 @@ func (p *product) run(ctx context.Context, address string) error {
 	server := &http.Server{Addr: address, Handler: p.web, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 4)
 	go func() { ended <- server.ListenAndServe() }()
-	go func() { ended <- p.engine.Run(ctx) }()  // delivers webhooks
-	go func() { ended <- p.forms.Run(ctx) }()   // counts quotas, deletes old events
-	go func() { ended <- p.mailAbout(ctx) }()   // tells tenants of new responses
+	go func() { ended <- p.engine.Run(ctx) }() // delivers webhooks
+	go func() { ended <- p.forms.Run(ctx) }()  // counts quotas, deletes old events
+	go func() { ended <- p.mailAbout(ctx) }()  // tells tenants of new responses
 	var err error
 	select {
 	case <-ctx.Done():

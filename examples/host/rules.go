@@ -12,8 +12,8 @@ import (
 )
 
 // looks are those of all pages.
-func looks() *formsvc.Theme {
-	return &formsvc.Theme{
+func looks() formsvc.Theme {
+	return formsvc.Theme{
 		Product:    "Clubhouse",
 		Stylesheet: []byte(":root { --accent: #0a6b4f; --radius: 0 }\nheader { border-bottom: 4px double }\n"),
 		Texts: map[string]map[string]string{
