@@ -57,7 +57,7 @@ const importBatch = 200
 
 // Import adds responses of another system to a campaign, which may be closed. Rows must be valid as for [Responses.Create],
 // and the others are in the report. Import writes in batches, and skips rows whose reference or ID is taken: if it fails
-// midway, or an error of rows ends it, call it again. It fails with [ErrNotFound] for an unknown campaign.
+// midway, or an error of rows ends it, call it again. An [ErrInvalid] of rows is the fault of one row. It fails with [ErrNotFound] for an unknown campaign.
 func (s Responses) Import(
 	ctx context.Context, key CampaignKey, rows iter.Seq2[ImportRow, error], opts *ImportOptions,
 ) (report ImportReport, err error) {
@@ -70,11 +70,11 @@ func (s Responses) Import(
 	var batch []NewResponse
 	n := 0
 	for row, err := range rows {
-		if err != nil {
-			return report, err
-		}
 		n++
-		r, err := s.imported(ctx, &c, &row)
+		var r Response
+		if err == nil {
+			r, err = s.imported(ctx, &c, &row)
+		}
 		if _, refused := errors.AsType[*Refusal](err); refused || errors.Is(err, ErrInvalid) {
 			report.Faults = append(report.Faults, ImportFault{n, err})
 			continue

@@ -13,6 +13,7 @@ import (
 func importRows(fail int) iter.Seq2[formsvc.ImportRow, error] {
 	return func(yield func(formsvc.ImportRow, error) bool) {
 		for i := range 500 {
+			var err error
 			row := formsvc.ImportRow{
 				Reference: fmt.Sprintf("old-%d", i), ResponseInput: formsvc.ResponseInput{User: ada()},
 				CreatedAt: start().Add(-1000 * time.Hour).Add(time.Duration(i) * time.Second),
@@ -24,10 +25,11 @@ func importRows(fail int) iter.Seq2[formsvc.ImportRow, error] {
 				row.Status = "completed"
 			case 9:
 				row.ID = "nope"
+			case 11:
+				err = &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/line", Code: "unreadable"}}}
 			case 490:
 				row.Held = formsvc.HeldTrap
 			}
-			var err error
 			if i == fail {
 				err = errFrail
 			}
@@ -46,20 +48,21 @@ func TestImport(t *testing.T) {
 	run := func(fail, imported, existing int, opts *formsvc.ImportOptions) {
 		t.Helper()
 		report, err := w.svc.Responses.Import(w.ctx, c.Key(), importRows(fail), opts)
-		if (err != nil) != (fail >= 0) || report.Imported != imported || report.Existing != existing || len(report.Faults) != 2 {
+		if (err != nil) != (fail >= 0) || report.Imported != imported || report.Existing != existing || len(report.Faults) != 3 {
 			t.Fatalf("%+v, %v", report, err)
 		}
 		wantFaults(t, report.Faults[0].Err, "/user/email invalid_email")
 		wantFaults(t, report.Faults[1].Err, "/id invalid_value")
+		wantFaults(t, report.Faults[2].Err, "/line unreadable")
 		if report.Faults[0].Row != 8 || report.Faults[1].Row != 10 {
 			t.Errorf("the faults are %+v", report.Faults)
 		}
 	}
-	run(-1, 498, 0, &formsvc.ImportOptions{DryRun: true})
+	run(-1, 497, 0, &formsvc.ImportOptions{DryRun: true})
 	run(450, 400, 0, nil)
-	run(-1, 98, 400, &formsvc.ImportOptions{Events: true})
-	run(-1, 0, 498, nil)
-	if n := len(w.events()); n != 97 { // one is held
+	run(-1, 97, 400, &formsvc.ImportOptions{Events: true})
+	run(-1, 0, 497, nil)
+	if n := len(w.events()); n != 96 { // one is held
 		t.Errorf("%d events", n)
 	}
 	if n := must(w.svc.Responses.Counts(w.ctx, c.Key()))["spam"]; n != 1 {
