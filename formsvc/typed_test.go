@@ -213,7 +213,7 @@ func FuzzTypedForm(f *testing.F) {
 	f.Add("Ada", "A \"story\"\n", 3, int64(1<<53+1), 0.1, uint16(0))
 	f.Add("é", "", -128, int64(math.MinInt64), math.Copysign(0, -1), uint16(0xffff))
 	f.Add(" 名", "<>", 0, int64(math.MaxInt64), math.SmallestNonzeroFloat64, uint16(0x5555))
-	f.Add("x", "\u2028", 1, int64(-1), 1e21, uint16(0xaaaa))
+	f.Add("x", "\u2028", 1, int64(-1), math.Nextafter(1e21, 0), uint16(0xaaaa))
 	f.Add("x", "\x00", 1, int64(-1), math.Inf(1), uint16(1))
 	f.Fuzz(func(t *testing.T, name, story string, seats int, big int64, exact float64, bits uint16) {
 		bit := func(n int) bool { return bits>>n&1 == 1 }
