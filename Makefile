@@ -40,12 +40,13 @@ WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
 TORTURE   := cmd/formsvc/torture
 FORMBENCH := cmd/formbench
 RECEIVERS := examples/receivers
+HOST      := examples/host
 PROSE     := .ci/prose
-MODULES   := $(TORTURE) $(FORMBENCH) $(RECEIVERS) $(PROSE)
+MODULES   := $(TORTURE) $(FORMBENCH) $(RECEIVERS) $(HOST) $(PROSE)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test race test-long test-tagged test-failpoints test-receivers test-formbench test-connectors test-n8n torture mutants walks bare \
+.PHONY: help test race test-long test-tagged test-failpoints test-receivers test-host test-formbench test-connectors test-n8n torture mutants walks bare \
 	bench bench-peers microbench check fmt prose vet tidy lint lint-tool judges vuln release fuzz clean
 
 help: ## list the targets
@@ -80,6 +81,9 @@ test-failpoints: $(GOTESTSUM) ## kill a build with failpoints at each of them
 
 test-receivers: ## test the receiver examples (needs Node.js, Python, Ruby, PHP and a JDK)
 	@$(GO) -C $(RECEIVERS) test $(TESTFLAGS) ./...
+
+test-host: ## test the example of a whole host program
+	@$(WITH_POSTGRES) $(GO) -C $(HOST) test $(TESTFLAGS) ./...
 
 # The benchmark program, and the one with PocketBase and River.
 FORMBENCH_BIN := $(CURDIR)/$(TOOLS)/formbench

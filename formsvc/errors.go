@@ -176,7 +176,7 @@ func (e *LimitError) Error() string {
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
 // A Refusal is why a host refuses a response ([Options.CheckResponse]) if not for a field of it.
-type Refusal struct {
+type Refusal struct { //nolint:errname // it is what a host says, not what failed
 	Code   string // stable, snake_case, such as "plan_exhausted"
 	Detail string // a sentence for clients and visitors
 	Status int    // of the HTTP reply, 400 to 499. Defaults to 409
