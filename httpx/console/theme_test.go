@@ -54,7 +54,7 @@ func TestTheme(t *testing.T) {
 func TestBadThemes(t *testing.T) {
 	w := newWorld(t, nil)
 	for want, theme := range map[string]formsvc.Theme{
-		"console: options: Theme: Logo":               {Logo: []byte("GIF89a")},
+		"console: options: Theme: the Logo":           {Logo: []byte("GIF89a")},
 		"console: options: Theme: template: Layout:1": {Layout: "{{"},
 		`"head" is undefined`:                         {Layout: "{{.Nope}}"},
 		"layout_imprint":                              {Layout: themeLayout},

@@ -50,7 +50,7 @@ func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]te
 		all[code] = t.Texts(code, all[code])
 		for _, name := range slices.Sorted(maps.Keys(all[code])) {
 			if problem := wrong(code, name, all[code][name], english[name]); problem != "" {
-				return nil, fmt.Errorf("Texts of %q: %q %s", code, name, problem)
+				return nil, fmt.Errorf("texts of %q: %q %s", code, name, problem)
 			}
 		}
 		if _, err := t.Frame("", "Title", all[code]); err != nil {

@@ -2,7 +2,9 @@ package intake_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -101,6 +103,7 @@ func TestTheme(t *testing.T) {
 			t.Errorf("%s: not sent: %v", at, wants)
 		}
 	}
+	w.get(fmt.Sprintf("/../assets/theme-%.10x.css", sha256.Sum256([]byte(css)))).is(200) // the name is the content's
 	w.get("/../assets/theme-00000000000000000000.css").is(404)
 
 	// A host's rule has words in the page's language.
@@ -154,15 +157,15 @@ func TestBadThemes(t *testing.T) {
 		{"layout_more", func(t *formsvc.Theme) { t.Layout = defining("head", `{{.Texts.layout_more}}`) }},
 		{"non-text context", func(t *formsvc.Theme) { t.Layout = defining("footer", `<a href="`) }},
 		{`"menu"`, func(t *formsvc.Theme) { t.Layout = defining("footer", `{{template "menu"}}`) }},
-		{`Texts of "de": "sned" is no text`, func(t *formsvc.Theme) { t.Texts["de"]["sned"] = "x" }},
-		{`Texts of "de": "send" is missing`, func(t *formsvc.Theme) { t.Texts["de"]["send"] = " " }},
+		{`texts of "de": "sned" is no text`, func(t *formsvc.Theme) { t.Texts["de"]["sned"] = "x" }},
+		{`texts of "de": "send" is missing`, func(t *formsvc.Theme) { t.Texts["de"]["send"] = " " }},
 		{`"code" must be`, func(t *formsvc.Theme) { t.Texts["de"]["code"] = "at" }},
 		{`"dir" must be`, func(t *formsvc.Theme) { t.Texts["de"]["dir"] = "up" }},
 		{`"months" must have twelve`, func(t *formsvc.Theme) { t.Texts["de"]["months"] = "Jan Feb" }},
 		{`"most" must take the same arguments as "At most %d`, func(t *formsvc.Theme) { t.Texts["de"]["most"] = "Nicht viele" }},
 		{`"most" must`, func(t *formsvc.Theme) { t.Texts["de"]["most"] = "%s Zeichen" }},
 		{`"most" must`, func(t *formsvc.Theme) { t.Texts[""]["most"] = "%d of %d" }},
-		{`Texts of "it": "another" is missing`, func(t *formsvc.Theme) {
+		{`texts of "it": "another" is missing`, func(t *formsvc.Theme) {
 			delete(t.Texts["it"], "another")
 			t.Texts["en"]["another"] = "More" // for English only
 		}},

@@ -49,7 +49,7 @@ func New(in *formsvc.Theme, own fs.FS) (*Theme, error) {
 	t.css = t.add(in.Stylesheet, ".css")
 	image := strings.HasPrefix(http.DetectContentType(in.Logo), "image/")
 	if len(in.Logo) > 0 && (in.Product == "" || !image && !bytes.Contains(in.Logo, []byte("<svg"))) {
-		return nil, errors.New("Logo must be SVG, PNG, JPEG, GIF or WebP, and needs Product as its text")
+		return nil, errors.New("the Logo must be SVG, PNG, JPEG, GIF or WebP, and needs Product as its text")
 	}
 	t.logo = t.add(in.Logo, map[bool]string{false: ".svg"}[image])
 	var err error
