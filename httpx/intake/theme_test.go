@@ -31,7 +31,7 @@ func rose() formsvc.Theme {
 		Product: "Rose & Co", Logo: []byte(logo), Stylesheet: []byte(css), Layout: layout,
 		Texts: map[string]map[string]string{
 			"":   {"layout_imprint": "Imprint", "date": "%[2]s %[1]d, %[3]d"},
-			"en": {"send": "Off with it", "error_odd": "Even, please"},
+			"en": {"send": "Off with it", "error_odd": "Must be even"},
 			"de": {"error_odd": "Bitte gerade", "layout_imprint": "Impressum"},
 		},
 	}
@@ -109,12 +109,12 @@ func TestTheme(t *testing.T) {
 	// A host's rule has words in the page's language.
 	token := first.token()
 	rule = &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/responses/n/value/0", Code: "odd", Detail: "must be even"}}}
-	for language, word := range map[string]string{"en": "Even, please", "de": "Bitte gerade", "fr": "Even, please"} {
+	for language, word := range map[string]string{"en": "Must be even", "de": "Bitte gerade", "fr": "Must be even"} {
 		w.do("POST", w.url, "application/x-www-form-urlencoded", strings.NewReader("n=1&_page="+token), "Accept-Language", language).
 			is(422).has("Number\u2069 – "+word, `<footer class="host">`)
 	}
 	rule = &formsvc.Refusal{Code: "odd", Detail: "Not now."}
-	w.post("_page", token, "n", "1").is(409).has("Even, please")
+	w.post("_page", token, "n", "1").is(409).has("Must be even")
 	w.json(`{"responses":{"n":{"value":["1"]}}}`).is(409).has("Not now.")
 	w.get("", "Accept-Language", "de").is(200).has("Impressum (de)", ">Absenden</button>")
 	w.get("", "Accept-Language", "it, en;q=0.5").is(200).has(`<html lang="it" dir="ltr">`, ">Invia</button>", "Imprint (it)")
