@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/formsvc/toolkit/formsvc/promformsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/internal/recorder"
 )
 
 // reaching are the flags about clients and their requests.
@@ -73,11 +73,11 @@ func logRequests(next http.Handler, logger *slog.Logger, clientAddress func(*htt
 	names := newRouteNames()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, route, method := time.Now(), names.route(r), names.method(r.Method)
-		recorder.Serve(next, w, r, func(sent *recorder.Writer) {
+		promformsvc.Serve(next, w, r, func(status int, bytes int64) {
 			logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
 				slog.String("requestId", w.Header().Get("X-Request-Id")), slog.String("method", method),
-				slog.String("route", route), slog.Int("status", sent.Status),
-				slog.Int64("bytes", sent.Bytes), slog.Float64("durationMs", float64(time.Since(begin).Microseconds())/1e3),
+				slog.String("route", route), slog.Int("status", status),
+				slog.Int64("bytes", bytes), slog.Float64("durationMs", float64(time.Since(begin).Microseconds())/1e3),
 				slog.String("client", clientAddress(r)), slog.String("protocol", r.Proto))
 		})
 	})

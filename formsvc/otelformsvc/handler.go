@@ -11,7 +11,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/formsvc/toolkit/internal/recorder"
+	"github.com/formsvc/toolkit/formsvc/internal/recorder"
 )
 
 // Handler returns a handler that serves each request in a span. The span is named after the route:

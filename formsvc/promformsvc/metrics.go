@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/internal/recorder"
+	"github.com/formsvc/toolkit/formsvc/internal/recorder"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -148,6 +148,12 @@ func (m *Metrics) Handler(next http.Handler) http.Handler {
 			m.times.WithLabelValues(route).Observe(time.Since(begin).Seconds())
 		})
 	})
+}
+
+// Serve serves a request, and tells ended the status and the bytes of the body, also if next panics to cut off its response: for
+// logs. The status is 0 if none was sent.
+func Serve(next http.Handler, w http.ResponseWriter, r *http.Request, ended func(status int, bytes int64)) {
+	recorder.Serve(next, w, r, func(sent *recorder.Writer) { ended(sent.Status, sent.Bytes) })
 }
 
 // pathOf returns the path of a request's pattern, which may have a method and a host before it.
