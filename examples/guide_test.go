@@ -80,8 +80,12 @@ func TestGuideNamesTheExamples(t *testing.T) {
 		for s := bufio.NewScanner(f); s.Scan(); {
 			lines++
 		}
-		if err := f.Close(); err != nil || lines >= 80 {
-			t.Errorf("%s/main.go has %d lines, want fewer than 80 (%v)", entry.Name(), lines, err)
+		most := 80
+		if entry.Name() == "host" { // the whole of a product
+			most = 120
+		}
+		if err := f.Close(); err != nil || lines >= most {
+			t.Errorf("%s/main.go has %d lines, want fewer than %d (%v)", entry.Name(), lines, most, err)
 		}
 	}
 }
