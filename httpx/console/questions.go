@@ -95,6 +95,16 @@ func (h *Handler) formats(chosen string) (list []choice) {
 	return list
 }
 
+// typeName returns the type of a module in an owner's words.
+func (h *Handler) typeName(m formsvc.Module) string {
+	for _, c := range h.formats(typeOf(m)) {
+		if c.Value == typeOf(m) {
+			return c.Text
+		}
+	}
+	return h.texts["types"][string(m.Type)]
+}
+
 // asStored returns the stored text if the typed one differs only by what a field of a page can't have: spaces at its ends, and line breaks.
 func asStored(typed, stored string) string {
 	bare := strings.NewReplacer("\r", "", "\n", "")

@@ -254,7 +254,7 @@ func TestFormats(t *testing.T) {
 		}
 		return text
 	}
-	page := w.get(path + "/edit").is(200).says("Bank account")
+	page := w.get(path+"/edit").is(200).says("New question Bank account", "New question size")
 	w.submit(page, path+"/edit", nil).is(303)
 	if got := modules(); got != "text:iban[] number:size[5] " {
 		t.Error(got)
