@@ -21,7 +21,7 @@ type EraseQuery struct {
 	// campaigns' ResponseCount. Their references become free. Replies kept for idempotent retries
 	// of calls about them lose their body, and get status 410.
 	Responses []ResponseKey
-	// Raise are events that are written if their response was among those removed.
+	// Raise are events of the account that are written if their response was among those removed.
 	Raise []Event
 	// Signatures are removed; the events about them stay.
 	Signatures []ID

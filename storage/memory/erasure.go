@@ -28,7 +28,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 			about[key.ID] = true
 		}
 	}
-	raise := slices.DeleteFunc(slices.Clone(q.Raise), func(e formsvc.Event) bool { return !about[e.ResponseID] })
+	raise := slices.DeleteFunc(slices.Clone(q.Raise), func(e formsvc.Event) bool { return !about[e.ResponseID] || e.AccountID != a.ID })
 	if err := s.checkEvents(raise); err != nil {
 		return out, err
 	}

@@ -37,7 +37,7 @@ type statements struct {
 
 func (b *backend) dialect() bunstore.Dialect {
 	return bunstore.Dialect{Schema: b.schema, ManyWriters: true, Shard: b.shard, FeedOrder: "e.xact, e.seq", Metadata: "r.metadata::jsonb ->> ? = ?",
-		Among: "= ANY ($1::text[]::uuid[])", AsList: func(ids []bunstore.ID) any { return ids }}
+		Among: "= ANY ($1::text[]::uuid[])", AsList: func(ids []bunstore.ID) any { return column(ids, func(id bunstore.ID) string { return string(id) }) }}
 }
 
 // position is the position of an event in the feed; see feed.go. It is the number of the

@@ -62,6 +62,18 @@ func TestConformance(t *testing.T) {
 	conformance(t, &postgres.Options{MaxConns: 4})
 }
 
+// As behind a pooler that can't keep prepared statements: all arguments are texts then. The long tests have more histories.
+func TestUnprepared(t *testing.T) {
+	t.Parallel()
+	schemas := &pool{t: t}
+	schemas.idle = append(schemas.idle, schemas.take(t))
+	storagetest.Run(t,
+		func(t testing.TB) storagetest.Store {
+			return open(t, schemas.dsn(t), &postgres.Options{MaxConns: 4, Unprepared: true})
+		},
+		storagetest.Options{Only: []storagetest.Category{storagetest.Model}, Checks: 5})
+}
+
 // The example needs a server: a test runs it, where there is one.
 func TestExample(t *testing.T) {
 	t.Parallel()

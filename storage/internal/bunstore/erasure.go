@@ -69,7 +69,7 @@ func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
 		}
 	}
 	raise := formsvc.Change{Events: slices.DeleteFunc(slices.Clone(q.Raise), func(e formsvc.Event) bool {
-		return !slices.Contains(r.gone, ID(e.ResponseID))
+		return !slices.Contains(r.gone, ID(e.ResponseID)) || ID(e.AccountID) != r.account
 	})}
 	if err := checkChange(&raise); err != nil {
 		return err
