@@ -13,7 +13,7 @@ import (
 func nextProgram(t *testing.T) string {
 	t.Helper()
 	step := filepath.Join(t.TempDir(), "step.sql")
-	const text = "-- Oldest version: 1\n" +
+	const text = "-- Oldest version: 2\n" +
 		"ALTER TABLE formsvc_responses ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_campaigns ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_webhooks ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
@@ -21,7 +21,7 @@ func nextProgram(t *testing.T) string {
 	if err := os.WriteFile(step, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path, err := filepath.Abs("../../storage/internal/bunstore/migrations/0002_next.sql")
+	path, err := filepath.Abs("../../storage/internal/bunstore/migrations/0003_next.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,6 @@ CREATE TABLE formsvc_campaigns (
   created_at  bigint NOT NULL,
   updated_at  bigint NOT NULL,
   email_optional boolean NOT NULL DEFAULT false,
-  workflow text NOT NULL DEFAULT '',
   form        text NOT NULL,
   form_token  text -- unless its form was never enabled
 );

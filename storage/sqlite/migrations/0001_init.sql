@@ -38,7 +38,6 @@ CREATE TABLE formsvc_campaigns (
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL,
   email_optional INTEGER NOT NULL DEFAULT 0,
-  workflow TEXT NOT NULL DEFAULT '',
   form        TEXT NOT NULL,
   form_token  TEXT -- unless its form was never enabled
 ) STRICT;
