@@ -160,7 +160,7 @@ func (e *TransitionError) Is(target error) bool { return target == ErrTransition
 
 // A LimitError means that an account has reached its limit for records of a kind. It is [ErrLimit].
 type LimitError struct {
-	Kind  string // "campaigns", "keys", "webhooks", "bytes of files", or a store's own, such as "responses"
+	Kind  string // "campaigns", "keys", "webhooks", "responses", "bytes of files", or a store's own
 	Limit int    // 0 if it isn't known
 }
 

@@ -103,7 +103,7 @@ func TestLimitsOfAccount(t *testing.T) {
 	w := newFileWorld(t, func(o *formsvc.Options) {
 		o.MaxCampaigns, o.Quota = 100, 100
 		o.Limits = func(context.Context, formsvc.ID) (formsvc.Limits, error) {
-			return formsvc.Limits{Campaigns: 2, Keys: 1, Stored: 10, Quota: 1}, broken
+			return formsvc.Limits{Campaigns: 2, Keys: 1, Stored: 10, Responses: 2, Quota: 1}, broken
 		}
 	})
 	limited := func(err error, kind string, most int) {
@@ -112,8 +112,16 @@ func TestLimitsOfAccount(t *testing.T) {
 			t.Errorf("%v, want a limit of %d %s", err, most, kind)
 		}
 	}
-	w.campaign() // the second
-	_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "t"})
+	c := w.campaign() // the second
+	w.submitted(&c)   // likewise
+	_, err := w.submit(&c)
+	limited(err, "responses", 2)
+	row := func(yield func(formsvc.ImportRow, error) bool) {
+		yield(formsvc.ImportRow{Reference: "r", CreatedAt: w.svc.Now(), ResponseInput: formsvc.ResponseInput{User: formsvc.User{Email: "a@b.c"}}}, nil)
+	}
+	_, err = w.svc.Responses.Import(w.ctx, c.Key(), row, nil)
+	limited(err, "responses", 2)
+	_, err = w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "t"})
 	limited(err, "campaigns", 2)
 	key := formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}
 	made := must(w.svc.Keys.Create(w.ctx, w.account, key))
@@ -133,6 +141,8 @@ func TestLimitsOfAccount(t *testing.T) {
 	}
 	broken = errFrail
 	for _, call := range []func() error{
+		func() error { _, err := w.submit(&c); return err },
+		func() error { _, err := w.svc.Responses.Import(w.ctx, c.Key(), row, nil); return err },
 		func() error { _, err := w.svc.Quotas.Take(w.ctx, who); return err },
 		func() error { _, err := w.svc.Keys.Create(w.ctx, w.account, key); return err },
 		func() error {

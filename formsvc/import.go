@@ -57,7 +57,8 @@ const importBatch = 200
 
 // Import adds responses of another system to a campaign, which may be closed. Rows must be valid as for [Responses.Create],
 // and the others are in the report. Import writes in batches, and skips rows whose reference or ID is taken: if it fails
-// midway, or an error of rows ends it, call it again. An [ErrInvalid] of rows is the fault of one row. It fails with [ErrNotFound] for an unknown campaign.
+// midway, or an error of rows ends it, call it again. An [ErrInvalid] of rows is the fault of one row. It fails
+// with [ErrNotFound] for an unknown campaign, and with a *[LimitError] at the first batch that exceeds the account's limit.
 func (s Responses) Import(
 	ctx context.Context, key CampaignKey, rows iter.Seq2[ImportRow, error], opts *ImportOptions,
 ) (report ImportReport, err error) {
@@ -102,10 +103,13 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 		report.Imported += len(batch)
 		return ctx.Err()
 	}
-	var last error
+	limits, last := s.s.limits(ctx, c.AccountID)
+	if last != nil {
+		return last
+	}
 	for range retries {
 		var added int
-		if added, last = s.s.store.ImportResponses(ctx, c.Key(), c.Version, batch); last == nil {
+		if added, last = s.s.store.ImportResponses(ctx, c.Key(), c.Version, batch, limits.Responses); last == nil {
 			report.Imported += added
 			report.Existing += len(batch) - added
 			if opts.Events {
@@ -114,7 +118,7 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 			return nil
 		}
 		if !errors.Is(last, ErrStale) && !errors.Is(last, ErrConflict) {
-			return last
+			return limited(last, "responses", limits.Responses)
 		}
 		now, err := s.s.store.Campaign(ctx, c.Key())
 		if err != nil {

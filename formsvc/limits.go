@@ -38,6 +38,7 @@ type Limits struct {
 	Campaigns int // as in [Options].MaxCampaigns
 	Keys      int // as in [Options].MaxKeys
 	Stored    int // bytes, as in [Options].MaxStored
+	Responses int // as in [Options].MaxResponses
 	Quota     int // as in [Options].Quota
 }
 
@@ -46,7 +47,10 @@ func (o *Options) limits(ctx context.Context, account ID) (l Limits, err error) 
 	if o.Limits != nil {
 		l, err = o.Limits(ctx, account)
 	}
-	return Limits{limit(l.Campaigns, o.MaxCampaigns), limit(l.Keys, o.MaxKeys), limit(l.Stored, o.MaxStored), limit(l.Quota, o.Quota)}, err
+	return Limits{
+		limit(l.Campaigns, o.MaxCampaigns), limit(l.Keys, o.MaxKeys), limit(l.Stored, o.MaxStored), limit(l.Responses, o.MaxResponses),
+		limit(l.Quota, o.Quota),
+	}, err
 }
 
 // How long things last.

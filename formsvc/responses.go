@@ -20,7 +20,7 @@ const retries = 8
 
 // Create adds a response with the status "pending" to an open campaign whose modules allow the answers, or with "spam" if
 // it is to be held. The event "response.created" and its deliveries are in the same atomic write. Create fails with a
-// *[ValidationError], with [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken
+// *[ValidationError] or *[LimitError], with [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken
 // or the campaign has changed meanwhile, it retries a few times.
 func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
 	defer wrap(&err, "create response")
@@ -30,6 +30,10 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
 	v, answers := s.checkInput(&in)
 	r := in.response(key, answers)
+	limits, err := s.s.limits(ctx, key.AccountID)
+	if err != nil {
+		return Response{}, err
+	}
 	var elsewhere time.Duration
 	var last error
 	for range retries {
@@ -39,7 +43,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 		if err != nil {
 			return Response{}, err
 		}
-		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil)}
+		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil), Limit: limits.Responses}
 		change.unlessHeld(&r, s.s.newEvent(ctx, webhook.ResponseCreated, c, &r, now, eventExtra{}))
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
@@ -51,7 +55,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 		case errors.Is(last, ErrConflict): // try another reference
 			elsewhere = rand.N(referenceCycle) //nolint:gosec // no secret; this moment's references may be used up
 		default:
-			return Response{}, last
+			return Response{}, limited(last, "responses", limits.Responses)
 		}
 	}
 	return Response{}, fmt.Errorf("after %d attempts: %v: %w", retries, last, ErrUnavailable) //nolint:errorlint // it is no conflict of the caller's

@@ -88,6 +88,8 @@ type Options struct {
 	MaxCampaigns int
 	// MaxStored is how many bytes the files of an account may have together. Negative means no limit. Defaults to no limit.
 	MaxStored int
+	// MaxResponses is how many responses an account may have, with any status. Negative means no limit. Defaults to no limit.
+	MaxResponses int
 	// Limits returns the limits of an account, instead of those in these Options. It is called for every request that counts,
 	// and for every write that has a limit, concurrently and outside of transactions; an error fails the call. Defaults to none.
 	Limits func(ctx context.Context, account ID) (Limits, error)

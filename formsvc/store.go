@@ -117,11 +117,13 @@ type CampaignStore interface {
 type ResponseStore interface {
 	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The response's ID must
 	// not be older than its CreatedAt (to the millisecond): lists by time rely on it. Its reference is unique in the
-	// account. It fails with ErrStale if the campaign's version isn't campaignVersion.
+	// account. It fails with ErrStale if the campaign's version isn't campaignVersion, and with ErrLimit if the account
+	// already has change.Limit responses.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
 	// ImportResponses adds the responses to a campaign as CreateResponse does, all in one atomic write, and returns their
-	// number. It skips those whose reference is taken in the account, or whose ID is in the campaign.
-	ImportResponses(ctx context.Context, key CampaignKey, campaignVersion int64, list []NewResponse) (int, error)
+	// number. It skips those whose reference is taken in the account, or whose ID is in the campaign. It fails with ErrLimit
+	// if the account would have more than limit responses, unless that is 0.
+	ImportResponses(ctx context.Context, key CampaignKey, campaignVersion int64, list []NewResponse, limit int) (int, error)
 	// UpdateResponse changes a response. If decide doesn't change the Version, the change isn't written either.
 	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
 	// Response returns a response.
@@ -304,8 +306,8 @@ type Change struct {
 	// Idempotency keeps the result of the call for an idempotent retry. It is nil unless the caller
 	// asked for it ([Call]).
 	Idempotency *IdempotencyRecord
-	// Limit is how many campaigns, usable keys or bytes of files the account may have with the new one. It is 0 for
-	// no limit, and for all calls but CreateKey, CreateCampaign and CreateFile.
+	// Limit is how many campaigns, responses, usable keys or bytes of files the account may have with the new one. It is 0 for
+	// no limit, and for all calls but CreateKey, CreateCampaign, CreateResponse and CreateFile.
 	Limit int
 }
 

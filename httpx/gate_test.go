@@ -360,11 +360,14 @@ func TestRepeatedRequestsCount(t *testing.T) {
 	w.do("GET", path, "", current).is(304, "").wantHeader("X-Ratelimit-Remaining", "97")
 }
 
-// An account that has as many campaigns as it may gets 409, and an earlier call with the same key its own reply.
+// An account that has as many campaigns or responses as it may gets 409, and an earlier call with the same key its own reply.
 func TestCampaignLimit(t *testing.T) {
 	w := newWorld(t, nil)
-	w.use(w.store, nil, func(o *formsvc.Options) { o.MaxCampaigns = 1 })
-	w.do("POST", "/v1/campaigns", plainCampaign, once("k")).is(201, "")
+	w.use(w.store, nil, func(o *formsvc.Options) { o.MaxCampaigns, o.MaxResponses = 1, 1 })
+	list := w.do("POST", "/v1/campaigns", plainCampaign, once("k")).is(201, "").header.Get("Location") + "/responses"
+	w.do("POST", list, plainResponse, once("r")).is(201, "")
+	w.do("POST", list, plainResponse).is(409, "response_limit")
+	w.do("POST", list, plainResponse, once("r")).is(201, "").wantHeader("Idempotent-Replayed", "true")
 	if a := w.do("POST", "/v1/campaigns", plainCampaign).is(409, "campaign_limit"); !strings.Contains(a.problem().Detail, "1 campaigns") {
 		a.errorf("doesn't name the limit: %s", a.body)
 	}

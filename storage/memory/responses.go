@@ -28,6 +28,8 @@ func (s *Store) CreateResponse(
 			err = formsvc.ErrStale
 		case s.accounts.rows[r.AccountID].references[r.Reference]:
 			err = formsvc.ErrConflict
+		case change.Limit > 0 && len(s.accounts.rows[r.AccountID].references) >= change.Limit:
+			err = formsvc.ErrLimit
 		}
 		return change, err
 	}, func() error {
@@ -42,7 +44,7 @@ func (s *Store) CreateResponse(
 
 // ImportResponses implements [formsvc.Store].
 func (s *Store) ImportResponses(
-	ctx context.Context, key formsvc.CampaignKey, campaignVersion int64, list []formsvc.NewResponse,
+	ctx context.Context, key formsvc.CampaignKey, campaignVersion int64, list []formsvc.NewResponse, limit int,
 ) (int, error) {
 	var c *campaign
 	var fresh []*response
@@ -66,6 +68,8 @@ func (s *Store) ImportResponses(
 		}
 		if len(fresh) > 0 && c.Version != campaignVersion {
 			err = formsvc.ErrStale
+		} else if limit > 0 && len(fresh) > max(limit-len(s.accounts.rows[key.AccountID].references), 0) {
+			err = formsvc.ErrLimit
 		}
 		return change, err
 	}, func() error {

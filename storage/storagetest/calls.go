@@ -177,7 +177,7 @@ func responseCalls() []call {
 	return []call{
 		{"ImportResponses", ofCampaign, false, func(c *caller) (any, error) {
 			r := c.newResponse(&formsvc.Campaign{AccountID: c.of, ID: c.at[campaignPart]})
-			n, err := c.s.ImportResponses(c.ctx, c.at.campaign(), 1, []formsvc.NewResponse{{Response: r}})
+			n, err := c.s.ImportResponses(c.ctx, c.at.campaign(), 1, []formsvc.NewResponse{{Response: r}}, 0)
 			if errors.Is(err, formsvc.ErrStale) { // the campaign was updated
 				err = nil
 			}

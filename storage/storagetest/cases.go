@@ -75,7 +75,7 @@ func testImport(w *world) {
 	list[1].Response.Reference, list[2].Response.ID = old.Reference, list[0].Response.ID
 	list[4].Response.Reference = list[3].Response.Reference
 	for i, want := range []int{297, 0} {
-		n, err := w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, list)
+		n, err := w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, list, 0)
 		w.must("ImportResponses", err)
 		if n != want {
 			w.Errorf("import %d added %d responses, want %d", i, n, want)
@@ -92,10 +92,21 @@ func testImport(w *world) {
 	w.must("Waiting", err)
 	w.same("deliveries", waiting, int64(298))
 	more := []formsvc.NewResponse{{Response: w.newResponse(&sc.campaign)}}
-	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 2, more)
+	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 2, more, 0)
 	w.wantError("with another version", err, formsvc.ErrStale)
-	_, err = w.store.ImportResponses(w.ctx, formsvc.CampaignKey{AccountID: sc.account.ID, ID: w.nextID()}, 1, more)
+	_, err = w.store.ImportResponses(w.ctx, formsvc.CampaignKey{AccountID: sc.account.ID, ID: w.nextID()}, 1, more, 0)
 	w.wantError("to no campaign", err, formsvc.ErrNotFound)
+	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, more, 298)
+	w.wantError("beyond the limit", err, formsvc.ErrLimit)
+	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, more, 299)
+	w.check("up to the limit", err)
+	create := func() error {
+		return w.store.CreateResponse(w.ctx, w.newResponse(&sc.campaign), 1, formsvc.Change{Limit: 299})
+	}
+	w.wantError("CreateResponse beyond the limit", create(), formsvc.ErrLimit)
+	_, err = w.store.DeleteResponse(w.ctx, old.Key(), nil)
+	w.must("DeleteResponse", err)
+	w.check("CreateResponse up to the limit", create())
 }
 
 // testDeletedAccount deletes an account in small steps: its access, and once it has no campaigns, all the rest.

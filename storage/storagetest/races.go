@@ -133,6 +133,8 @@ func (w *world) limits(stores []Store) {
 	sc := &scene{a, c, w.addWebhook(a.ID)}
 	taken, name, hash, url := w.newResponse(&c).Reference, w.newAccount().Name, keyHash(a.ID), w.newWebhook(a.ID).URL
 	limited := formsvc.Change{Limit: limit}
+	b := w.addAccount()
+	full := []formsvc.Campaign{w.addCampaign(b.ID), w.addCampaign(b.ID)} // up to the limit together
 	var same, responses atomic.Int64 // webhooks of one subscription, and responses, that were created
 	type row struct {
 		what string
@@ -147,6 +149,12 @@ func (w *world) limits(stores []Store) {
 		}},
 		{"keys", limit, formsvc.ErrLimit, func(s Store) error { return s.CreateKey(w.ctx, w.newKey(a.ID), limited) }},
 		{"campaigns", limit - 1, formsvc.ErrLimit, func(s Store) error { return s.CreateCampaign(w.ctx, w.newCampaign(a.ID), limited) }},
+		{"responses", limit, formsvc.ErrLimit, func(s Store) error {
+			r := w.newResponse(&c)
+			w.check("a neighbour", s.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: []formsvc.Event{w.newEvent(&r)}}))
+			responses.Add(1)
+			return s.CreateResponse(w.ctx, w.newResponse(&full[rand.IntN(len(full))]), 1, limited)
+		}},
 		{"references", 1, formsvc.ErrConflict, func(s Store) error {
 			r := w.newResponse(&c)
 			r.Reference = taken

@@ -119,7 +119,7 @@ func fail(group []*Unit, err error) {
 // try commits a whole group. After an error of errCommit the outcome is unknown; after
 // any other error nothing was written.
 func (k *committer) try(ctx context.Context, group []*Unit) error {
-	if k.Dialect.ManyWriters && (group[0].Creation != nil || group[0].Single) {
+	if k.Dialect.ManyWriters && (group[0].Creation != nil || group[0].Single) && !slices.ContainsFunc(group, (*Unit).limited) {
 		c := k.Queue
 		if group[0].Creation != nil {
 			c = k.Read
@@ -187,22 +187,36 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 	return nil
 }
 
-// create writes the creations of a group in the transaction of c.
+// create writes the creations of a group in the transaction of c, those that are within the limit of their account first.
+// If some of these fail, others may take their places.
 func (k *Config) create(ctx context.Context, c bun.IConn, group []*Unit) error {
-	list := make([]*Creation, len(group))
-	for i, u := range group {
+	within, beyond, err := k.split(ctx, c, group)
+	if err != nil {
+		return err
+	}
+	if len(within) == 0 {
+		for _, u := range beyond {
+			u.Err = k.refusal(ctx, c, u.Creation)
+		}
+		return nil
+	}
+	list := make([]*Creation, len(within))
+	for i, u := range within {
 		list[i] = u.Creation
 	}
 	written, wake, err := k.Backend.CreateResponses(ctx, c, list)
 	if err != nil {
 		return err
 	}
-	for i, u := range group {
+	for i, u := range within {
 		if u.wake = wake; !written[i] {
 			u.Err, u.wake = k.refusal(ctx, c, u.Creation), false
 		}
 	}
-	return nil
+	if len(beyond) == 0 {
+		return nil
+	}
+	return k.create(ctx, c, beyond)
 }
 
 const selectReason = "SELECT EXISTS (SELECT 1 FROM formsvc_idempotency AS i WHERE i.id = $1)," +
@@ -227,6 +241,8 @@ func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 		return formsvc.ErrRepeated
 	case !version.Valid:
 		return formsvc.ErrNotFound
+	case version.Int64 == n.CampaignVersion && n.Change.Limit > 0: // nothing else is wrong
+		return formsvc.ErrLimit
 	}
 	return formsvc.ErrStale
 }

@@ -12,7 +12,7 @@ import (
 
 // ImportResponses implements formsvc.ResponseStore.
 func (s *Store) ImportResponses(
-	ctx context.Context, key formsvc.CampaignKey, campaignVersion int64, list []formsvc.NewResponse,
+	ctx context.Context, key formsvc.CampaignKey, campaignVersion int64, list []formsvc.NewResponse, limit int,
 ) (added int, err error) {
 	err = s.ready(ctx, key.AccountID, key.ID)
 	creations := make([]*Creation, len(list))
@@ -47,6 +47,11 @@ func (s *Store) ImportResponses(
 		})
 		if added = len(fresh); added == 0 {
 			return nil
+		}
+		if limit > 0 {
+			if n, err := s.config.responsesOf(ctx, c, key.AccountID); err != nil || n+len(fresh) > limit {
+				return cmp.Or(err, formsvc.ErrLimit)
+			}
 		}
 		written, wake, err := s.backend.CreateResponses(ctx, c, fresh)
 		c.wake = wake
