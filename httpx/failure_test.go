@@ -51,7 +51,7 @@ func TestFailures(t *testing.T) {
 		if strings.Contains(a.body, "cause") || strings.Contains(a.body, "hunter2") {
 			a.errorf("tells the cause: %s", a.body)
 		}
-		if got := a.header.Get("Retry-After"); (got != "") != (row.status == 503) {
+		if got := a.header.Get("Retry-After"); (got != "") != (row.status == 503 || row.status == 429) {
 			a.errorf("%d: Retry-After = %q", row.status, got)
 		}
 		log := w.log.String()

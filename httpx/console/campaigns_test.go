@@ -219,6 +219,9 @@ func TestFullStore(t *testing.T) {
 		w.svc = svc
 		w.serve(nil)
 		w.signIn()
-		w.submit(w.get("/campaigns"), "/campaigns/sample", nil).is(x.status).says(x.says)
+		a := w.submit(w.get("/campaigns"), "/campaigns/sample", nil).is(x.status).says(x.says)
+		if got := a.header.Get("Retry-After"); (got != "") != (x.status == 429) {
+			t.Errorf("Retry-After: %q", got)
+		}
 	}
 }

@@ -155,6 +155,9 @@ func TestPermissions(t *testing.T) {
 		if may := slices.Contains(set, formsvc.CampaignsRead); strings.Contains(w.get("/").text(), "You may not read the campaigns") == may {
 			t.Errorf("%s: the overview says otherwise", name)
 		}
+		if list := w.get("/campaigns/" + w.ids["campaign"]); list.status == 200 && strings.Contains(list.body, "Select</span></th>") != shown["POST /campaigns/{campaign}/selected"] {
+			t.Errorf("%s: the column for selecting is shown, or missing", name)
+		}
 	}
 }
 

@@ -46,6 +46,16 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	if sent("options") {
 		m.Options = linesAsStored(field("options"), m.Options)
 	}
+	if sent("default") {
+		text, old := strings.ReplaceAll(field("default"), "\r\n", "\n"), strings.Join(m.Default, "\n")
+		switch {
+		case text == strings.TrimSpace(old), len(m.Default) == 1 && !m.Multiple && asStored(text, old) == old: // unchanged
+		case text != "" && shown("longtext"):
+			m.Default = []string{text}
+		default:
+			m.Default = linesAsStored(text, m.Default)
+		}
+	}
 	if shown("choice", "file", "text", "email", "url") {
 		m.Multiple = field("multiple") != ""
 	}
@@ -155,7 +165,8 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	if m.Type != formsvc.FileModule && len(m.Accept) > 0 {
 		lost, m.Accept = append(lost, "the types of files"), nil
 	}
-	if slices.ContainsFunc(m.Default, func(value string) bool { code, _ := m.Check(value); return code != "" }) || m.Type == formsvc.FileModule && m.Default != nil {
+	bad := func(value string) bool { code, _ := m.Check(value); return code != "" }
+	if !same && (m.Type == formsvc.FileModule && m.Default != nil || slices.ContainsFunc(m.Default, bad)) {
 		lost, m.Default = append(lost, "the answer that it begins with"), nil
 	}
 	if len(lost) > 0 {
@@ -187,7 +198,7 @@ func (f *campaignForm) freeName(label string) string {
 	}
 }
 
-// followRenames changes the conditions on questions and choices that were renamed since the page was shown. As many choices as before,
+// followRenames changes the defaults, and the conditions on questions and choices, that were renamed since the page was shown. As many choices as before,
 // with a new one where another was, are a rename.
 func (f *campaignForm) followRenames(v *visit) {
 	for i := range f.Modules {
@@ -203,6 +214,10 @@ func (f *campaignForm) followRenames(v *visit) {
 			if len(had) == len(m.Options) && !slices.Contains(m.Options, old) && !slices.Contains(had, m.Options[n]) {
 				renamed[old] = m.Options[n]
 			}
+		}
+		m.Default = slices.Clone(m.Default)
+		for n, value := range m.Default {
+			m.Default[n] = cmp.Or(renamed[value], value)
 		}
 		for later := range f.Modules {
 			on := f.Modules[later].ShowIf

@@ -195,8 +195,10 @@ func TestRemovedQuestionsWithAnswers(t *testing.T) {
 func TestEditingKeepsSpaces(t *testing.T) {
 	w := newSignedIn(t)
 	path, c, stored := w.editable(
-		module{Name: " n ", Label: " two\nlines ", Help: "a\r\nb ", Type: "choice", Options: []string{"dog ", " Dog", "cat"}},
-		module{Name: "b", Label: "B", ShowIf: &formsvc.Condition{Module: " n ", Equals: []string{"dog ", " Dog"}}},
+		module{Name: " n ", Label: " two\nlines ", Help: "a\r\nb ", Type: "choice", Options: []string{"dog ", " Dog", "cat"}, Default: []string{" Dog"}},
+		module{Name: "b", Label: "B", ShowIf: &formsvc.Condition{Module: " n ", Equals: []string{"dog ", " Dog"}}, Default: []string{"a\nb"}},
+		module{Name: "c", Label: "C", Type: "longtext", Default: []string{"a\nb "}}, module{Name: "d", Label: "D", Multiple: true, Default: []string{"a", "b "}},
+		module{Name: "e", Label: "E", Type: "boolean", Default: []string{"false"}},
 	)
 	w.submit(w.get(path), path, url.Values{"do": {"save"}, "label.1": {"C"}}).is(303)
 	c.Modules[1].Label = "C"
@@ -204,8 +206,19 @@ func TestEditingKeepsSpaces(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, c.Modules)
 	}
 	w.submit(w.get(path), path, url.Values{"do": {"save"}, "options.0": {"dog\nHound\ncat"}}).is(303)
-	if got := stored(); !reflect.DeepEqual(got[0].Options, []string{"dog ", "Hound", "cat"}) || !reflect.DeepEqual(got[1].ShowIf.Equals, []string{"dog ", "Hound"}) {
-		t.Errorf("renamed: %q, %q", got[0].Options, got[1].ShowIf)
+	if got := stored(); !reflect.DeepEqual(got[0].Options, []string{"dog ", "Hound", "cat"}) || !reflect.DeepEqual(got[1].ShowIf.Equals, []string{"dog ", "Hound"}) || got[0].Default[0] != "Hound" {
+		t.Errorf("renamed: %q, %q, %q", got[0].Options, got[1].ShowIf, got[0].Default)
+	}
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "default.0": {"horse"}}).is(422).says("must be one of")
+	w.submit(w.get(path), path, url.Values{
+		"do": {"save"}, "default.0": {"cat"}, "default.1": {""}, "default.2": {"c\r\nd"}, "default.3": {"ab\r\n"}, "default.4": {"true"},
+	}).is(303)
+	var defaults [][]string
+	for _, m := range stored() {
+		defaults = append(defaults, m.Default)
+	}
+	if want := [][]string{{"cat"}, nil, {"c\nd"}, {"ab"}, {"true"}}; !reflect.DeepEqual(defaults, want) {
+		t.Errorf("defaults %q, want %q", defaults, want)
 	}
 	for _, odd := range []string{"", " ", "a\nb"} {
 		path, _, _ = w.editable(module{Name: "n", Type: "choice", Options: []string{"a", odd}})

@@ -258,6 +258,9 @@ func (v *visit) fail(err error) {
 	if !ok {
 		refused = refusalOf(v.ctx(), err)
 	}
+	if errors.Is(err, formsvc.ErrQuota) {
+		v.w.Header().Set("Retry-After", wire.QuotaWait)
+	}
 	id := ""
 	if refused.status >= http.StatusInternalServerError && refused != errBusy && v.ctx().Err() == nil {
 		id = v.w.Header().Get("X-Request-Id")

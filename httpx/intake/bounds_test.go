@@ -195,6 +195,9 @@ func TestFullStore(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, r)
 		a := (&answer{t, recorder.Code, recorder.Header(), recorder.Body.String()}).is(x.status).has(x.says)
+		if got := a.header.Get("Retry-After"); (got != "") != (x.status == 429) {
+			t.Errorf("Retry-After: %q", got)
+		}
 		if x.accept == "text/html" {
 			a.has(`value="kept"`)
 		}

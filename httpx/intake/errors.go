@@ -80,6 +80,8 @@ func (v *visit) fail(err error) {
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "5")
+	} else if p.RetryAfter != "" {
+		header.Set("Retry-After", p.RetryAfter)
 	}
 	if header.Get("Access-Control-Allow-Origin") == "" && (v.campaign == nil || p.Status == http.StatusTooManyRequests) {
 		header.Set("Access-Control-Allow-Origin", "*") // whose form it is isn't known, and scripts must see the status

@@ -119,6 +119,9 @@ var kinds = [...]kind{
 		"The body is well-formed, but breaks the rules named in errors."},
 }
 
+// QuotaWait is the header Retry-After, in seconds, if a store's own quota is used up: when there is more isn't known.
+const QuotaWait = "60"
+
 // ProblemOf returns the problem that the client gets for err.
 func ProblemOf(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -143,6 +146,9 @@ func ProblemOf(ctx context.Context, err error) *Problem {
 		return p
 	}
 	k := &kinds[i]
+	if k.status == http.StatusTooManyRequests {
+		p.RetryAfter = QuotaWait
+	}
 	p.Status, p.Code, p.Title, p.Detail, p.Passing = k.status, k.code, k.title, k.detail, errors.Is(k.err, formsvc.ErrInFlight)
 	if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 		p.Fields = v.Fields
