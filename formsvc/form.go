@@ -21,7 +21,7 @@ type Form struct {
 	SuccessMessage string   `json:"successMessage"`    // on the thanks page, at most 2,000 characters
 	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
 	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
-	Language       string   `json:"language,omitzero"` // of the page: en, de, fr, es or ar; "" for the one that the browser prefers
+	Language       string   `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
 }
 
 // Limits of a [Form].
@@ -33,6 +33,11 @@ const (
 
 // FormLanguages returns the languages of forms as ISO 639-1 has them, the default first.
 func FormLanguages() []string { return []string{"en", "de", "fr", "es", "ar"} }
+
+// Languages returns those that a [Form] may have: [FormLanguages] and [Options].Languages.
+func (c Campaigns) Languages() []string { return c.s.languages() }
+
+func (o *Options) languages() []string { return append(FormLanguages(), o.Languages...) }
 
 // ByForm returns the campaign whose form has that token, or [ErrNotFound] also if the form isn't enabled.
 func (c Campaigns) ByForm(ctx context.Context, token string) (_ Campaign, err error) {
@@ -106,8 +111,8 @@ func (e *ValidationError) checkForm(f Form) Form {
 	if f.RedirectURL != "" && httpURL(f.RedirectURL) == nil {
 		e.add("/form/redirectUrl", "invalid_url", "must be an absolute http or https URL")
 	}
-	if f.Language != "" && !slices.Contains(FormLanguages(), f.Language) {
-		e.add("/form/language", "invalid_value", "must be empty or one of %s", strings.Join(FormLanguages(), ", "))
+	if known := e.host.languages(); f.Language != "" && !slices.Contains(known, f.Language) {
+		e.add("/form/language", "invalid_value", "must be empty or one of %s", strings.Join(known, ", "))
 	}
 	if len(f.AllowedOrigins) > maxOrigins {
 		e.add("/form/allowedOrigins", "too_many", "must have at most %d origins", maxOrigins)

@@ -54,6 +54,8 @@ type Options struct {
 	// Formats are kinds of answers of the host's own, by the name that a [Module] has as its Format: 1 to 40 lower-case letters,
 	// digits, - and _. Defaults to none.
 	Formats map[string]Format
+	// Languages are those that a [Form] may have beside [FormLanguages]: those of the [Theme] of its page. Defaults to none.
+	Languages []string
 	// Workflows are those that a campaign can name as its Workflow. Defaults to none.
 	Workflows map[string]*Workflow
 	// Workflow says which statuses responses may have. Defaults to any status after any, with "completed" final.

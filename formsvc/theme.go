@@ -18,7 +18,8 @@ type Theme struct {
 	// Texts are words of pages by language and name. A language's own come before those of the language "", which is for
 	// all, those of the pages, and those of "en". Names are those in httpx/intake/texts/en.json; in English, "KIND.NAME" in
 	// httpx/console/templates/texts.json; "error_" with the Code of a [FieldError] or [Refusal] of [Options].CheckResponse;
-	// and "layout_" with any name. A new language needs all of en.json; browsers that prefer it get it. Defaults to none.
+	// and "layout_" with any name. A new language needs all of en.json; browsers that prefer it
+	// get it, and [Options].Languages lets forms choose it, by its name in the console ("languages.CODE"). Defaults to none.
 	Texts map[string]map[string]string
 	// MailFooter is the end of mails. Defaults to none.
 	MailFooter string

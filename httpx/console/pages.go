@@ -78,7 +78,7 @@ func (h *Handler) readTexts() (err error) {
 	}
 	h.words = h.theme.Texts("en", map[string]string{"code": "en", "dir": "ltr"})
 	for name, text := range h.words {
-		if kind, key, ok := strings.Cut(name, "."); ok && kind != "sections" && h.texts[kind][key] != "" {
+		if kind, key, ok := strings.Cut(name, "."); ok && (kind == "languages" || kind != "sections" && h.texts[kind][key] != "") {
 			h.texts[kind][key] = text
 		} else if ok {
 			err = cmp.Or(err, fmt.Errorf("options: Theme: Texts: %q is no text of the console", name))
@@ -101,7 +101,7 @@ func (h *Handler) parsePages() (pages, error) {
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.svc.Now()) },
 		"curlAPI": curlAPI, "typeOf": typeOf, "formats": h.formats, "typeName": h.typeName,
-		"outcome": h.outcome, "languages": formsvc.FormLanguages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
+		"outcome": h.outcome, "languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
 		"text":  func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/httpx/intake"
 )
 
@@ -417,11 +418,16 @@ func TestPhases(t *testing.T) {
 // Snippets are in the language of the form, with the words of its own page.
 func TestFormSnippetsInTheLanguageOfTheForm(t *testing.T) {
 	w := newForms(t)
-	for language, want := range map[string]string{"": "Only if “Pet” is: Dog or Yes", "ar": "فقط إذا كانت إجابة «Pet» هي: Dog أو Yes", "de": "Nur wenn „Pet“ so beantwortet ist: Dog oder Yes"} {
+	svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Languages: []string{"it", "nl"}})
+	w.must(err)
+	w.svc = svc
+	w.serve(&console.Options{Theme: formsvc.Theme{Texts: map[string]map[string]string{"it": {"only": "Se “%s”: %s"}, "en": {"languages.it": "Italiano"}}}})
+	w.signIn()
+	for language, want := range map[string]string{"it": "Se “Pet”: Dog or Yes", "": "Only if “Pet” is: Dog or Yes", "ar": "فقط إذا كانت إجابة «Pet» هي: Dog أو Yes", "de": "Nur wenn „Pet“ so beantwortet ist: Dog oder Yes"} {
 		_, path := w.published(formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Language: language}, Modules: []formsvc.Module{
 			{Name: "a", Label: "Pet", Type: "choice", Options: []string{"Dog", "Yes"}}, {Name: "b", ShowIf: &formsvc.Condition{Module: "a", Equals: []string{"Dog", "Yes"}}},
 		}})
-		if text := w.get(path + "/share").snippet("HTML form"); !strings.Contains(html.UnescapeString(text), want) || strings.ContainsFunc(text, func(r rune) bool { return r > 126 }) {
+		if text := w.get(path+"/share").has(`lang="it"`, ">Italiano</option>", ">nl</option>").snippet("HTML form"); !strings.Contains(html.UnescapeString(text), want) || strings.ContainsFunc(text, func(r rune) bool { return r > 126 }) {
 			t.Errorf("%q: %s", language, text)
 		}
 	}

@@ -35,12 +35,17 @@ type question struct {
 // snippets returns the snippets for a form at that address.
 func (v *visit) snippets(address string) (s snippets, err error) {
 	c := &v.campaign
+	language := cmp.Or(c.Form.Language, "en")
+	words := v.h.texts[language]
+	if words == nil { // of the theme
+		words = v.h.theme.Texts(language, v.h.texts["en"])
+	}
 	data := struct {
 		URL, Title string
 		T          map[string]string
 		Files      bool
 		Questions  []question
-	}{URL: address, Title: short(200, c.Title), T: v.h.texts[cmp.Or(c.Form.Language, "en")]}
+	}{URL: address, Title: short(200, c.Title), T: words}
 	show := func(name string) string {
 		var b strings.Builder
 		err = cmp.Or(err, v.h.snippets.ExecuteTemplate(&b, name, &data))

@@ -113,6 +113,11 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if h.theme, err = theme.New(&o.Theme, assets); err == nil {
 		h.texts, err = readTexts(h.theme, o.Theme.Texts)
 	}
+	for _, code := range svc.Campaigns.Languages() {
+		if err == nil && h.texts[code] == nil {
+			err = fmt.Errorf("there are no texts in %q, a language of the service", code)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("intake: options: Theme: %w", err)
 	}
@@ -127,7 +132,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
 	h.visited(func(v *visit) error {
 		v.campaign, v.preview, v.root = c, true, root
-		v.t = h.texts[cmp.Or(c.Form.Language, v.t["code"])]
+		v.translate()
 		return v.show(http.StatusOK, v.formPage(nil, ""))
 	})(w, r)
 }
@@ -270,7 +275,7 @@ func (v *visit) find() error {
 		keep.Put(v.token, c, v.h.svc.Now().Add(campaignAge))
 	}
 	v.campaign = c
-	v.t = v.h.texts[cmp.Or(c.Form.Language, v.t["code"])]
+	v.translate()
 	header, origin := v.w.Header(), v.r.Header.Get("Origin")
 	if v.r.Method != http.MethodGet || len(c.Form.AllowedOrigins) > 0 {
 		header.Add("Vary", "Origin")

@@ -86,6 +86,13 @@ func wrong(code, name, text, english string) string {
 // format returns a text with its arguments.
 func (t texts) format(name string, args ...any) string { return fmt.Sprintf(t[name], args...) }
 
+// translate chooses the language of the form, if it has one that the pages have.
+func (v *visit) translate() {
+	if t := v.h.texts[v.campaign.Form.Language]; t != nil {
+		v.t = t
+	}
+}
+
 // preferred returns the language of the pages that a header Accept-Language likes best.
 func (h *Handler) preferred(header string) string {
 	best, weight := "en", 0.0

@@ -135,7 +135,7 @@ func (w *world) limits(stores []Store) {
 	limited := formsvc.Change{Limit: limit}
 	b := w.addAccount()
 	full := []formsvc.Campaign{w.addCampaign(b.ID), w.addCampaign(b.ID)} // up to the limit together
-	var same, responses atomic.Int64 // webhooks of one subscription, and responses, that were created
+	var same, responses atomic.Int64                                     // webhooks of one subscription, and responses, that were created
 	type row struct {
 		what string
 		want int
