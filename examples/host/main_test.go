@@ -119,10 +119,10 @@ func TestRulesAndPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if refused, ok := errors.AsType[*formsvc.Refusal](p.join(ctx, c.Key(), ada, membership{Boat: "single", Weight: 70, IBAN: iban})); !ok || refused.Status != 402 {
-		t.Errorf("the plan allows a fourth: %v", refused)
+	if err := p.join(ctx, c.Key(), ada, membership{Boat: "single", Weight: 70, IBAN: iban}); !errors.Is(err, formsvc.ErrLimit) {
+		t.Errorf("the plan allows a fourth: %v", err)
 	}
-	if code, text := post(fields); code != 402 || !strings.Contains(text, "plan is used up") || !strings.Contains(text, iban) {
+	if code, text := post(fields); code != 409 || !strings.Contains(text, "plan is used up") || !strings.Contains(text, iban) {
 		t.Error(code, text)
 	}
 	var boats int

@@ -17,9 +17,11 @@ func looks() formsvc.Theme {
 		Product:    "Clubhouse",
 		Stylesheet: []byte(":root { --accent: #0a6b4f; --radius: 0 }\nheader { border-bottom: 4px double }\n"),
 		Texts: map[string]map[string]string{
+			"":   {"full": "This club's plan is used up."}, // in all languages
 			"en": {"error_invalid_iban": "Enter the IBAN of an account, such as DE89 3704 0044 0532 0130 00"},
 			"de": {"error_invalid_iban": "Geben Sie eine IBAN ein, zum Beispiel DE89 3704 0044 0532 0130 00"},
 		},
+		MailFooter: "Clubhouse, 1 Main Street",
 	}
 }
 
@@ -31,32 +33,23 @@ type membership struct {
 	Since  *string `form:"since" label:"Member since"`
 }
 
-// check is the product's rule: an eight takes nobody above 90 kg, and a free plan has 3 responses.
-func (p *product) check(ctx context.Context, c *formsvc.Campaign, before, after *formsvc.Response) error {
+// check is the product's rule: an eight takes nobody above 90 kg.
+func (p *product) check(_ context.Context, _ *formsvc.Campaign, _, after *formsvc.Response) error {
 	if m, err := formsvc.Decode[membership](after.Answers); err == nil && m.Boat == "eight" && m.Weight > 90 {
 		return &formsvc.ValidationError{Fields: []formsvc.FieldError{{
 			Pointer: "/responses/weight/value/0", Code: "too_heavy", Detail: "must be at most 90 in an eight",
 		}}}
 	}
-	if before != nil {
-		return nil
-	}
-	var full bool
-	err := p.pool.QueryRow(ctx, `SELECT plan = 'free' AND (SELECT sum(response_count) FROM formsvc_v1_campaigns WHERE account_id = $1) >= 3
-		FROM plans WHERE account_id = $1`, string(c.AccountID)).Scan(&full)
-	if full {
-		return &formsvc.Refusal{Code: "plan_exhausted", Detail: "This club's plan is used up.", Status: 402}
-	}
-	return ignoreMissing(err)
+	return nil
 }
 
-// limits are those of the tenant's plan.
+// limits are those of the tenant's plan. A tenant without a plan has the usual ones.
 func (p *product) limits(ctx context.Context, account formsvc.ID) (l formsvc.Limits, err error) {
-	err = p.pool.QueryRow(ctx, "SELECT CASE plan WHEN 'free' THEN 1 ELSE 100 END FROM plans WHERE account_id = $1", string(account)).Scan(&l.Campaigns)
+	err = p.pool.QueryRow(ctx, "SELECT 1, 3 FROM plans WHERE account_id = $1 AND plan = 'free'", string(account)).Scan(&l.Campaigns, &l.Responses)
 	return l, ignoreMissing(err)
 }
 
-func ignoreMissing(err error) error { // a tenant without a plan has the usual limits
+func ignoreMissing(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
