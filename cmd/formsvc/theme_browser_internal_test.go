@@ -1,0 +1,57 @@
+//go:build long
+
+package main
+
+import (
+	"cmp"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/formsvctest"
+	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/console"
+	"github.com/formsvc/toolkit/httpx/intake"
+)
+
+// A browser loads a theme's assets and applies its colours, without a violation of the policy, on a wide screen and on a phone.
+func TestThemeInBrowsers(t *testing.T) {
+	t.Parallel()
+	browser, forms := launchBrowser(t), formsvctest.New(t, nil)
+	theme := formsvc.Theme{
+		Product: "Rose & Co", Stylesheet: []byte(":root { --accent: #123456; --on-accent: #fedcba }"),
+		Logo:   []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="90" height="30"/></svg>`),
+		Layout: `{{define "head"}}{{end}}{{define "header"}}{{end}}{{define "footer"}}<a href="/imprint">Imprint</a>{{end}}`,
+	}
+	api, apiErr := httpx.New(forms.Service, nil)
+	visitor := func(*http.Request) (*console.Visitor, error) {
+		return &console.Visitor{AccountID: forms.AccountID}, nil
+	}
+	pages, pagesErr := console.New(forms.Service, api, &console.Options{Theme: theme, FormsURL: "/f", Authenticate: visitor})
+	public, publicErr := intake.New(forms.Service, &intake.Options{Theme: theme})
+	if err := cmp.Or(apiErr, pagesErr, publicErr); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/console/", http.StripPrefix("/console", pages))
+	mux.Handle("/f/", http.StripPrefix("/f", public))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	for _, path := range []string{"/f/" + forms.Campaign().FormToken, "/console/campaigns/new"} {
+		for _, width := range []int64{0, 360} {
+			d := browser.open(t, server.URL, path, "light", width)
+			d.do(chromedp.WaitVisible(chromedp.CSS("footer a[href='/imprint']")))
+			const looks = `[document.querySelector("header img").naturalWidth, ...["backgroundColor", "color"].map((of) => getComputedStyle([...document.querySelectorAll("button:not(.plain, .hidden)")].at(-1))[of])]`
+			if got := d.eval(looks); got != `[90,"rgb(18, 52, 86)","rgb(254, 220, 186)"]` {
+				t.Errorf("%s: %s", path, got)
+			}
+			if width > 0 {
+				d.fits(path, int(width))
+			}
+			d.finish()
+		}
+	}
+}
