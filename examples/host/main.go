@@ -63,7 +63,7 @@ func newProduct(ctx context.Context, pool *pgxpool.Pool) (*product, error) {
 		CheckResponse: p.check,
 		Limits:        p.limits,
 		Formats:       map[string]formsvc.Format{"iban": {Label: "IBAN", Check: checkIBAN}},
-		Workflows:     map[string]*formsvc.Workflow{"membership": {Statuses: []string{"accepted", "refused"}, Final: []string{"accepted", "refused"}}},
+		Workflows:     map[string]*formsvc.Workflow{"membership": decisions()},
 	})
 	if err != nil {
 		return nil, err

@@ -33,6 +33,15 @@ type membership struct {
 	Since  *string `form:"since" label:"Member since"`
 }
 
+// decisions are the statuses of memberships.
+func decisions() *formsvc.Workflow {
+	return &formsvc.Workflow{
+		Statuses:    []string{"accepted", "refused"}, // beside pending, the status of new responses
+		Transitions: map[string][]string{"pending": {"accepted", "refused"}, "refused": {"pending"}},
+		Final:       []string{"accepted", "refused"}, // raise response.completed
+	}
+}
+
 // check is the product's rule: an eight takes nobody above 90 kg.
 func (p *product) check(_ context.Context, _ *formsvc.Campaign, _, after *formsvc.Response) error {
 	if m, err := formsvc.Decode[membership](after.Answers); err == nil && m.Boat == "eight" && m.Weight > 90 {
