@@ -52,6 +52,8 @@ type QuotaState struct {
 	Window time.Duration // how long a window is
 	Reset  time.Duration // until the window ends
 
+	PerAccount bool // whether all requests of the account are counted together
+
 	key windowKey
 }
 
@@ -110,9 +112,6 @@ func (q Quotas) Policy(ctx context.Context, account ID) (QuotaPolicy, error) {
 	return policy, err
 }
 
-// PerAccount reports whether all requests of an account are counted together.
-func (q Quotas) PerAccount() bool { return q.c.PerAccount }
-
 // Take counts one request of a principal, unless it has NoQuota. If the window has no requests
 // left, it counts nothing and fails with [ErrQuota]; the state says when there are more.
 //
@@ -162,7 +161,7 @@ func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err err
 
 func (c *quotaCounter) state(limit int, w *windowCount, key windowKey, now time.Time) QuotaState {
 	return QuotaState{
-		Limit: limit, Left: max(limit-w.counted-w.pending, 0), Window: c.Window, Reset: max(key.start.Add(c.Window).Sub(now), 0), key: key,
+		Limit: limit, Left: max(limit-w.counted-w.pending, 0), Window: c.Window, Reset: max(key.start.Add(c.Window).Sub(now), 0), PerAccount: c.PerAccount, key: key,
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
-// counted names what is counted for the principal.
-func (h *Handler) counted(who *formsvc.Principal) string {
+// countedBy names what is counted for the principal.
+func (c *call) countedBy() string {
 	switch {
-	case h.svc.Quotas.PerAccount():
-	case who.KeyID != "":
+	case c.quota.PerAccount:
+	case c.who.KeyID != "":
 		return `"key"`
-	case who.UserID != "" || who.KeyName != "":
+	case c.who.UserID != "" || c.who.KeyName != "":
 		return `"user"`
 	}
 	return `"account"`
@@ -59,7 +59,7 @@ func (c *call) showQuota() {
 	if state.Limit == 0 {
 		return
 	}
-	counted := c.h.counted(c.who)
+	counted := c.countedBy()
 	limit, left, reset := strconv.Itoa(state.Limit), strconv.Itoa(state.Left), strconv.Itoa(limits.Seconds(state.Reset, 0))
 	c.setHeader("X-Ratelimit-Limit", limit)
 	c.setHeader("Ratelimit-Policy", counted+";q="+limit+";w="+seconds(state.Window))
