@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -55,6 +56,38 @@ func (a Answers) JSON() string {
 		return "{}"
 	}
 	return a.text
+}
+
+// MarshalJSON returns [Answers.JSON].
+func (a Answers) MarshalJSON() ([]byte, error) { return []byte(a.JSON()), nil }
+
+// UnmarshalJSON reads answers as [Answers.JSON] returns them, written by any program. null has none. Other members than
+// value are ignored.
+func (a *Answers) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*a = Answers{}
+		return nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	start, err := d.ReadToken()
+	if err == nil && start.Kind() != '{' {
+		err = errors.New("formsvc: answers are a JSON object")
+	}
+	var list []Answer
+	for err == nil && d.PeekKind() != '}' {
+		var name string
+		var answer struct {
+			Value []string `json:"value"`
+		}
+		if err = json.UnmarshalDecode(d, &name); err == nil {
+			err = json.UnmarshalDecode(d, &answer)
+		}
+		list = append(list, Answer{name, answer.Value})
+	}
+	if err == nil {
+		*a = NewAnswers(list...)
+	}
+	return err
 }
 
 // List returns the answers in their order. The caller owns the result.

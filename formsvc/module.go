@@ -41,7 +41,7 @@ type Module struct {
 	Label       string     `json:"label"`             // at most 1,000 characters
 	Help        string     `json:"help"`              // shown below the label, at most 2,000 characters
 	Placeholder string     `json:"placeholder"`       // shown in an empty field of text, longtext, email, url and number; at most 200 characters
-	Type        ModuleType `json:"type"`              // "" means TextModule
+	Type        ModuleType `json:"type,omitzero"`     // "" means TextModule
 	Required    bool       `json:"required"`          // an answer must have a value that can be seen, unless the module is hidden
 	Options     []string   `json:"options"`           // for ChoiceModule: 1 to 1,000 distinct values
 	MaxLength   int        `json:"maxLength"`         // characters a value may have, for text, longtext, email and url; 0 means no limit

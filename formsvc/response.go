@@ -37,9 +37,9 @@ const (
 
 // A User is the person who submitted a response.
 type User struct {
-	Email     string // required, unless the campaign says otherwise; "" if there is none
-	FirstName string // at most 200 characters
-	LastName  string // at most 200 characters
+	Email     string `json:"email"`     // required, unless the campaign says otherwise; "" if there is none
+	FirstName string `json:"firstName"` // at most 200 characters
+	LastName  string `json:"lastName"`  // at most 200 characters
 }
 
 // ResponseInput is what a new response needs.

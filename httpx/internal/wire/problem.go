@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -121,6 +122,26 @@ var kinds = [...]kind{
 
 // QuotaWait is the header Retry-After, in seconds, if a store's own quota is used up: when there is more isn't known.
 const QuotaWait = "60"
+
+// Sentinel returns the error of package formsvc that clients get as a problem with that status and code, or nil.
+func Sentinel(status int, code string) error {
+	switch {
+	case strings.HasSuffix(code, "_limit"):
+		return formsvc.ErrLimit
+	case status == http.StatusRequestEntityTooLarge:
+		return formsvc.ErrTooLarge
+	case status == http.StatusServiceUnavailable && code != "outcome_unknown":
+		return formsvc.ErrUnavailable
+	case code == "too_large":
+		return formsvc.ErrInvalid
+	}
+	for _, k := range kinds {
+		if k.status == status && k.code == code {
+			return k.err
+		}
+	}
+	return nil
+}
 
 // ProblemOf returns the problem that the client gets for err.
 func ProblemOf(ctx context.Context, err error) *Problem {
