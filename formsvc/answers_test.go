@@ -1,6 +1,7 @@
 package formsvc_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -48,6 +49,28 @@ func TestAnswersRoundTrip(t *testing.T) {
 }
 
 // The caller may change the result of List.
+// Answers that any program wrote as JSON keep their order. Other text changes nothing.
+func TestAnswersAsJSON(t *testing.T) {
+	var got struct{ A formsvc.Answers }
+	for text, want := range map[string]string{
+		`{"A": {"z": {"value": ["1 \u003c 2", ""], "more": {}}, "a": {"value": []}, "n": {}}}`: `{"A":{"z":{"value":["1 \u003c 2",""]},"a":{"value":[]},"n":{"value":[]}}}`,
+		`{"A":{}}`: `{"A":{}}`, `{"A":null}`: `{"A":{}}`,
+	} {
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if b, err := json.Marshal(got); err != nil || string(b) != want {
+			t.Errorf("%s became %s, %v", text, b, err)
+		}
+	}
+	got.A = formsvc.NewAnswers(formsvc.Answer{Name: "kept"})
+	for _, text := range []string{`{"A":[]}`, `{"A":"a"}`, `{"A":{"a":{"value":"b"}}}`, `{"A":{"a":{"value":[1]}}}`, `{"A":{"a":["b"]}}`, `{"A":{"a":{"value":["1"]},"a":{"value":["2"]}}}`} {
+		if err := json.Unmarshal([]byte(text), &got); err == nil || got.A.JSON() != `{"kept":{"value":[]}}` {
+			t.Errorf("%s: %v, %s", text, err, got.A.JSON())
+		}
+	}
+}
+
 func TestAnswersAreImmutable(t *testing.T) {
 	values := []string{"x", "y"}
 	answers := formsvc.NewAnswers(formsvc.Answer{Name: "a", Value: values})

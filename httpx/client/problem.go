@@ -50,7 +50,7 @@ func (p *Problem) Error() string {
 
 // Is reports whether target is the error of package formsvc that the service failed with.
 func (p *Problem) Is(target error) bool {
-	return target == wire.Sentinel(p.Status, p.Code) //nolint:errorlint // errors.Is unwraps
+	return target == wire.Sentinel(p.Status, p.Code)
 }
 
 // maxProblem is the limit of bytes that are read of a refusal.
