@@ -221,6 +221,22 @@ func TestStall(t *testing.T) {
 			t.Errorf("%v after %d requests at %v", err, len(s.sent), s.at)
 		}
 	})
+	drips := func(*http.Request) (*http.Response, error) {
+		body, w := io.Pipe()
+		go func() {
+			for _, c := range `{"account":{"name":"slow"}}` {
+				time.Sleep(8 * time.Second)
+				_, _ = io.WriteString(w, string(c))
+			}
+			_ = w.Close()
+		}()
+		return &http.Response{StatusCode: 200, Body: body}, nil
+	}
+	play(t, client.Options{Timeout: 10 * time.Second, Attempts: 1}, []step{drips}, func(t *testing.T, ctx context.Context, c *client.Client, _ *script) {
+		if me, err := c.Me(ctx); err != nil || me.Account.Name != "slow" {
+			t.Errorf("%+v, %v", me, err)
+		}
+	})
 	play(t, client.Options{Attempts: 1}, []step{hangs}, func(t *testing.T, ctx context.Context, c *client.Client, _ *script) {
 		begin := time.Now()
 		if _, err := c.Me(ctx); err == nil || !strings.Contains(err.Error(), "stalled") || time.Since(begin) != time.Minute {
@@ -342,15 +358,17 @@ func TestDownload(t *testing.T) {
 		steps []step
 		is    error
 	}{
-		"whole":   {[]step{says(200, "the content", headers...)}, nil},
-		"broken":  {[]step{breaks(200, "the ", headers...), fails(errCut), breaks(206, "", headers...), breaks(206, "con", headers...), says(206, "tent", headers...)}, nil},
-		"short":   {[]step{says(200, "the ", headers...), says(206, "content", headers...)}, nil},
-		"ignored": {[]step{breaks(200, "the ", headers...), says(200, "the content", headers...)}, nil},
-		"damaged": {[]step{breaks(200, "the ", headers...), problem(502, "blob_corrupt")}, formsvc.ErrCorrupt},
-		"other":   {[]step{says(200, "the c0ntent", headers...)}, formsvc.ErrCorrupt},
-		"changed": {[]step{breaks(200, "the ", headers...), problem(412, "precondition_failed")}, formsvc.ErrStale},
+		"whole":    {[]step{says(200, "the content", headers...)}, nil},
+		"broken":   {[]step{breaks(200, "the ", headers...), fails(errCut), breaks(206, "", headers...), breaks(206, "con", headers...), says(206, "tent", headers...)}, nil},
+		"often":    {[]step{breaks(200, "t", headers...), breaks(206, "h", headers...), breaks(206, "e", headers...), breaks(206, " con", headers...), says(206, "tent", headers...)}, nil},
+		"given up": {[]step{breaks(200, "the", headers...), breaks(206, "", headers...), breaks(206, "", headers...)}, io.ErrUnexpectedEOF},
+		"short":    {[]step{says(200, "the ", headers...), says(206, "content", headers...)}, nil},
+		"ignored":  {[]step{breaks(200, "the ", headers...), says(200, "the content", headers...)}, nil},
+		"damaged":  {[]step{breaks(200, "the ", headers...), problem(502, "blob_corrupt")}, formsvc.ErrCorrupt},
+		"other":    {[]step{says(200, "the c0ntent", headers...)}, formsvc.ErrCorrupt},
+		"changed":  {[]step{breaks(200, "the ", headers...), problem(412, "precondition_failed")}, formsvc.ErrStale},
 	} {
-		play(t, client.Options{}, row.steps, func(t *testing.T, ctx context.Context, c *client.Client, s *script) {
+		play(t, client.Options{Attempts: 3}, row.steps, func(t *testing.T, ctx context.Context, c *client.Client, s *script) {
 			d, err := c.Files.Download(ctx, id)
 			if err != nil || d.Name != "ä.txt" || d.Size != 11 {
 				t.Fatalf("%s: %+v %v", name, d, err)
@@ -387,7 +405,7 @@ func TestExport(t *testing.T) {
 		"no uuid":         {client.CSV, []step{breaks(200, "note\r\n1\r\n")}, "note\r\n1\r\n", "", "uuid first"},
 		"refused":         {client.CSV, []step{breaks(200, head+a), problem(404, "not_found")}, head + a, "column=uuid&column=note&cursor=a", "not_found"},
 	} {
-		play(t, client.Options{}, row.steps, func(t *testing.T, ctx context.Context, c *client.Client, s *script) {
+		play(t, client.Options{Attempts: 3}, row.steps, func(t *testing.T, ctx context.Context, c *client.Client, s *script) {
 			e, err := c.Responses.Export(ctx, id, row.format, nil)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
