@@ -69,10 +69,7 @@ func (a *Answers) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(text))
-	start, err := d.ReadToken()
-	if err == nil && start.Kind() != '{' {
-		err = errors.New("formsvc: answers are a JSON object")
-	}
+	_, err := d.ReadToken() // names follow '{' only
 	var list []Answer
 	for err == nil && d.PeekKind() != '}' {
 		var name string

@@ -107,8 +107,14 @@ func (s *samples) campaigns(ctx context.Context) error {
 		fmt.Println(campaign.UUID, campaign.Title, campaign.ResponseCount)
 	}
 	// end
-	_, err = s.api.Campaigns.List(ctx, nil)
-	return err
+	if _, err = api.Campaigns.List(ctx, nil); err != nil {
+		return err
+	}
+	another, err := api.Campaigns.Create(ctx, campaign.CampaignInput)
+	if err != nil || another.Form.Token == campaign.Form.Token || !slices.EqualFunc(another.Modules, campaign.Modules, func(a, b formsvc.Module) bool { return a.Name == b.Name }) {
+		return fmt.Errorf("%w, %+v", err, another)
+	}
+	return api.Campaigns.Delete(ctx, another.UUID, client.IfMatch(another.ETag))
 }
 
 func (s *samples) responses(ctx context.Context) error {

@@ -198,9 +198,11 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%v after %d requests", err, len(s.sent))
 		}
 	})
-	play(t, client.Options{}, []step{busy}, func(t *testing.T, ctx context.Context, c *client.Client, _ *script) {
-		if _, err := c.Me(ctx, client.Attempts(1)); !errors.Is(err, formsvc.ErrUnavailable) {
-			t.Error(err)
+	play(t, client.Options{}, []step{busy, problem(503, "outcome_unknown")}, func(t *testing.T, ctx context.Context, c *client.Client, _ *script) {
+		for _, want := range []error{formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome} {
+			if _, err := c.Me(ctx, client.Attempts(1)); !errors.Is(err, want) {
+				t.Error(err)
+			}
 		}
 	})
 }
@@ -221,8 +223,9 @@ func TestStall(t *testing.T) {
 			t.Errorf("%v after %d requests at %v", err, len(s.sent), s.at)
 		}
 	})
-	drips := func(*http.Request) (*http.Response, error) {
+	drips := func(r *http.Request) (*http.Response, error) {
 		body, w := io.Pipe()
+		context.AfterFunc(r.Context(), func() { w.CloseWithError(r.Context().Err()) })
 		go func() {
 			for _, c := range `{"account":{"name":"slow"}}` {
 				time.Sleep(8 * time.Second)
@@ -442,7 +445,7 @@ func TestFollow(t *testing.T) {
 				return failed
 			}
 			return nil
-		}, &client.EventQuery{CampaignUUID: id})
+		}, &client.EventQuery{CampaignUUID: id, Newest: true})
 		if seen != "e1 e2 c1; e3 c3; e4 c4; " || !errors.Is(err, failed) || s.sent[3].URL.RawQuery != "campaignUuid="+id+"&cursor=c3" {
 			t.Errorf("%s %v %s", seen, err, s.sent[3].URL)
 		}
