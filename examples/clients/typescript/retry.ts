@@ -1,10 +1,8 @@
 // Repeats requests that failed for a moment, for Node.js and browsers.
 
-type Fetch = (request: Request) => Promise<Response>;
-
 // Returns a fetch that tries again for limit milliseconds, or until the request's signal aborts. Every POST gets an Idempotency-Key,
 // the same on each attempt. A body is kept in memory to be sent again. Replies in JSON are read whole, since they can break off too.
-export const retrying = (limit: number): Fetch => async (request) => {
+export const retrying = (limit: number) => async (request: Request): Promise<Response> => {
   const headers = new Headers(request.headers);
   if (request.method === "POST" && !headers.has("Idempotency-Key")) headers.set("Idempotency-Key", crypto.randomUUID());
   const body = request.method === "GET" || request.method === "HEAD" ? null : await request.arrayBuffer();
@@ -26,7 +24,8 @@ export const retrying = (limit: number): Fetch => async (request) => {
     request.signal.throwIfAborted();
     if (Date.now() + wait >= end) return reply ?? Promise.reject(failure);
     await reply?.body?.cancel();
-    await new Promise<void>((resolve) => (request.signal.addEventListener("abort", () => resolve()), setTimeout(resolve, wait)));
+    await new Promise((resolve) => (request.signal.addEventListener("abort", resolve, { signal: late.signal }), setTimeout(resolve, wait)));
+    late.abort(); // removes the listener
     request.signal.throwIfAborted();
   }
 };
