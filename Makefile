@@ -227,5 +227,5 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	done
 
 clean: ## remove build output and caches
-	@rm -rf .cache examples/connectors/*/node_modules examples/connectors/*/dist
+	@rm -rf .cache examples/connectors/*/node_modules examples/connectors/*/dist examples/clients/typescript/node_modules
 	@find . -type f \( -name '*.test' -o -name '*.prof' -o -name 'coverage.*' \) -not -path './.git/*' -delete

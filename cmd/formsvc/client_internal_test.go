@@ -15,7 +15,7 @@ import (
 
 // A client that oapi-codegen generates from the served OpenAPI document can make calls of every kind, and every response matches
 // the document. Its program is in testdata/client, a separate module, so that users of this module don't depend on the
-// generator.
+// generator. What ogen generates compiles.
 func TestGeneratedClient(t *testing.T) {
 	t.Parallel()
 	s, dir := newShell(t).serve(t, "--quota", "1000"), t.TempDir()
@@ -27,7 +27,9 @@ func TestGeneratedClient(t *testing.T) {
 	if err := inClient(t, s, dir, "mod", "download"); err != nil {
 		missing(t, fmt.Sprintf("the modules of testdata/client cannot be fetched: %v", err))
 	}
-	if err := errors.Join(inClient(t, s, dir, "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "openapi.json"), inClient(t, s, dir, "run", ".")); err != nil {
+	if err := errors.Join(inClient(t, s, dir, "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "openapi.json"), inClient(t, s, dir, "run", "."),
+		inClient(t, s, dir, "tool", "ogen", "--config", "ogen.yml", "--target", "ogenapi", "--package", "ogenapi", "openapi.json"),
+		inClient(t, s, dir, "build", "./ogenapi")); err != nil {
 		t.Error(err)
 	}
 }

@@ -48,7 +48,7 @@ func main() {
 	invalid, err := c.CreateCampaignWithResponse(ctx, nil, api.CampaignInput{})
 	check(invalid, err, http.StatusUnprocessableEntity)
 	equal("createCampaign: errors/0/pointer", *(*invalid.ApplicationproblemJSON422.Errors)[0].Pointer, "/title")
-	hook, err := c.CreateWebhookWithResponse(ctx, nil, api.WebhookInput{Url: "http://127.0.0.1:9/", Events: []api.EventType{api.EventTypeResponseCompleted}})
+	hook, err := c.CreateWebhookWithResponse(ctx, nil, api.WebhookInput{Url: "http://127.0.0.1:9/", Events: []api.EventName{api.EventNameResponseCompleted}})
 	check(hook, err, http.StatusCreated)
 
 	response, err := c.CreateResponseWithResponse(ctx, id, nil, api.ResponseInput{
