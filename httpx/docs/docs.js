@@ -4,6 +4,8 @@
 const base = location.origin + location.pathname.replace(/\/docs$/, "");
 const said = document.getElementById("status"); // what it has is read out
 
+const unknown = document.querySelector("[data-base]").textContent; // stands for the address in examples
+
 for (const place of document.querySelectorAll("[data-base]")) {
   place.textContent = base;
 }
@@ -109,7 +111,7 @@ const adapted = (doc) => {
   for (const [name, parameter] of Object.entries(doc.components?.parameters ?? {})) {
     parameters[name] = { ...parameter, example: parameter.schema?.type === "array" ? [] : "" };
   }
-  const server = new URL(doc.servers[0].url, "http://127.0.0.1:8080").href.replace(/\/$/, "");
+  const server = new URL(doc.servers[0].url, unknown).href.replace(/\/$/, "");
   for (const operation of operationsOf(doc)) {
     for (const sample of operation["x-codeSamples"] ?? []) {
       sample.source = sample.source.replaceAll(server, base);
@@ -123,8 +125,22 @@ const operationsOf = (doc) =>
 
 const adapting = () => ({
   statePlugins: { spec: { wrapActions: { updateJsonSpec: (update) => (doc) => update(adapted(doc)) } } },
-  wrapComponents: { parameters: withSamples },
+  wrapComponents: { parameters: withSamples, DeepLink: () => withoutLink },
+  components: { ServersContainer: () => null }, // there is one
 });
+
+// withoutLink replaces links inside of buttons, which lead where the buttons do.
+const withoutLink = ({ text }) => text;
+
+// What scrolls must be reachable by keyboard, fields have labels, and headings skip no level.
+const swagger = document.getElementById("swagger-ui");
+new MutationObserver(() => {
+  swagger.querySelectorAll("pre:not([tabindex])").forEach((pre) => pre.setAttribute("tabindex", "0"));
+  for (const field of swagger.querySelectorAll("tr[data-param-name] :is(input, select, textarea):not([aria-label])")) {
+    field.setAttribute("aria-label", field.closest("tr").dataset.paramName);
+  }
+  swagger.querySelectorAll(".models > h4").forEach((heading) => heading.setAttribute("aria-level", "3"));
+}).observe(swagger, { childList: true, subtree: true });
 
 const reference = SwaggerUIBundle({
   url: "openapi.json",
@@ -140,8 +156,13 @@ const reference = SwaggerUIBundle({
 
 // --- Search ----------------------------------------------------------------------------
 
-// An entry has a name and a kind, the text that is searched and shown, and what leads to it.
-const entry = (kind, name, text, go, names = name) => ({ kind, name, text, go, names: names.toLowerCase(), all: (names + " " + text).toLowerCase() });
+// entry has a name and a kind, the text that is searched and shown, and what leads to it.
+const entry = (kind, name, text, go, names = name) => ({
+  kind, name, go,
+  text: text.replaceAll("`", ""),
+  names: names.toLowerCase(),
+  all: (names + " " + text).toLowerCase().replaceAll("`", ""),
+});
 
 const toHeading = (heading) => () => {
   location.hash = heading.id;
@@ -193,7 +214,7 @@ const referenceEntries = (doc) => {
     if (!schema || seen.has(schema)) return;
     seen.add(schema);
     for (const [name, property] of Object.entries(schema.properties ?? {})) {
-      const { description = "", enum: values, const: value } = resolve(property);
+      const { description = "", enum: values } = resolve(property);
       if (name === "code" && values) values.forEach((code) => add("problem code", code, status, operation));
       else if (!status) add("field", name, [property.description ?? description, ...(values ?? [])].join(" "), operation);
       walk(property, operation, seen, status);
@@ -215,7 +236,7 @@ const referenceEntries = (doc) => {
       for (const { schema } of Object.values(operation.requestBody?.content ?? {})) walk(schema, operation, seen, "");
       for (const [status, response] of Object.entries(operation.responses)) {
         for (const { schema } of Object.values(resolve(response).content ?? {})) {
-          walk(schema, operation, status < "400" ? seen : new Set(), status < "400" ? "" : "status " + status);
+          walk(schema, operation, status < "400" ? seen : new Set(), status < "400" ? "" : "Status " + status + ".");
         }
       }
     }
@@ -274,9 +295,9 @@ const go = (one) => {
 };
 
 const show = () => {
-  const doc = reference.specSelectors.specJson().toJS();
-  if (doc.paths) entries ??= [...guideEntries(), ...referenceEntries(doc)];
-  if (!entries) return;
+  const doc = entries ? null : reference.specSelectors.specJson().toJS();
+  if (doc?.paths) entries = [...guideEntries(), ...referenceEntries(doc)];
+  if (!entries) return; // the document is still loading
   found = find(query.value);
   results.replaceChildren(
     ...found.map((one, i) => {
