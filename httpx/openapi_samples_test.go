@@ -3,9 +3,7 @@ package httpx_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -19,43 +17,33 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// A codeSample is an example request in one language, as x-codeSamples of an operation has it.
-type codeSample struct {
-	Lang   string `yaml:"lang"`
-	Label  string `yaml:"label"`
-	Source string `yaml:"source"`
-}
-
-// A call is the example request of an operation, as the templates in testdata/samples take it.
+// An exampleCall is the example request of an operation, as the templates in testdata/samples take it.
 type exampleCall struct {
-	Method, Pattern, URL, Indent string
-	Path, Query                  []exampleValue
-	Body                         *yaml.Node
-	File                         string // where the reply goes, if it is a file
-	Upload, Paged, Empty, Verb   bool   // Verb: curl wouldn't choose the method by itself
+	Method, Pattern            string
+	Path                       []*openapi3.Parameter
+	Query                      []*openapi3.Parameter // the limit and the first filter
+	Body                       *yaml.Node            // nil if there is none
+	File                       string                // where the reply goes, if it is a file
+	Upload, Paged, Empty, Verb bool                  // Verb: curl wouldn't choose the method by itself
 }
 
-type exampleValue struct {
-	Name  string
-	Value *yaml.Node
-}
-
-// addSamples adds examples in each language to the operations that need a key. The Go ones are cut out of the client's tests.
+// addSamples adds x-codeSamples to the operations that need a key. The ones in Go are regions of the client's tests.
 func addSamples(t *testing.T, root *yaml.Node) {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	templates := template.Must(template.New("").Funcs(template.FuncMap{
-		"base": func() string { return "http://127.0.0.1:8080" }, "curl": language{step: "  "}.literal,
-		"ts":     language{step: "  ", pad: " ", comma: ",", bare: true}.literal,
-		"python": language{step: "    ", comma: ",", constants: strings.NewReplacer("true", "True", "false", "False", "null", "None")}.literal,
-	}).ParseGlob("testdata/samples/*.tmpl"))
-	regions, err := os.ReadFile("client/samples_test.go")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
+	literal := func(replace ...string) func(v any) (string, error) {
+		return func(v any) (string, error) { return literalOf(t, v, replace) }
 	}
+	templates := template.Must(template.New("").Funcs(template.FuncMap{
+		"base": func() string { return "http://127.0.0.1:8080" }, "replace": strings.ReplaceAll,
+		"list": func(v any) []string { return strings.Fields(strings.Trim(fmt.Sprint(v), "[]")) },
+		"json": literal(), "ts": literal(`"(\w+)": `, "$1: ", `{(.+)}`, "{ $1 }", `([^,{[])\n`, "$1,\n", `\n`, "\n  "),
+		"python": literal(": true", ": True", ": false", ": False", ": null", ": None", `(?m)^(  +)`, "$1$1", `([^,{[])\n`, "$1,\n"),
+	}).ParseGlob("testdata/samples/*.tmpl"))
+	regions, _ := os.ReadFile("client/samples_test.go") // not written yet
 	for _, path := range merged(lookUp(root, "paths")) {
 		for _, m := range merged(path.value) {
 			o := doc.Paths.Value(path.name).Operations()[strings.ToUpper(m.name)]
@@ -63,16 +51,17 @@ func addSamples(t *testing.T, root *yaml.Node) {
 				continue
 			}
 			o.Parameters = append(slices.Clone(doc.Paths.Value(path.name).Parameters), o.Parameters...)
-			call, samples := exampleOf(t, strings.ToUpper(m.name), path.name, o, m.value), []codeSample{}
-			for _, s := range []codeSample{{"Shell", "curl", ""}, {"Go", "Go", ""}, {"TypeScript", "TypeScript", ""}, {"Python", "Python", ""}} {
+			call, samples := exampleOf(strings.ToUpper(m.name), path.name, o, m.value), []map[string]string{}
+			for _, label := range f("curl", "Go", "TypeScript", "Python") {
 				var b bytes.Buffer
-				if s.Lang == "Go" {
+				if label == "Go" {
 					b.WriteString(region(string(regions), o.OperationID))
-				} else if err := templates.ExecuteTemplate(&b, strings.ToLower(s.Label)+".tmpl", call); err != nil {
+				} else if err := templates.ExecuteTemplate(&b, strings.ToLower(label)+".tmpl", call); err != nil {
 					t.Fatal(err)
 				}
-				if s.Source = strings.TrimSpace(b.String()); s.Source != "" {
-					samples = append(samples, s)
+				if b.Len() > 0 {
+					lang := strings.Replace(label, "curl", "Shell", 1)
+					samples = append(samples, map[string]string{"lang": lang, "label": label, "source": strings.TrimSpace(b.String())})
 				}
 			}
 			var value yaml.Node
@@ -80,28 +69,6 @@ func addSamples(t *testing.T, root *yaml.Node) {
 				t.Fatal(err)
 			}
 			m.value.Content = append(m.value.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "x-codeSamples"}, &value)
-		}
-	}
-}
-
-// Every operation that needs a key has an example request in each language, which names its path.
-func TestEveryOperationHasSamples(t *testing.T) {
-	want := f("curl", "Go", "TypeScript", "Python")
-	if _, err := os.Stat("client/samples_test.go"); err != nil {
-		want = f("curl", "TypeScript", "Python")
-	}
-	for _, r := range httpx.Routes() {
-		var labels []string
-		samples, _ := theContract(t).operations[r.Method+" "+r.Pattern].Extensions["x-codeSamples"].([]any)
-		for _, one := range samples {
-			s, _ := one.(map[string]any)
-			labels = append(labels, fmt.Sprint(s["label"]))
-			if source := fmt.Sprint(s["source"]); s["lang"] != "Go" && !strings.Contains(source, strings.Split(r.Pattern, "{")[0]) {
-				t.Errorf("%s: the %s sample is %s", r.Name, s["label"], source)
-			}
-		}
-		if !r.Public && !slices.Equal(labels, want) || r.Public && labels != nil {
-			t.Errorf("%s has samples in %q", r.Name, labels)
 		}
 	}
 }
@@ -115,44 +82,28 @@ func region(file, name string) string {
 	return regexp.MustCompile("(?m)^"+m[1]).ReplaceAllString(m[2], "")
 }
 
-// exampleOf returns the example request of an operation. Its query has the limit and the first filter.
-func exampleOf(t *testing.T, method, pattern string, o *openapi3.Operation, node *yaml.Node) *exampleCall {
-	t.Helper()
-	c := &exampleCall{Method: method, Pattern: pattern, URL: pattern, Body: lookUp(node, "requestBody", "content", "application/json", "example")}
+func exampleOf(method, pattern string, o *openapi3.Operation, node *yaml.Node) *exampleCall {
+	c := &exampleCall{Method: method, Pattern: pattern, Body: lookUp(node, "requestBody", "content", "application/json", "example")}
 	c.Upload = o.RequestBody != nil && o.RequestBody.Value.Content["multipart/form-data"] != nil
 	c.Verb = method != "GET" && (method != "POST" || c.Body == nil && !c.Upload)
-	separator, filtered := "?", false
+	filtered := false
 	for _, ref := range o.Parameters {
-		p, value := ref.Value, new(yaml.Node)
+		p := ref.Value
 		c.Paged = c.Paged || strings.HasSuffix(ref.Ref, "/Cursor")
-		if p.Example == nil {
-			continue
-		} else if err := value.Encode(p.Example); err != nil {
-			t.Fatal(err)
-		}
-		switch isFilter := p.In == "query" && p.Schema.Value.Default == nil && p.Schema.Ref == ""; {
+		switch filter := p.In == "query" && p.Example != nil && p.Schema.Value.Default == nil && p.Name != "order"; {
 		case p.In == "path":
-			c.Path = append(c.Path, exampleValue{p.Name, value})
-			c.URL = strings.Replace(c.URL, "{"+p.Name+"}", value.Value, 1)
-		case p.Name == "limit" || isFilter && !filtered:
-			c.Query = append(c.Query, exampleValue{p.Name, value})
-			for _, one := range append(value.Content, value)[:max(1, len(value.Content))] {
-				c.URL += separator + p.Name + "=" + one.Value
-				separator = "&"
-			}
-			filtered = filtered || isFilter
+			c.Path = append(c.Path, p)
+		case p.Name == "limit" || filter && !filtered:
+			c.Query = append(c.Query, p)
+			filtered = filtered || filter
 		}
 	}
-	if c.Paged {
-		c.Indent = "  "
+	if c.Empty = o.Responses.Status(204) != nil; c.Empty || o.Responses.Status(200) == nil {
+		return c
 	}
-	content := o.Responses.Status(200)
-	switch {
-	case o.Responses.Status(204) != nil:
-		c.Empty = true
-	case content != nil && content.Value.Content["*/*"] != nil:
+	if content := o.Responses.Status(200).Value.Content; content["*/*"] != nil {
 		c.File = "passport.txt"
-	case content != nil && content.Value.Content["application/json"] == nil:
+	} else if content["application/json"] == nil {
 		c.File = pattern[strings.LastIndexByte(pattern, '/')+1:]
 	}
 	return c
@@ -171,51 +122,43 @@ func lookUp(node *yaml.Node, names ...string) *yaml.Node {
 	return node
 }
 
-// A language says how values are written in it.
-type language struct {
-	step, pad, comma string // indentation, the space inside of braces, and what follows the last element
-	bare             bool   // whether names are unquoted
-	constants        *strings.Replacer
+// literalOf returns a value as JSON, with what is short on one line, and then with replacements that make it another language's.
+func literalOf(t *testing.T, v any, replace []string) (string, error) {
+	t.Helper()
+	node, isNode := v.(*yaml.Node)
+	if !isNode {
+		text, err := json.Marshal(v)
+		return strings.ReplaceAll(string(text), `","`, `", "`), err
+	}
+	var compact, b bytes.Buffer
+	writeJSON(t, &compact, node)
+	err := json.Indent(&b, compact.Bytes(), "", "  ")
+	text := b.String()
+	for _, short := range f(`([[{])\n +([^][{}]{1,60}?)\n +([]}])`, `({)\n +([^\n]{1,60})\n +(})`) {
+		text = regexp.MustCompile(short).ReplaceAllStringFunc(text, func(part string) string {
+			return regexp.MustCompile(`\n +`).ReplaceAllString(regexp.MustCompile(`,\n +`).ReplaceAllString(part, ", "), "")
+		})
+	}
+	for i := 0; i < len(replace); i += 2 {
+		text = regexp.MustCompile(replace[i]).ReplaceAllString(text, replace[i+1])
+	}
+	return text, err
 }
 
-// literal writes a value: on one line if there is room for it.
-func (l language) literal(node *yaml.Node, indent string, room int) (string, error) {
-	var v any
-	if err := node.Decode(&v); err != nil {
-		return "", err
+// Every operation that needs a key has an example request in each language.
+func TestEveryOperationHasSamples(t *testing.T) {
+	want := f("curl", "Go", "TypeScript", "Python")
+	if _, err := os.Stat("client/samples_test.go"); err != nil {
+		want = f("curl", "TypeScript", "Python")
 	}
-	if node.Kind == yaml.ScalarNode {
-		text, err := json.Marshal(v)
-		if _, isText := v.(string); !isText && l.constants != nil {
-			return l.constants.Replace(string(text)), err
+	for _, r := range httpx.Routes() {
+		var labels []string
+		samples, _ := theContract(t).operations[r.Method+" "+r.Pattern].Extensions["x-codeSamples"].([]any)
+		for _, s := range samples {
+			labels = append(labels, s.(map[string]any)["label"].(string)) //nolint:forcetypeassert // a broken document panics
 		}
-		return string(text), err
-	}
-	ends, pad, inner, elements := "[]", "", indent+l.step, []member{}
-	if node.Kind == yaml.MappingNode {
-		ends, pad, elements = "{}", l.pad, merged(node)
-	} else {
-		for _, element := range node.Content {
-			elements = append(elements, member{"", element})
+		if !r.Public && !slices.Equal(labels, want) || r.Public && labels != nil {
+			t.Errorf("%s has samples in %q", r.Name, labels)
 		}
 	}
-	var flat, tall []string
-	for _, e := range elements {
-		name := ""
-		if e.name != "" {
-			if name = e.name + ": "; !l.bare || !regexp.MustCompile(`^\w+$`).MatchString(e.name) {
-				name = `"` + e.name + `": `
-			}
-		}
-		one, err := l.literal(e.value, "", 1_000)
-		lines, _ := l.literal(e.value, inner, room-len(l.step)-len(name))
-		if err != nil {
-			return "", err
-		}
-		flat, tall = append(flat, name+one), append(tall, inner+name+lines)
-	}
-	if one := ends[:1] + pad + strings.Join(flat, ", ") + pad + ends[1:]; len(one) <= room {
-		return one, nil
-	}
-	return ends[:1] + "\n" + strings.Join(tall, ",\n") + l.comma + "\n" + indent + ends[1:], nil
 }
