@@ -12,9 +12,9 @@ import (
 	"text/template"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // An exampleCall is the example request of an operation, as the templates in testdata/samples take it.
@@ -22,20 +22,20 @@ type exampleCall struct {
 	Method, Pattern            string
 	Path                       []*openapi3.Parameter
 	Query                      []*openapi3.Parameter // the limit and the first filter
-	Body                       *yaml.Node            // nil if there is none
+	Body                       json.RawMessage       // nil if there is none
 	File                       string                // where the reply goes, if it is a file
 	Upload, Paged, Empty, Verb bool                  // Verb: curl wouldn't choose the method by itself
 }
 
-// addSamples adds x-codeSamples to the operations that need a key. The ones in Go are regions of the client's tests.
-func addSamples(t *testing.T, root *yaml.Node) {
+// withSamples adds x-codeSamples to the operations that need a key. The ones in Go are regions of the client's tests.
+func withSamples(t *testing.T, document []byte) []byte {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	literal := func(replace ...string) func(v any) (string, error) {
-		return func(v any) (string, error) { return literalOf(t, v, replace) }
+		return func(v any) (string, error) { return literalOf(v, replace) }
 	}
 	templates := template.Must(template.New("").Funcs(template.FuncMap{
 		"base": func() string { return "http://127.0.0.1:8080" }, "replace": strings.ReplaceAll,
@@ -44,33 +44,35 @@ func addSamples(t *testing.T, root *yaml.Node) {
 		"python": literal(": true", ": True", ": false", ": False", ": null", ": None", `(?m)^(  +)`, "$1$1", `([^,{[])\n`, "$1,\n"),
 	}).ParseGlob("testdata/samples/*.tmpl"))
 	regions, _ := os.ReadFile("client/samples_test.go") // not written yet
-	for _, path := range merged(lookUp(root, "paths")) {
-		for _, m := range merged(path.value) {
-			o := doc.Paths.Value(path.name).Operations()[strings.ToUpper(m.name)]
+	var raw struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	decode(t, string(document), &raw)
+	for path, item := range raw.Paths {
+		for method, text := range item {
+			o := doc.Paths.Value(path).Operations()[strings.ToUpper(method)]
 			if o == nil || len(*o.Security) == 0 {
 				continue
 			}
-			o.Parameters = append(slices.Clone(doc.Paths.Value(path.name).Parameters), o.Parameters...)
-			call, samples := exampleOf(strings.ToUpper(m.name), path.name, o, m.value), []map[string]string{}
-			for _, label := range f("curl", "Go", "TypeScript", "Python") {
+			o.Parameters = append(slices.Clone(doc.Paths.Value(path).Parameters), o.Parameters...)
+			call := exampleOf(t, strings.ToUpper(method), path, o, string(text))
+			name := fmt.Sprintf(`"operationId":%q`, o.OperationID)
+			list := name + `,"x-codeSamples":[`
+			for _, s := range [][]string{{"Shell", "curl"}, {"Go", "Go"}, {"TypeScript", "TypeScript"}, {"Python", "Python"}} {
 				var b bytes.Buffer
-				if label == "Go" {
+				if s[0] == "Go" {
 					b.WriteString(region(string(regions), o.OperationID))
-				} else if err := templates.ExecuteTemplate(&b, strings.ToLower(label)+".tmpl", call); err != nil {
+				} else if err := templates.ExecuteTemplate(&b, strings.ToLower(s[1])+".tmpl", call); err != nil {
 					t.Fatal(err)
 				}
 				if b.Len() > 0 {
-					lang := strings.Replace(label, "curl", "Shell", 1)
-					samples = append(samples, map[string]string{"lang": lang, "label": label, "source": strings.TrimSpace(b.String())})
+					list += fmt.Sprintf(`{"lang":%q,"label":%q,"source":%s},`, s[0], s[1], wire.AppendString(nil, strings.TrimSpace(b.String())))
 				}
 			}
-			var value yaml.Node
-			if err := value.Encode(samples); err != nil {
-				t.Fatal(err)
-			}
-			m.value.Content = append(m.value.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "x-codeSamples"}, &value)
+			document = bytes.Replace(document, []byte(name), []byte(strings.TrimSuffix(list, ",")+"]"), 1)
 		}
 	}
+	return document
 }
 
 // region returns what a Go file has between "// sample NAME" and "// end", outdented.
@@ -82,8 +84,15 @@ func region(file, name string) string {
 	return regexp.MustCompile("(?m)^"+m[1]).ReplaceAllString(m[2], "")
 }
 
-func exampleOf(method, pattern string, o *openapi3.Operation, node *yaml.Node) *exampleCall {
-	c := &exampleCall{Method: method, Pattern: pattern, Body: lookUp(node, "requestBody", "content", "application/json", "example")}
+func exampleOf(t *testing.T, method, pattern string, o *openapi3.Operation, text string) *exampleCall {
+	t.Helper()
+	var raw struct {
+		RequestBody struct {
+			Content map[string]struct{ Example json.RawMessage }
+		}
+	}
+	decode(t, text, &raw)
+	c := &exampleCall{Method: method, Pattern: pattern, Body: raw.RequestBody.Content["application/json"].Example}
 	c.Upload = o.RequestBody != nil && o.RequestBody.Value.Content["multipart/form-data"] != nil
 	c.Verb = method != "GET" && (method != "POST" || c.Body == nil && !c.Upload)
 	filtered := false
@@ -109,30 +118,15 @@ func exampleOf(method, pattern string, o *openapi3.Operation, node *yaml.Node) *
 	return c
 }
 
-// lookUp returns the value at a path of names, or nil.
-func lookUp(node *yaml.Node, names ...string) *yaml.Node {
-	for _, name := range names {
-		list := merged(node)
-		i := slices.IndexFunc(list, func(m member) bool { return m.name == name })
-		if i < 0 {
-			return nil
-		}
-		node = list[i].value
-	}
-	return node
-}
-
 // literalOf returns a value as JSON, with what is short on one line, and then with replacements that make it another language's.
-func literalOf(t *testing.T, v any, replace []string) (string, error) {
-	t.Helper()
-	node, isNode := v.(*yaml.Node)
-	if !isNode {
+func literalOf(v any, replace []string) (string, error) {
+	raw, isBody := v.(json.RawMessage)
+	if !isBody {
 		text, err := json.Marshal(v)
 		return strings.ReplaceAll(string(text), `","`, `", "`), err
 	}
-	var compact, b bytes.Buffer
-	writeJSON(t, &compact, node)
-	err := json.Indent(&b, compact.Bytes(), "", "  ")
+	var b bytes.Buffer
+	err := json.Indent(&b, raw, "", "  ")
 	text := b.String()
 	for _, short := range f(`([[{])\n +([^][{}]{1,60}?)\n +([]}])`, `({)\n +([^\n]{1,60})\n +(})`) {
 		text = regexp.MustCompile(short).ReplaceAllStringFunc(text, func(part string) string {

@@ -32,10 +32,51 @@ func TestDocsInBrowser(t *testing.T) {
 		t.Error("the commands name another server")
 	}
 	d.keep("docs.png")
+	d.audit("/docs")
 	d.finish()
 	phone := openDocs(t, browser, s.url, "dark", 360)
+	phone.find("nothing can call you", "Events", "#follow-events")
+	phone.find("transition_not", "transition_not_allowed", phone.on("updateResponse").at+" .samples")
+	phone.find("campaigns/{uuid}/responses submit", "Create a response", phone.on("createResponse").at+" .samples")
 	phone.fits("/docs", 360)
+	phone.samples(s.url)
+	phone.audit("/docs")
 	phone.finish()
+}
+
+// find searches and goes to the first result, with keys only.
+func (d *docs) find(text, name, place string) {
+	d.t.Helper()
+	if got := d.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true})) || document.activeElement.id`); got != `"query"` {
+		d.t.Errorf("/ leads to %s", got)
+	}
+	d.do(chromedp.SendKeys(chromedp.CSS("#query"), text), chromedp.WaitVisible(chromedp.CSS("#results li")))
+	if got := d.eval(`document.getElementById(query.getAttribute("aria-activedescendant")).firstChild.textContent`); got != `"`+name+`"` {
+		d.t.Errorf("%q finds %s", text, got)
+	}
+	d.do(chromedp.SendKeys(chromedp.CSS("#query"), "\r"))
+	d.wait(place)
+	if got := d.eval(`[document.activeElement.closest(` + fmt.Sprintf("%q", strings.TrimSuffix(place, " .samples")) + `) !== null, results.hidden]`); got != "[true,true]" {
+		d.t.Errorf("%q: the focus and the results are %s", text, got)
+	}
+}
+
+// samples chooses the language of the examples, which stays for all operations and the next visit.
+func (d *docs) samples(origin string) {
+	d.t.Helper()
+	d.eval(`document.querySelector(".samples [value=Python]").click()`)
+	shown := `[...document.querySelectorAll(".samples")].map((e) => [e.querySelector(":checked").value, e.querySelector("code").textContent.match(/Client\("(.*?)"/)?.[1]])`
+	want := fmt.Sprintf(`["Python",%q]`, origin)
+	if got := d.eval(shown); got != "["+want+","+want+"]" {
+		d.t.Errorf("the examples are %s", got)
+	}
+	d.do(chromedp.Navigate(origin + "/docs#/Files/uploadFile"))
+	d.do(chromedp.Reload())
+	d.wait(d.on("uploadFile").at + " .samples")
+	if got := d.eval(shown); got != "["+want+"]" {
+		d.t.Errorf("the examples of the next visit are %s", got)
+	}
+	d.eval(`localStorage.clear()`) // nothing else is stored
 }
 
 // docs is the page of the documentation.
