@@ -47,14 +47,13 @@ func TestDocsInBrowser(t *testing.T) {
 // find searches and goes to the first result, with keys only.
 func (d *docs) find(text, name, place string) {
 	d.t.Helper()
-	if got := d.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true})) || document.activeElement.id`); got != `"query"` {
-		d.t.Errorf("/ leads to %s", got)
+	d.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true}))`) // KeyEvent would type it, too
+	d.do(chromedp.KeyEvent(text))
+	got := d.eval(`[document.activeElement.id, query.value, document.getElementById(query.getAttribute("aria-activedescendant"))?.firstChild.textContent]`)
+	if want := fmt.Sprintf("[%q,%q,%q]", "query", text, name); got != want {
+		d.t.Fatalf("the field and the first result are %s, want %s", got, want)
 	}
-	d.do(chromedp.SendKeys(chromedp.CSS("#query"), text), chromedp.WaitVisible(chromedp.CSS("#results li")))
-	if got := d.eval(`document.getElementById(query.getAttribute("aria-activedescendant")).firstChild.textContent`); got != `"`+name+`"` {
-		d.t.Errorf("%q finds %s", text, got)
-	}
-	d.do(chromedp.SendKeys(chromedp.CSS("#query"), "\r"))
+	d.do(chromedp.KeyEvent("\r"))
 	d.wait(place)
 	if got := d.eval(`[document.activeElement.closest(` + fmt.Sprintf("%q", strings.TrimSuffix(place, " .samples")) + `) !== null, results.hidden]`); got != "[true,true]" {
 		d.t.Errorf("%q: the focus and the results are %s", text, got)

@@ -139,6 +139,8 @@ new MutationObserver(() => {
   for (const field of swagger.querySelectorAll("tr[data-param-name] :is(input, select, textarea):not([aria-label])")) {
     field.setAttribute("aria-label", field.closest("tr").dataset.paramName);
   }
+  swagger.querySelectorAll(".body-param__text").forEach((field) => field.setAttribute("aria-label", "Request body"));
+  swagger.querySelectorAll("button:empty").forEach((button) => button.setAttribute("aria-label", "Copy"));
   swagger.querySelectorAll(".models > h4").forEach((heading) => heading.setAttribute("aria-level", "3"));
 }).observe(swagger, { childList: true, subtree: true });
 
