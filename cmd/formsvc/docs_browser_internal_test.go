@@ -36,8 +36,8 @@ func TestDocsInBrowser(t *testing.T) {
 	d.finish()
 	phone := openDocs(t, browser, s.url, "dark", 360)
 	phone.find("nothing can call you", "Events", "#follow-events")
-	phone.find("transition_not", "transition_not_allowed", phone.on("updateResponse").at+" .samples")
-	phone.find("campaigns/{uuid}/responses submit", "Create a response", phone.on("createResponse").at+" .samples")
+	phone.find("transition_not", "transition_not_allowed", phone.on("updateResponse").at)
+	phone.find("post campaigns/{uuid}/responses", "Create a response", phone.on("createResponse").at)
 	phone.fits("/docs", 360)
 	phone.samples(s.url)
 	phone.audit("/docs")
@@ -54,16 +54,16 @@ func (d *docs) find(text, name, place string) {
 		d.t.Fatalf("the field and the first result are %s, want %s", got, want)
 	}
 	d.do(chromedp.KeyEvent("\r"))
-	d.wait(place)
-	if got := d.eval(`[document.activeElement.closest(` + fmt.Sprintf("%q", strings.TrimSuffix(place, " .samples")) + `) !== null, results.hidden]`); got != "[true,true]" {
-		d.t.Errorf("%q: the focus and the results are %s", text, got)
-	}
+	until(d.t, "the focus isn't in "+place, func() bool {
+		return d.eval(fmt.Sprintf(`results.hidden && document.activeElement.closest(%q) !== null`, place)) == "true"
+	})
 }
 
 // samples chooses the language of the examples, which stays for all operations and the next visit.
 func (d *docs) samples(origin string) {
 	d.t.Helper()
-	d.eval(`document.querySelector(".samples [value=Python]").click()`)
+	until(d.t, "there are no examples", func() bool { return d.eval(`document.querySelectorAll(".samples").length`) == "2" })
+	d.eval(`[document.querySelector(".samples [value=Python]").click()]`)
 	shown := `[...document.querySelectorAll(".samples")].map((e) => [e.querySelector(":checked").value, e.querySelector("code").textContent.match(/Client\("(.*?)"/)?.[1]])`
 	want := fmt.Sprintf(`["Python",%q]`, origin)
 	if got := d.eval(shown); got != "["+want+","+want+"]" {
@@ -75,7 +75,7 @@ func (d *docs) samples(origin string) {
 	if got := d.eval(shown); got != "["+want+"]" {
 		d.t.Errorf("the examples of the next visit are %s", got)
 	}
-	d.eval(`localStorage.clear()`) // nothing else is stored
+	d.eval(`[localStorage.clear()]`) // nothing else is stored
 }
 
 // docs is the page of the documentation.

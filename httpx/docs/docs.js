@@ -136,8 +136,9 @@ const withoutLink = ({ text }) => text;
 const swagger = document.getElementById("swagger-ui");
 new MutationObserver(() => {
   swagger.querySelectorAll("pre:not([tabindex])").forEach((pre) => pre.setAttribute("tabindex", "0"));
-  for (const field of swagger.querySelectorAll("tr[data-param-name] :is(input, select, textarea):not([aria-label])")) {
-    field.setAttribute("aria-label", field.closest("tr").dataset.paramName);
+  for (const field of swagger.querySelectorAll("tr :is(input, select, textarea):not([aria-label])")) {
+    const { paramName, propertyName } = field.closest("tr").dataset;
+    field.setAttribute("aria-label", paramName ?? propertyName ?? "Value");
   }
   swagger.querySelectorAll(".body-param__text").forEach((field) => field.setAttribute("aria-label", "Request body"));
   swagger.querySelectorAll("button:empty").forEach((button) => button.setAttribute("aria-label", "Copy"));
@@ -177,7 +178,7 @@ const toOperation = (operation) => () => {
   reference.layoutActions.show(["operations", operation.tags[0], operation.operationId], true);
   const wait = (times) => {
     const summary = document.querySelector(`[id^="operations-"][id$="-${operation.operationId}"] .opblock-summary-control`);
-    if (!summary) return times && requestAnimationFrame(() => wait(times - 1));
+    if (!summary) return times && setTimeout(wait, 20, times - 1); // is being drawn
     summary.scrollIntoView();
     summary.focus({ preventScroll: true });
   };
@@ -255,6 +256,7 @@ const results = document.getElementById("results");
 let entries;
 let found = [];
 let current = 0;
+let entered = false;
 
 // find returns the entries with all words, best first: by names that are or begin with the query, then by names, then by text.
 const find = (text) => {
@@ -326,10 +328,15 @@ query.addEventListener("keydown", (event) => {
     event.preventDefault();
     if (results.hidden) show();
     else mark((current + step + found.length) % found.length);
-  } else if (event.key === "Enter" && !results.hidden) {
+  } else if (event.key === "Enter") {
     event.preventDefault();
-    go(found[current]);
+    entered = !event.isComposing && !results.hidden;
   }
+});
+query.addEventListener("keyup", (event) => {
+  if (event.key !== "Enter" || !entered) return;
+  entered = false;
+  go(found[current]); // now, since the key would press the button that gets the focus
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
