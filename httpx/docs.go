@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"embed"
@@ -171,11 +172,18 @@ var openAPI string
 // openAPIServer is the server's address in the document: it occurs once, and stands for the root of a host.
 const openAPIServer = `"url": "/"`
 
+// openAPIExample is the server's address in the document's example requests.
+const openAPIExample = "http://127.0.0.1:8080"
+
 // getOpenAPI serves the OpenAPI document, with the address that clients are to use.
 func (h *Handler) getOpenAPI(c *call) error {
-	before, after, _ := strings.Cut(openAPI, openAPIServer)
-	b := append(c.out, before...)
-	b = wire.AppendString(append(b, `"url": `...), cmp.Or(h.address(c, ""), "/"))
-	c.out = append(b, after...)
+	address := h.address(c, "")
+	example := wire.AppendString(nil, cmp.Or(h.baseURL, openAPIExample+address))
+	b := bytes.NewBuffer(c.out)
+	_, _ = strings.NewReplacer(
+		openAPIServer, `"url": `+string(wire.AppendString(nil, cmp.Or(address, "/"))),
+		openAPIExample, string(example[1:len(example)-1]),
+	).WriteString(b, openAPI) // a buffer takes everything
+	c.out = b.Bytes()
 	return c.sendRecord(contentTag(c.out))
 }

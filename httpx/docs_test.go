@@ -300,6 +300,7 @@ func TestDocsNumbers(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("within %.0f seconds", delivery.DefaultTimeout.Seconds()),
 		strings.Join(minutes[:last], ", ") + " and " + minutes[last] + " minutes later",
+		fmt.Sprintf("stored for %.0f days", formsvc.DefaultRetention.Hours()/24),
 		fmt.Sprintf("Repeated within %.0f hours", formsvc.IdempotencyTTL.Hours()),
 	} {
 		if !strings.Contains(prose, want) {

@@ -42,7 +42,7 @@ func TestOpenAPIJSON(t *testing.T) {
 	}
 	var compact, want bytes.Buffer
 	writeJSON(t, &compact, root.Content[0])
-	if err := json.Indent(&want, compact.Bytes(), "", " "); err != nil {
+	if err := json.Indent(&want, withSamples(t, compact.Bytes()), "", " "); err != nil {
 		t.Fatal(err)
 	}
 	want.WriteByte('\n')
@@ -256,25 +256,26 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 // The document names the address that clients are to use, by which it is cached.
 func TestOpenAPIServers(t *testing.T) {
 	w := newWorld(t, nil)
-	server := func(api http.Handler, target string) (address, tag string) {
+	server := func(api http.Handler, target, example string) (address, tag string) {
 		t.Helper()
 		reply := browse(api, "GET", target)
+		body := string(content(t, reply.Body))
 		var doc struct{ Servers []struct{ URL string } }
-		if decode(t, string(content(t, reply.Body)), &doc); len(doc.Servers) != 1 {
-			t.Fatalf("%v", doc)
+		if decode(t, body, &doc); len(doc.Servers) != 1 || !strings.Contains(body, "curl '"+example+"/v1/me'") {
+			t.Fatalf("%v, and the examples' server is not %s", doc, example)
 		}
 		return doc.Servers[0].URL, reply.Header.Get("Etag")
 	}
-	got, tag := server(w.api, "/openapi.json")
+	got, tag := server(w.api, "/openapi.json", "http://127.0.0.1:8080")
 	if got != "/" {
 		t.Errorf("the server is %q", got)
 	}
 	w.do("GET", "/openapi.json", "", header("If-None-Match", tag)).is(304, "")
-	if got, _ = server(http.StripPrefix("/forms/api", w.api), "/forms/api/openapi.json"); got != "/forms/api" {
+	if got, _ = server(http.StripPrefix("/forms/api", w.api), "/forms/api/openapi.json", "http://127.0.0.1:8080/forms/api"); got != "/forms/api" {
 		t.Errorf("under a prefix the server is %q", got)
 	}
 	w.serve(&httpx.Options{BaseURL: `https://forms.example.com/"api"/`})
-	if got, _ = server(w.api, "/openapi.json"); got != `https://forms.example.com/"api"` {
+	if got, _ = server(w.api, "/openapi.json", `https://forms.example.com/\"api\"`); got != `https://forms.example.com/"api"` {
 		t.Errorf("with a BaseURL the server is %q", got)
 	}
 	w.do("GET", "/openapi.json", "", header("If-None-Match", tag)).is(200, "")

@@ -203,7 +203,7 @@ func (p *person) lookAtAll(t *testing.T, browser lonelyBrowser, paths []string) 
 }
 
 // audit checks the accessibility of the page with axe-core, if that is installed (.ci/judges/run downloads it).
-func (p *person) audit(path string) {
+func (p *tab) audit(path string) {
 	p.t.Helper()
 	script := os.Getenv("FORMSVC_TEST_AXE")
 	if script == "" {

@@ -32,10 +32,50 @@ func TestDocsInBrowser(t *testing.T) {
 		t.Error("the commands name another server")
 	}
 	d.keep("docs.png")
+	d.audit("/docs")
 	d.finish()
 	phone := openDocs(t, browser, s.url, "dark", 360)
+	phone.find("nothing can call you", "Events", "#follow-events")
+	phone.find("transition_not", "transition_not_allowed", phone.on("updateResponse").at)
+	phone.find("post campaigns/{uuid}/responses", "Create a response", phone.on("createResponse").at)
 	phone.fits("/docs", 360)
+	phone.samples(s.url)
+	phone.audit("/docs")
 	phone.finish()
+}
+
+// find searches and goes to the first result, with keys only.
+func (d *docs) find(text, name, place string) {
+	d.t.Helper()
+	d.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true}))`) // KeyEvent would type it, too
+	d.do(chromedp.KeyEvent(text))
+	got := d.eval(`[document.activeElement.id, query.value, document.getElementById(query.getAttribute("aria-activedescendant"))?.firstChild.textContent]`)
+	if want := fmt.Sprintf("[%q,%q,%q]", "query", text, name); got != want {
+		d.t.Fatalf("the field and the first result are %s, want %s", got, want)
+	}
+	d.do(chromedp.KeyEvent("\r"))
+	until(d.t, "the focus isn't in "+place, func() bool {
+		return d.eval(fmt.Sprintf(`results.hidden && document.activeElement.closest(%q) !== null`, place)) == "true"
+	})
+}
+
+// samples chooses the language of the examples, which stays for all operations and the next visit.
+func (d *docs) samples(origin string) {
+	d.t.Helper()
+	until(d.t, "there are no examples", func() bool { return d.eval(`document.querySelectorAll(".samples").length`) == "2" })
+	d.eval(`[document.querySelector(".samples [value=Python]").click()]`)
+	shown := `[...document.querySelectorAll(".samples")].map((e) => [e.querySelector(":checked").value, e.querySelector("code").textContent.match(/Client\("(.*?)"/)?.[1]])`
+	want := fmt.Sprintf(`["Python",%q]`, origin)
+	if got := d.eval(shown); got != "["+want+","+want+"]" {
+		d.t.Errorf("the examples are %s", got)
+	}
+	d.do(chromedp.Navigate(origin + "/docs#/Files/uploadFile"))
+	d.do(chromedp.Reload())
+	d.wait(d.on("uploadFile").at + " .samples")
+	if got := d.eval(shown); got != "["+want+"]" {
+		d.t.Errorf("the examples of the next visit are %s", got)
+	}
+	d.eval(`[localStorage.clear()]`) // nothing else is stored
 }
 
 // docs is the page of the documentation.

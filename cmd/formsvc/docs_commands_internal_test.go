@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,6 +29,8 @@ func TestDocsCommands(t *testing.T) {
 		t.Errorf("the key may do %s", got)
 	}
 
+	var response, file string
+	dir := t.TempDir()
 	curl := func(id, campaign, status string) map[string]any {
 		t.Helper()
 		line, ok := strings.CutPrefix(shown[id], "curl ")
@@ -36,13 +39,14 @@ func TestDocsCommands(t *testing.T) {
 		}
 		line = strings.ReplaceAll(line, "https://forms.example.com/hooks", r.URL())
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", `curl -sS -w '\n%{http_code}' `+line)
-		cmd.Env = append(os.Environ(), "FORMSVC_KEY="+s.key, "CAMPAIGN="+campaign)
+		cmd.Env = append(os.Environ(), "FORMSVC_KEY="+s.key, "CAMPAIGN="+campaign, "RESPONSE="+response, "FILE="+file)
+		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		body, code, _ := strings.Cut(string(out), "\n")
 		if err != nil || code != status {
 			t.Fatalf("%s: %v: %s, want %s", id, err, out, status)
 		}
-		return objects(t, body)[0]
+		return append(objects(t, body), nil)[0]
 	}
 	campaign, _ := curl("curl-campaign", "", "201")["uuid"].(string)
 	created := curl("curl-response", campaign, "201")
@@ -53,6 +57,20 @@ func TestDocsCommands(t *testing.T) {
 	items, _ := list["items"].([]any)
 	if first, _ := json.Marshal(items); len(items) != 1 || !strings.Contains(string(first), created["uuid"].(string)) {
 		t.Errorf("the list is %v", list)
+	}
+	for _, id := range []string{"curl-page", "curl-events"} {
+		if items, _ := curl(id, campaign, "200")["items"].([]any); len(items) != 1 {
+			t.Errorf("%s lists %v", id, items)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "passport.pdf"), []byte("passport"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	response, _ = created["uuid"].(string)
+	file, _ = curl("curl-upload", campaign, "201")["uuid"].(string)
+	curl("curl-download", campaign, "200")
+	if got, err := os.ReadFile(filepath.Join(dir, "copy.pdf")); string(got) != "passport" {
+		t.Errorf("downloaded %q: %v", got, err)
 	}
 	if secret, _ := curl("curl-webhook", campaign, "201")["secret"].(string); secret == "" {
 		t.Error("the webhook has no secret")
