@@ -20,7 +20,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// The client has every operation but the pages for people, and each request and reply fits the OpenAPI document. What is between
+// The client has every operation but the pages for people, and each request and reply fits the OpenAPI document. Code between
 // "sample" and "end" is shown on the documentation page.
 func TestClientSamples(t *testing.T) {
 	w := newWorld(t, nil)

@@ -35,7 +35,7 @@ type Response struct {
 
 func (r *Response) setETag(etag string) { r.ETag = etag }
 
-// A ResponsePatch says what to change in a response. What is zero or absent stays.
+// A ResponsePatch says what to change in a response. Zero and absent fields stay.
 type ResponsePatch struct {
 	Status   string                     `json:"status,omitzero"`
 	User     UserPatch                  `json:"user,omitzero"`

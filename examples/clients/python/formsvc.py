@@ -45,7 +45,7 @@ class Client:
                     reply = refusal
                 with reply:
                     body = reply.read()
-                if reply.headers.get_content_subtype() in ("json", "problem+json"):
+                if reply.headers.get_content_subtype() in ("json", "problem+json") and "Content-Disposition" not in reply.headers:
                     body = jsonlib.loads(body)
                 if reply.status < 400:
                     return body
