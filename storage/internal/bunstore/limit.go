@@ -16,6 +16,9 @@ func (u *Unit) limited() bool { return u.Creation != nil && u.Creation.Change.Li
 
 // split returns the creations of a group that are within the limit of their account if all of them succeed, and the others.
 func (k *Config) split(ctx context.Context, c bun.IConn, group []*Unit) (within, beyond []*Unit, err error) {
+	if !slices.ContainsFunc(group, (*Unit).limited) {
+		return group, nil, nil
+	}
 	used := make(map[formsvc.ID]int)
 	for _, u := range group {
 		if u.limited() {
