@@ -423,6 +423,17 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// A refused export or download is nothing that could be read.
+func TestRefusedStream(t *testing.T) {
+	play(t, client.Options{}, []step{problem(404, "not_found"), problem(404, "not_found")}, func(t *testing.T, ctx context.Context, c *client.Client, _ *script) {
+		e, err := c.Responses.Export(ctx, id, client.CSV, nil)
+		d, failed := c.Files.Download(ctx, id)
+		if e != nil || d != nil || !errors.Is(err, formsvc.ErrNotFound) || !errors.Is(failed, formsvc.ErrNotFound) {
+			t.Errorf("%v, %v; %v, %v", e, err, d, failed)
+		}
+	})
+}
+
 // Follow hands out every page with the cursor after it, waits where nothing follows, and ends with its context or an error.
 func TestFollow(t *testing.T) {
 	page := func(next string, more bool, ids ...string) step {

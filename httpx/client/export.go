@@ -40,7 +40,10 @@ func (s Responses) Export(ctx context.Context, campaign string, format ExportFor
 	set(k.query, "search", or(q).Search)
 	set(k.query, "column", or(q).Columns...)
 	got, err := s.c.newStream(ctx, k)
-	return &export{stream: got, table: format == CSV}, err
+	if err != nil {
+		return nil, err
+	}
+	return &export{stream: got, table: format == CSV}, nil
 }
 
 // An export hands out whole records only, so that it can continue after a broken connection.
