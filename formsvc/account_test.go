@@ -48,9 +48,7 @@ func TestCreateWithKeyIsAtomic(t *testing.T) {
 	w := newWorld(t)
 	input := formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}
 	a, key, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if p, err := w.svc.Keys.Authenticate(w.ctx, key.Value); err != nil || p.AccountID != a.ID {
 		t.Errorf("the first key gives %+v, %v", p, err)
 	}
@@ -124,9 +122,7 @@ func TestDeleteAccount(t *testing.T) {
 	for n := 1; ; n++ {
 		g := newGuestbook(t)
 		other, key, err := g.svc.Accounts.CreateWithKey(g.ctx, "other", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		calls := 0
 		g.store.disturb(func(string, int) error {
 			if calls++; calls == n {

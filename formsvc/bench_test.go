@@ -42,10 +42,7 @@ func BenchmarkRule(b *testing.B) {
 	}
 	for name, open := range benchStores() {
 		b.Run(name, func(b *testing.B) {
-			store, err := open(b)
-			if err != nil {
-				b.Fatal(err)
-			}
+			store := must(open(b))
 			for name, check := range map[string]func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error{"with": rule, "without": nil} {
 				svc := must(formsvc.New(store, &formsvc.Options{CheckResponse: check}))
 				key := newCampaign(b, svc)
@@ -71,10 +68,7 @@ func BenchmarkRule(b *testing.B) {
 func BenchmarkImport(b *testing.B) {
 	for name, open := range benchStores() {
 		b.Run(name, func(b *testing.B) {
-			store, err := open(b)
-			if err != nil {
-				b.Fatal(err)
-			}
+			store := must(open(b))
 			svc := must(formsvc.New(store, nil))
 			b.Run("create", func(b *testing.B) {
 				key := newCampaign(b, svc)

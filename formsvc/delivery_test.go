@@ -101,9 +101,7 @@ func TestRedeliverAfterDeletion(t *testing.T) {
 	gone := w.submitted(&c)
 	w.submitted(&c)
 	must(w.svc.Webhooks.Test(w.ctx, hookKey(&hook)))
-	if err := w.svc.Responses.Delete(w.ctx, gone.Key(), nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil))
 	w.finish(delivery.Failed)
 	page := must(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, Page: formsvc.PageQuery{Ascending: true}}))
 	if len(page.Items) != 4 {

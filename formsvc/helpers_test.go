@@ -225,3 +225,11 @@ func running(svc *formsvc.Service) (stop func()) {
 		<-done
 	}
 }
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -81,11 +81,8 @@ func TestRefusedKeysAreNotUsed(t *testing.T) {
 	w := newWorld(t)
 	revoked, value := w.key(formsvc.FilesRead)
 	wantError(t, w.svc.Keys.Revoke(w.ctx, w.account, revoked.ID), nil)
-	expired, err := w.svc.Keys.Create(w.ctx, w.account,
-		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expired := must(w.svc.Keys.Create(w.ctx, w.account,
+		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour}))
 	w.clock.add(time.Hour)
 	for _, value := range []string{value, expired.Value} {
 		_, err := w.svc.Keys.Authenticate(w.ctx, value)

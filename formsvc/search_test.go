@@ -9,10 +9,7 @@ import (
 
 // A search finds what people read, whatever its case and accents.
 func TestSearch(t *testing.T) {
-	auckland, err := time.LoadLocation("Pacific/Auckland")
-	if err != nil {
-		t.Fatal(err)
-	}
+	auckland := must(time.LoadLocation("Pacific/Auckland"))
 	modules := []formsvc.Module{
 		{Name: "news", Type: formsvc.BooleanModule}, {Name: "text", Type: formsvc.TextModule},
 		{Name: "who", Type: formsvc.ChoiceModule, Multiple: true, Options: []string{"Me; myself", "I"}},

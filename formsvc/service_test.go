@@ -69,9 +69,7 @@ func TestWithWritesToTheOtherStore(t *testing.T) {
 	bound := w.svc.With(other)
 	w.clock.add(time.Hour)
 	a, err := bound.Accounts.Create(w.ctx, "first") // taken in the first store
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := w.svc.Accounts.Get(w.ctx, a.ID); !errors.Is(err, formsvc.ErrNotFound) {
 		t.Error("the first store has it:", err)
 	}

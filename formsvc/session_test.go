@@ -17,9 +17,7 @@ var tokenPattern = regexp.MustCompile(`^[0-9A-Z]{52}$`)
 func (w *world) link(account formsvc.ID) string {
 	w.tb.Helper()
 	token, _, err := w.svc.Sessions.NewLink(w.ctx, account)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	noError(w.tb, err)
 	return token
 }
 
@@ -27,9 +25,7 @@ func (w *world) link(account formsvc.ID) string {
 func (w *world) signedIn(account formsvc.ID) (formsvc.Session, string) {
 	w.tb.Helper()
 	session, value, err := w.svc.Sessions.SignIn(w.ctx, w.link(account))
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	noError(w.tb, err)
 	return session, value
 }
 

@@ -74,10 +74,7 @@ const documentURL = "https://example.com/openapi.json"
 // theContract returns the document, or fails the test.
 func theContract(tb testing.TB) *contract {
 	tb.Helper()
-	c, err := loadContract()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := must(loadContract())
 	return c
 }
 

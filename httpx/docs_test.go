@@ -39,10 +39,7 @@ func browse(api http.Handler, method, target string, edits ...func(*http.Request
 // content returns the body.
 func content(t *testing.T, from io.Reader) []byte {
 	t.Helper()
-	b, err := io.ReadAll(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(io.ReadAll(from))
 	return b
 }
 
@@ -88,10 +85,7 @@ func TestDocsFiles(t *testing.T) {
 			}
 			if zipped = zipped && file.zipped; zipped {
 				want["Content-Encoding"] = []string{"gzip"}
-				r, err := gzip.NewReader(bytes.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(gzip.NewReader(bytes.NewReader(body)))
 				body = content(t, r)
 			}
 			if path == "/" {
@@ -142,10 +136,7 @@ func TestDocsUnknownFilesAndTrailingSlash(t *testing.T) {
 // docsPage returns the parsed page.
 func docsPage(t *testing.T) *html.Node {
 	t.Helper()
-	page, err := html.Parse(browse(newWorld(t, nil).api, "GET", "/docs").Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(html.Parse(browse(newWorld(t, nil).api, "GET", "/docs").Body))
 	return page
 }
 
@@ -185,10 +176,7 @@ func TestPagesUnderAPrefix(t *testing.T) {
 		get := func(address, accept string) *http.Response {
 			t.Helper()
 			r := w.request("GET", address, "", header("Accept", accept), func(r *http.Request) { r.RequestURI = "" })
-			a, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must(http.DefaultClient.Do(r))
 			t.Cleanup(func() { _ = a.Body.Close() })
 			if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Request.URL.Path+"/", prefix+"/") {
 				t.Errorf("%s leads to %s: %d", address, a.Request.URL, a.StatusCode)
@@ -202,10 +190,7 @@ func TestPagesUnderAPrefix(t *testing.T) {
 		}
 		for path, least := range map[string]int{"/": 6, "/docs/": 8, "": 6} { // /docs/ redirects
 			answer := get(server.URL+prefix+path, browserAccept)
-			page, err := html.Parse(answer.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must(html.Parse(answer.Body))
 			list := references(page)
 			for _, address := range list {
 				u, err := answer.Request.URL.Parse(address)

@@ -217,13 +217,10 @@ func TestWriteExports(t *testing.T) {
 	for n := range 40 {
 		w.respond(campaign, fmt.Sprintf("p%d@example.com", n%2), fmt.Sprintf(`{"a%d":{"value":["=1,\"\r\n%s"]}}`, n%7, strings.Repeat("x", 3000)))
 	}
-	e, err := w.svc.Responses.Export(t.Context(), formsvc.ResponseQuery{
+	e := must(w.svc.Responses.Export(t.Context(), formsvc.ResponseQuery{
 		AccountID: w.mine.account.ID, CampaignID: formsvc.ID(campaign[strings.LastIndexByte(campaign, '/')+1:]),
 		Filter: formsvc.ResponseFilter{Email: "p1@example.com"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	type write = func(context.Context, io.Writer, *formsvc.Export) error
 	for kind, write := range map[string]write{".csv": httpx.WriteCSV, ".ndjson": httpx.WriteNDJSON} {
 		var got bytes.Buffer

@@ -52,10 +52,7 @@ func TestUncleanPathsAreNotRedirected(t *testing.T) {
 		"/healthz/", "/campaigns", "/v2/campaigns", "/v1/campaigns;x=1", "/v1/campaigns/é",
 	} {
 		r := w.request("GET", "/", "")
-		u, err := url.Parse("http://example.com" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must(url.Parse("http://example.com" + path))
 		r.URL, r.RequestURI = u, path
 		w.send(r).is(404, "not_found")
 		r.Header.Del("Authorization") // the path is checked before the key

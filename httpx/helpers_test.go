@@ -27,20 +27,14 @@ const maxFile = 1_000_000
 
 func openSQLite(tb testing.TB) formsvc.Store {
 	tb.Helper()
-	store, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "forms.db"), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	store := must(sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "forms.db"), nil))
 	tb.Cleanup(func() { _ = store.Close() })
 	return store
 }
 
 func openPostgres(tb testing.TB) formsvc.Store {
 	tb.Helper()
-	store, err := postgres.Open(tb.Context(), postgrestest.DSN(tb), &postgres.Options{MaxConns: 4})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	store := must(postgres.Open(tb.Context(), postgrestest.DSN(tb), &postgres.Options{MaxConns: 4}))
 	tb.Cleanup(func() { _ = store.Close() })
 	return store
 }
@@ -142,12 +136,9 @@ func (w *world) webhook(body string, edits ...func(*http.Request)) string {
 // kept returns the stored webhook at the path, with its secrets.
 func (w *world) kept(path string) formsvc.Webhook {
 	w.tb.Helper()
-	hook, err := w.svc.Webhooks.Get(w.tb.Context(), formsvc.WebhookKey{
+	hook := must(w.svc.Webhooks.Get(w.tb.Context(), formsvc.WebhookKey{
 		AccountID: w.mine.account.ID, ID: formsvc.ID(strings.TrimPrefix(path, "/v1/webhooks/")),
-	})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	}))
 	return hook
 }
 
@@ -164,10 +155,7 @@ func (w *world) queue() delivery.Queue {
 // claim claims all due deliveries.
 func (w *world) claim() []delivery.Claim {
 	w.tb.Helper()
-	endpoints, err := w.queue().Ready(w.tb.Context(), w.now)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	endpoints := must(w.queue().Ready(w.tb.Context(), w.now))
 	req := delivery.ClaimRequest{Now: w.now, Lease: time.Minute}
 	for _, e := range endpoints {
 		req.Shares = append(req.Shares, delivery.Share{Endpoint: e.ID, N: 100})
@@ -175,10 +163,7 @@ func (w *world) claim() []delivery.Claim {
 	if len(req.Shares) == 0 {
 		return nil
 	}
-	claims, err := w.queue().Claim(w.tb.Context(), req)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	claims := must(w.queue().Claim(w.tb.Context(), req))
 	return claims
 }
 
@@ -192,10 +177,7 @@ func (w *world) finish(claims []delivery.Claim, result delivery.Result, due time
 			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: due, Attempt: attempt,
 		})
 	}
-	accepted, err := w.queue().Finish(w.tb.Context(), outcomes)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	accepted := must(w.queue().Finish(w.tb.Context(), outcomes))
 	for i, ok := range accepted {
 		if !ok {
 			w.tb.Fatalf("%s: the outcome was not accepted", claims[i].ID)
@@ -241,9 +223,7 @@ func (w *world) blobCount() int {
 	w.tb.Helper()
 	n := 0
 	for info, err := range w.blobs.List(context.Background(), "") {
-		if err != nil {
-			w.tb.Fatal(err)
-		}
+		noError(w.tb, err)
 		if info.Key != formsvc.MarkerKey {
 			n++
 		}
@@ -342,5 +322,21 @@ func (a *answer) checkFile() {
 		if got := a.header.Get(name); got != want {
 			a.errorf("%s = %q, want %q", name, got, want)
 		}
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -25,16 +25,10 @@ func TestRefusedUploadKeepsHTTP2Connection(t *testing.T) {
 	}})
 	path := w.campaign(plainCampaign) + "/responses/00000000-0000-4000-8000-000000000000/files"
 	for range 3 {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(formOf(filePart(noise(maxFile)))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(formOf(filePart(noise(maxFile))))))
 		r.Header.Set("Authorization", "Bearer "+w.mine.key)
 		asForm(r)
-		response, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must(server.Client().Do(r))
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		if err != nil || response.ProtoMajor != 2 || response.StatusCode != 404 || !strings.Contains(string(body), `"not_found"`) {
@@ -56,16 +50,10 @@ func TestUnfinishedBodiesOverHTTP2(t *testing.T) {
 	defer server.Close()
 	for range 3 {
 		body, unfinished := io.Pipe()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/campaigns", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/campaigns", body))
 		r.Header.Set("Authorization", "Bearer "+w.mine.key)
 		r.Header.Set("Content-Type", "application/json")
-		response, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must(server.Client().Do(r))
 		_ = unfinished.Close()
 		_ = response.Body.Close()
 		if response.ProtoMajor != 2 || response.StatusCode != http.StatusRequestTimeout {

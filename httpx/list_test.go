@@ -44,10 +44,7 @@ func TestForeignCursors(t *testing.T) {
 		return next
 	}
 	good := cursor("")
-	raw, err := base64.RawURLEncoding.DecodeString(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must(base64.RawURLEncoding.DecodeString(good))
 	edited := func(at int) string {
 		b := slices.Clone(raw)
 		b[at] ^= 1

@@ -20,10 +20,7 @@ const eventID = "0193bb79-f340-7000-8000-000000000001" // of body
 // begin returns the state of an event.
 func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	t.Helper()
-	state, err := d.Begin(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := must(d.Begin(t.Context(), id))
 	return state
 }
 
@@ -134,15 +131,9 @@ func TestHandlerIgnoresInterimResponses(t *testing.T) {
 // post delivers content and returns the response with its body closed.
 func post(t *testing.T, url, content string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content)))
 	r.Header = webhooktest.Header(secret, []byte(content))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must(http.DefaultClient.Do(r))
 	_ = answer.Body.Close()
 	return answer
 }

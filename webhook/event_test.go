@@ -16,20 +16,14 @@ import (
 // payload returns the content of a file in testdata.
 func payload(tb testing.TB, name string) []byte {
 	tb.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := must(os.ReadFile(filepath.Join("testdata", name+".json")))
 	return b
 }
 
 // parse returns the event of a file in testdata.
 func parse(t *testing.T, name string) webhook.Event {
 	t.Helper()
-	e, err := webhook.ParseEvent(payload(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must(webhook.ParseEvent(payload(t, name)))
 	return e
 }
 

@@ -20,10 +20,7 @@ const body = `{"id":"0193bb79-f340-7000-8000-000000000001","event":"response.cre
 // newVerifier returns a verifier or ends the test.
 func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webhook.Verifier {
 	tb.Helper()
-	v, err := webhook.NewVerifier(secrets, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	v := must(webhook.NewVerifier(secrets, opts))
 	return v
 }
 
@@ -37,10 +34,7 @@ func signed(key, body string) http.Header {
 // vectors returns the golden vectors or ends the test.
 func vectors(tb testing.TB) []webhooktest.Vector {
 	tb.Helper()
-	all, err := webhooktest.Vectors()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	all := must(webhooktest.Vectors())
 	return all
 }
 
@@ -54,9 +48,7 @@ func TestVectors(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			d, err := v.Verify(vec.Body, vec.Header)
 			if !errors.Is(err, vec.Want) {
 				t.Fatalf("Verify: got %v, want %v", err, vec.Want)
@@ -165,10 +157,7 @@ func TestDeliveryTakesTheEventFromTheSignedBody(t *testing.T) {
 			h := signed(secret, tt.body)
 			h.Set(webhook.EventHeader, "forged.event")
 			h.Set(webhook.DeliveryHeader, "forged-id")
-			d, err := v.Verify([]byte(tt.body), h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must(v.Verify([]byte(tt.body), h))
 			if d.Event != tt.event || d.EventID != tt.id {
 				t.Errorf("got %q %q, want %q %q", d.Event, d.EventID, tt.event, tt.id)
 			}
@@ -186,10 +175,7 @@ func TestDeliveryAttempt(t *testing.T) {
 	} {
 		h := signed(secret, body)
 		h.Set(webhook.AttemptHeader, value)
-		d, err := v.Verify([]byte(body), h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must(v.Verify([]byte(body), h))
 		if d.Attempt != want {
 			t.Errorf("attempt %q: got %d, want %d", value, d.Attempt, want)
 		}
@@ -214,5 +200,21 @@ func TestErrorsContainNothingSecret(t *testing.T) {
 				t.Errorf("%q repeats %q", err, part)
 			}
 		}
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -66,10 +66,7 @@ func TestLiveTableInBrowser(t *testing.T) {
 func TestLiveStreamsInBrowser(t *testing.T) {
 	t.Parallel()
 	browser, s := launchBrowser(t), newShell(t).serve(t)
-	to, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must(url.Parse(s.url))
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	var broken, whole atomic.Bool
 	var open, most, refused atomic.Int32

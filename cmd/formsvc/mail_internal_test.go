@@ -27,10 +27,7 @@ type mailServer struct {
 
 func serveMail(t testing.TB) *mailServer {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	m := &mailServer{addr: l.Addr().String()}
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{mailServer: m}, nil }))
 	server.AllowInsecureAuth = true

@@ -25,10 +25,7 @@ func (noBucket) Stat(context.Context, string) (blobstore.Info, error) {
 func TestReady(t *testing.T) {
 	store := memory.New()
 	build := func(b blobstore.Store) *formsvc.Service {
-		svc, err := formsvc.New(store, &formsvc.Options{Blobs: b})
-		if err != nil {
-			t.Fatal(err)
-		}
+		svc := must(formsvc.New(store, &formsvc.Options{Blobs: b}))
 		return svc
 	}
 	up, down := build(memblob.New()), build(noBucket{memblob.New()})
@@ -64,9 +61,7 @@ func TestReady(t *testing.T) {
 			t.Errorf("%v doesn't say that the disk is full", err)
 		}
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.Close())
 	for _, required := range []string{"", "database", "files", "disk"} {
 		n := &node{svc: up, required: strings.Split(required, ",")}
 		err := n.ready(t.Context())

@@ -98,20 +98,12 @@ func TestTerminationWaitsForSlowRequest(t *testing.T) {
 	sh := newShell(t)
 	s := sh.spawn(t)
 	campaign := s.campaign(t)
-	body, err := json.Marshal(submission("slow@example.com", "yes"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must(json.Marshal(submission("slow@example.com", "yes")))
 	host := strings.TrimPrefix(s.url, "http://")
-	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(net.Dial("tcp", host))
 	defer func() { _ = conn.Close() }()
 	write := func(text string) {
-		if _, err := io.WriteString(conn, text); err != nil {
-			t.Fatal(err)
-		}
+		must(io.WriteString(conn, text))
 	}
 	write("POST " + responses(campaign) + " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + s.key +
 		"\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n")

@@ -29,9 +29,7 @@ func TestThemeInBrowsers(t *testing.T) {
 	}
 	pages, pagesErr := console.New(forms.Service, api, &console.Options{Theme: theme, FormsURL: "/f", Authenticate: visitor})
 	public, publicErr := intake.New(forms.Service, &intake.Options{Theme: theme})
-	if err := cmp.Or(apiErr, pagesErr, publicErr); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmp.Or(apiErr, pagesErr, publicErr))
 	mux := http.NewServeMux()
 	mux.Handle("/console/", http.StripPrefix("/console", pages))
 	mux.Handle("/f/", http.StripPrefix("/f", public))

@@ -151,10 +151,7 @@ func (w *world) runs(line string) {
 // fragment returns the elements of an HTML text.
 func fragment(t *testing.T, text string) (list []*html.Node) {
 	t.Helper()
-	page, err := html.Parse(strings.NewReader("<!doctype html><title>x</title><body>" + text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(html.Parse(strings.NewReader("<!doctype html><title>x</title><body>" + text)))
 	for n := range page.Descendants() {
 		if n.Type == html.ElementNode && !slices.Contains([]string{"html", "head", "title", "body"}, n.Data) {
 			list = append(list, n)

@@ -148,22 +148,18 @@ func TestDeliveries(t *testing.T) {
 	w := newSignedIn(t)
 	campaign := w.campaign("Bicycle survey")
 	good, bad := w.hook(w.receiver(200, "thanks")), w.hook(w.receiver(503, "<b>busy</b>"))
-	if _, err := w.svc.Webhooks.Replace(t.Context(), formsvc.WebhookKey{AccountID: w.account.ID, ID: good.ID}, formsvc.WebhookInput{
+	must(w.svc.Webhooks.Replace(t.Context(), formsvc.WebhookKey{AccountID: w.account.ID, ID: good.ID}, formsvc.WebhookInput{
 		URL: good.URL, Events: good.Events, Headers: []formsvc.HeaderInput{{Name: "X-Token", Value: "for the receiver"}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	r := w.response(&campaign, "Ada")
 	path := "/webhooks/" + string(good.ID)
 	w.get(path).is(200).says("pending", "1 pending")
 	w.get("/").says("2 pending deliveries")
 	w.get(w.get(path).linkTo("/deliveries/")).says("next attempt").lacks("sending since")
 	now := w.clock()
-	if _, err := w.store.Claim(t.Context(), delivery.ClaimRequest{
+	must(w.store.Claim(t.Context(), delivery.ClaimRequest{
 		Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(good.ID), N: 1}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	w.get(w.get(path).linkTo("/deliveries/")).says("sending since", now.UTC().Format("15:04")).lacks("next attempt")
 	w.wait(time.Minute)
 	w.drain()

@@ -20,15 +20,9 @@ func TestWorkOfAnotherProcessEndsWait(t *testing.T) {
 		"opened":     func(t testing.TB, dsn string) *Store { return openStore(t, dsn, nil) },
 		"unprepared": func(t testing.TB, dsn string) *Store { return openStore(t, dsn+"&default_query_exec_mode=exec", nil) },
 		"the caller's database": func(t testing.TB, dsn string) *Store {
-			db, err := sql.Open("pgx", dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must(sql.Open("pgx", dsn))
 			t.Cleanup(func() { _ = db.Close() })
-			s, err := OpenDB(t.Context(), db, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must(OpenDB(t.Context(), db, nil))
 			t.Cleanup(func() { _ = s.Close() })
 			return s
 		},
