@@ -88,9 +88,7 @@ func TestEnsureCreatesAnAccountOnce(t *testing.T) {
 	account := must(w.svc.Accounts.ByName(w.ctx, "tenant 7"))
 	w.store.disturb(nil)
 	ids = append(ids, must(w.svc.Accounts.Ensure(w.ctx, "tenant 7")))
-	if n := w.store.count("AccountByName"); n != 0 {
-		t.Errorf("the store was asked %d times for an account that is known", n)
-	}
+	equal(t, w.store.count("AccountByName"), 0, "the store was asked %d times for an account that is known")
 	for _, id := range ids {
 		if id != account.ID {
 			t.Errorf("an account %s, want %s for everybody", id, account.ID)

@@ -98,13 +98,9 @@ func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 	w.unmark()
 	must(w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{DryRun: true}))
 	wantError(t, w.svc.Files.Claim(w.ctx, &formsvc.ClaimOptions{DryRun: true}), nil)
-	if got := w.owner(); got != "" {
-		t.Errorf("a dry run made the blobs those of %q", got)
-	}
+	equal(t, w.owner(), "", "a dry run made the blobs those of %q")
 	wantError(t, w.svc.Files.Claim(w.ctx, nil), nil)
-	if got := w.owner(); got != w.identity() {
-		t.Errorf("the blobs belong to %q, want %q", got, w.identity())
-	}
+	equal(t, w.owner(), w.identity(), "the blobs belong to %q")
 	must(w.read(&f, 0, -1))
 	w.clock.add(2 * formsvc.SweepAge)
 	if got := w.sweep(nil); got.Removed != 20 || got.Blobs != 21 {

@@ -109,9 +109,7 @@ func TestAccept(t *testing.T) {
 			}
 		}
 	}
-	if n := len(w.shelf.keys(t)); n != 12 {
-		t.Errorf("%d blobs are kept", n)
-	}
+	equal(t, len(w.shelf.keys(t)), 12, "%d blobs are kept")
 }
 
 // A condition names values that the other module can have.

@@ -25,9 +25,7 @@ func TestCreateComment(t *testing.T) {
 	one := must(w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: long, Author: strings.Repeat("ä", 200)}))
 	two := must(w.svc.Comments.Create(w.ctx, r.Key(), formsvc.CommentInput{Body: "<b>\"x\"</b>\n"}))
 	want := `{"uuid":"` + string(two.ID) + `","body":"<b>\"x\"</b>\n","author":null,"createdAt":"2026-11-21T08:30:00.123Z"}`
-	if got := string(two.AppendJSON(nil)); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	equal(t, string(two.AppendJSON(nil)), want, "%s")
 	if after, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || after != r {
 		t.Errorf("the response is %+v, %v", after, err)
 	}

@@ -75,9 +75,7 @@ func TestRedeliverFailed(t *testing.T) {
 	if n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since); err != nil || n != 0 {
 		t.Errorf("again: %d, %v", n, err)
 	}
-	if got := len(w.finish(delivery.Failed)); got != 1 {
-		t.Errorf("%d are due at once", got)
-	}
+	equal(t, len(w.finish(delivery.Failed)), 1, "%d are due at once")
 	w.clock.add(failed*20*time.Millisecond - time.Second)
 	if got := len(w.finish(delivery.Failed)); got < failed-100 || got >= failed-1 {
 		t.Errorf("%d are due a second before the last", got)

@@ -42,9 +42,7 @@ func TestExportPerson(t *testing.T) {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
 	want := counts{responses: g.want.responses + 2, files: g.want.files, signatures: g.want.signatures + 3 + 1, events: g.want.events + 4}
-	if countsOf(&receipt) != want {
-		t.Errorf("exported %+v\nwant     %+v", countsOf(&receipt), want)
-	}
+	equal(t, countsOf(&receipt), want, "exported %+v")
 	texts := archive(t, out.Bytes())
 	for name, n := range map[string]int{
 		"responses": want.responses, "files": want.files, "comments": 3, "signatures": want.signatures, "events": want.events,

@@ -237,9 +237,7 @@ func TestDeleteWhileBlobsHang(t *testing.T) {
 			return nil
 		})
 		wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), nil), nil)
-		if tried != 2 {
-			t.Errorf("%d blobs were tried", tried)
-		}
+		equal(t, tried, 2, "%d blobs were tried")
 		w.shelf.disturb(nil)
 	})
 }

@@ -135,9 +135,7 @@ func TestFollowFindsEventsOfOtherNodes(t *testing.T) {
 	node.Notify()
 	wantTypes(t, told, webhook.ResponseCreated)
 	w.svc.Notify()
-	if n := w.store.count("Notify"); n != 1 {
-		t.Errorf("the store was told %d times, want once", n)
-	}
+	equal(t, w.store.count("Notify"), 1, "the store was told %d times")
 }
 
 // TestFollowFilters checks the filters of a query.

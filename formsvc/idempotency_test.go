@@ -146,9 +146,7 @@ func TestOnceFails(t *testing.T) {
 	_, err = w.store.Recall(w.ctx, w.account, "k", time.Time{})
 	wantError(t, err, formsvc.ErrNotFound)
 	wantError(t, w.svc.Refuse(w.ctx, w.account, o, []byte("no")), nil)
-	if got := w.refusal("k", o.Request); got != "no" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, w.refusal("k", o.Request), "no", "got %q")
 	_, err = svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
 	if earlier, ok := errors.AsType[*formsvc.RefusedError](err); !ok || string(earlier.Refusal) != "no" {
 		t.Errorf("got %v", err)
@@ -217,9 +215,7 @@ func TestUploadOnce(t *testing.T) {
 	}
 	_, err = svc.Files.Upload(w.ctx, r.Key(), formsvc.FileInput{Content: strings.NewReader("content"), Module: "a\x00"})
 	wantError(t, err, formsvc.ErrInvalid)
-	if n := w.store.count("CreateFile"); n != 1 {
-		t.Errorf("%d files were stored", n)
-	}
+	equal(t, w.store.count("CreateFile"), 1, "%d files were stored")
 	_, o = w.once("l")
 	w.store.disturb(failFirst("CreateFile", 1, formsvc.ErrRepeated)) // by a record that is gone right after
 	_, _, err = upload("../a.txt", "content")

@@ -71,9 +71,7 @@ func TestKeyPermissions(t *testing.T) {
 		t.Errorf("the key has %q, the principal is %+v", key.Permissions, p)
 	}
 	for _, permission := range append(formsvc.AllPermissions(), "", "responses") {
-		if p.May(permission) != slices.Contains(want, permission) {
-			t.Errorf("May(%q) is %t", permission, p.May(permission))
-		}
+		equal(t, p.May(permission), slices.Contains(want, permission), "May(%q) is %t", permission)
 	}
 }
 
@@ -143,9 +141,7 @@ func TestKeyChecksumCatchesTypingErrors(t *testing.T) {
 	} {
 		refused(wrong)
 	}
-	if n := w.store.count("KeyByHash"); n != 0 {
-		t.Errorf("the store was asked %d times", n)
-	}
+	equal(t, w.store.count("KeyByHash"), 0, "the store was asked %d times")
 	w.authenticated(w.svc, value)
 }
 
@@ -165,9 +161,7 @@ func TestKeyCache(t *testing.T) {
 	for range 100 {
 		w.authenticated(w.svc, value)
 	}
-	if n := w.store.count("KeyByHash"); n != 1 {
-		t.Errorf("%d questions for one key", n)
-	}
+	equal(t, w.store.count("KeyByHash"), 1, "%d questions for one key")
 }
 
 func TestAuthenticateDistinguishesErrors(t *testing.T) {

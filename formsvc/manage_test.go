@@ -245,9 +245,7 @@ func TestSetDisabled(t *testing.T) {
 		}
 		w.submitted(&c)
 	}
-	if n := w.deliveries(&hook, ""); n != 2 {
-		t.Errorf("%d deliveries", n)
-	}
+	equal(t, w.deliveries(&hook, ""), 2, "%d deliveries")
 }
 
 // A test event has the fields of a real event of its type.
@@ -284,9 +282,7 @@ func TestTestEventsResembleRealOnes(t *testing.T) {
 			}
 		}
 	}
-	if n := len(w.events()); n != 0 {
-		t.Errorf("the feed has %d events", n)
-	}
+	equal(t, len(w.events()), 0, "the feed has %d events")
 }
 
 // A caller who changes a webhook's URL must not receive header values that were given for another origin.

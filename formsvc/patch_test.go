@@ -77,9 +77,7 @@ func TestMergePatch(t *testing.T) {
 			w.store.take()
 			w.clock.add(time.Second)
 			after := w.updated(&r, c.patch)
-			if got := after.Answers.JSON(); got != c.answers {
-				t.Errorf("the answers are %s\nwant            %s", got, c.answers)
-			}
+			equal(t, after.Answers.JSON(), c.answers, "the answers are %s")
 			w.checkUpdate(&r, &after, c.changes)
 		})
 	}
@@ -166,9 +164,7 @@ func TestPatchTooManyAnswers(t *testing.T) {
 	w.store.disturb(nil)
 	_, err = w.update(&r, formsvc.ResponsePatch{Answers: many})
 	wantFaults(t, err, "/responses too_many")
-	if n := w.store.count("Campaign") + w.store.count("UpdateResponse"); n != 0 {
-		t.Errorf("the store was asked %d times", n)
-	}
+	equal(t, w.store.count("Campaign")+w.store.count("UpdateResponse"), 0, "the store was asked %d times")
 	w.updated(&r, formsvc.ResponsePatch{Answers: many[:1_000]})
 }
 

@@ -137,9 +137,7 @@ func TestFaultsNeverRepeatValues(t *testing.T) {
 			answer("a", secret), answer("b", secret), answer("c", secret), answer("d", secret), answer("e", secret),
 		},
 	})
-	if n := len(faults(err)); n != 7 {
-		t.Errorf("%d faults", n)
-	}
+	equal(t, len(faults(err)), 7, "%d faults")
 	if err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("got %v", err)
 	}
@@ -188,8 +186,6 @@ func TestClamped(t *testing.T) {
 		{query{Limit: 1_001}, query{Limit: 1_000}},
 		{query{Limit: 5, Offset: 7, After: "x"}, query{Limit: 5, After: "x"}},
 	} {
-		if got := c.in.Clamped(); got != c.want {
-			t.Errorf("%+v becomes %+v, want %+v", c.in, got, c.want)
-		}
+		equal(t, c.in.Clamped(), c.want, "%+v becomes %+v", c.in)
 	}
 }

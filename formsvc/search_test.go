@@ -58,8 +58,6 @@ func TestJoin(t *testing.T) {
 		seen[text] = values
 	}
 	for _, one := range []*formsvc.Module{nil, {Type: formsvc.TextModule}} {
-		if text := one.ShownValues([]string{"one; two"}); text != "one; two" {
-			t.Errorf("an only text is %s", text)
-		}
+		equal(t, one.ShownValues([]string{"one; two"}), "one; two", "an only text is %s")
 	}
 }

@@ -59,9 +59,7 @@ func TestSignIn(t *testing.T) {
 		ID: session.ID, AccountID: w.account, Hash: sha256.Sum256([]byte(value)),
 		CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(12 * time.Hour),
 	}
-	if session != want {
-		t.Errorf("the session is %+v, want %+v", session, want)
-	}
+	equal(t, session, want, "the session is %+v")
 	if got, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || got != want {
 		t.Errorf("authenticated as %+v, %v", got, err)
 	}

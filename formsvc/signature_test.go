@@ -61,9 +61,7 @@ func TestSignature(t *testing.T) {
 	text := `{"uuid":"` + string(sig.ID) + `","signer":{"email":"grace@example.com","firstName":"Grace","lastName":"Hopper"},` +
 		`"fileUuid":null,"provider":null,"documentSha256":"d938bd6e71688ba973b41eee13efcc63af1fb4f0ddd19b0411f0f25d08462389",` +
 		`"signedAt":"2026-11-21T08:30:00.123Z","createdAt":"2026-11-21T08:30:00.123Z"}`
-	if got := string(sig.AppendJSON(nil)); got != text {
-		t.Errorf("got  %s\nwant %s", got, text)
-	}
+	equal(t, string(sig.AppendJSON(nil)), text, "got  %s")
 
 	w.clock.add(time.Hour)
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{{Answer: answer("b", "3")}}})

@@ -78,9 +78,7 @@ func TestModulesOf(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d modules, want %d", len(got), len(want))
-	}
+	equal(t, len(got), len(want), "%d modules")
 }
 
 // invalidType checks that none of the functions takes a T, and that the error names it and the field.

@@ -38,9 +38,7 @@ func TestClientSamples(t *testing.T) {
 	for _, step := range []func(context.Context) error{s.campaigns, s.responses, s.lists, s.files, s.notes, s.webhooks, s.deliveries, s.ends} {
 		noError(t, step(t.Context()))
 	}
-	if got := s.response.Answers.JSON(); got != `{"amount":{"value":["100 < 200"]},"days":{"value":["monday","friday"]}}` {
-		t.Errorf("the response has %s", got)
-	}
+	equal(t, s.response.Answers.JSON(), `{"amount":{"value":["100 < 200"]},"days":{"value":["monday","friday"]}}`, "the response has %s")
 	for _, r := range httpx.Routes() {
 		if page := slices.Contains([]string{"getRoot", "getHealth", "getOpenAPI", "getDocs", "getDocsFile"}, r.Name); called[r.Method+" "+r.Pattern] == page {
 			t.Errorf("%s: called %t", r.Name, page)

@@ -114,7 +114,5 @@ func TestBadSignatures(t *testing.T) {
 		"/signer/lastName too_long", "/fileUuid unknown_file", "/provider too_long", "/signedAt in_the_future")
 	neighbour := w.do("POST", w.response(campaign)+"/files", "x").is(201, "").text("uuid")
 	w.do("POST", list, `{"signer":{"email":"a@example.com"},"fileUuid":"`+neighbour+`"}`).is(422, "validation_failed").faults("/fileUuid unknown_file")
-	if n := w.total(list); n != 0 {
-		t.Errorf("%d signatures", n)
-	}
+	equal(t, w.total(list), 0, "%d signatures")
 }

@@ -247,14 +247,10 @@ func TestDocsLoadNothingElse(t *testing.T) {
 	elsewhere := regexp.MustCompile(`(?i)//[a-z0-9]|@import|url\((?:["']?)[^d"')]`)
 	w := newWorld(t, nil)
 	for _, path := range []string{"/docs/docs.css", "/docs/docs.js"} {
-		if found := elsewhere.FindString(string(content(t, browse(w.api, "GET", path).Body))); found != "" {
-			t.Errorf("%s has %q", path, found)
-		}
+		equal(t, elsewhere.FindString(string(content(t, browse(w.api, "GET", path).Body))), "", "%s has %q", path)
 	}
 	images := regexp.MustCompile(`(?i)@import|url\(["']?(?:[^d"']|d[^a])[^)]*`)
-	if found := images.FindString(string(content(t, browse(w.api, "GET", "/docs/swagger-ui.css").Body))); found != "" {
-		t.Errorf("swagger-ui.css loads %q", found)
-	}
+	equal(t, images.FindString(string(content(t, browse(w.api, "GET", "/docs/swagger-ui.css").Body))), "", "swagger-ui.css loads %q")
 }
 
 // Every number in the text agrees with the code.
@@ -272,9 +268,7 @@ func TestDocsNumbers(t *testing.T) {
 		"limit-page":     fmt.Sprintf("1 to %d items with limit, %d without", formsvc.MaxLimit, formsvc.DefaultLimit),
 		"limit-key":      fmt.Sprintf("%d characters, remembered for %.0f hours", formsvc.MaxIdempotencyKey, formsvc.IdempotencyTTL.Hours()),
 	} {
-		if got := text(t, page, id); got != want {
-			t.Errorf("#%s is %q, want %q", id, got, want)
-		}
+		equal(t, text(t, page, id), want, "#%s is %q", id)
 	}
 	var minutes []string
 	for _, d := range delivery.DefaultRetries() {

@@ -85,9 +85,7 @@ func TestEventsAreWhatWebhooksGet(t *testing.T) {
 	}
 	for i, item := range items {
 		e := must(webhook.ParseEvent([]byte(item)))
-		if sent[e.ID] != item {
-			t.Errorf("shown %s\n sent %s", item, sent[e.ID])
-		}
+		equal(t, sent[e.ID], item, "shown %s\n sent %s", item)
 		if want := []webhook.EventType{"response.created", "response.updated", "response.status_changed", "response.completed"}[i%4]; e.Type != want {
 			t.Errorf("event %d is %s, want %s", i, e.Type, want)
 		}

@@ -117,9 +117,7 @@ func (w *world) useAgain(server *httptest.Server) {
 	send("GET", file, "", 206, header("Range", "bytes=0-0,5-6"))
 	time.Sleep(1500 * time.Millisecond)
 	send("POST", list, content, 201, named("attachment"))
-	if fresh != 1 {
-		w.tb.Errorf("%d connections", fresh)
-	}
+	equal(w.tb, fresh, 1, "%d connections")
 }
 
 // A slow but steady client may exceed the server's timeouts, in both directions.

@@ -210,9 +210,7 @@ func (w *world) asked() [][2]int64 {
 	s := w.blobs
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open != 0 {
-		w.tb.Errorf("%d contents are open", s.open)
-	}
+	equal(w.tb, s.open, 0, "%d contents are open")
 	opens := s.opens
 	s.opens = nil
 	return opens
@@ -234,12 +232,8 @@ func (w *world) blobCount() int {
 // isEmpty checks that uploads to a list left no file, no blob and no event.
 func (w *world) isEmpty(list string) {
 	w.tb.Helper()
-	if n := w.total(list); n != 0 {
-		w.tb.Errorf("%d files", n)
-	}
-	if n := w.blobCount(); n != 0 {
-		w.tb.Errorf("%d blobs", n)
-	}
+	equal(w.tb, w.total(list), 0, "%d files")
+	equal(w.tb, w.blobCount(), 0, "%d blobs")
 	events := w.do("GET", "/v1/events?event=file.uploaded", "").is(200, "")
 	if items, _ := events.at("items").([]any); len(items) != 0 {
 		w.tb.Errorf("%d events", len(items))
@@ -338,5 +332,13 @@ func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
 	}
 }

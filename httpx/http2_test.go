@@ -35,9 +35,7 @@ func TestRefusedUploadKeepsHTTP2Connection(t *testing.T) {
 			t.Errorf("%s %d %s, %v", response.Proto, response.StatusCode, body, err)
 		}
 	}
-	if fresh != 1 {
-		t.Errorf("%d connections, want 1", fresh)
-	}
+	equal(t, fresh, 1, "%d connections")
 }
 
 // A stream that doesn't send its body ends soon, and the connection serves other streams.

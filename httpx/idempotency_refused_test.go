@@ -179,9 +179,7 @@ func TestRefusedUploadsAreNotReplayed(t *testing.T) {
 	first := w.do("POST", list, "x", key).is(201, "").fresh()
 	refuse()
 	w.do("POST", list, "x", key, header("Content-Digest", sha256Digest("x"))).repeats(first)
-	if n := w.blobCount(); n != 1 {
-		t.Errorf("%d blobs", n)
-	}
+	equal(t, w.blobCount(), 1, "%d blobs")
 }
 
 // Of two concurrent uploads with one key, the second gets a conflict on the same node. On two nodes one of them is

@@ -240,9 +240,7 @@ func TestOpenAPIServers(t *testing.T) {
 		return doc.Servers[0].URL, reply.Header.Get("Etag")
 	}
 	got, tag := server(w.api, "/openapi.json")
-	if got != "/" {
-		t.Errorf("the server is %q", got)
-	}
+	equal(t, got, "/", "the server is %q")
 	w.do("GET", "/openapi.json", "", header("If-None-Match", tag)).is(304, "")
 	if got, _ = server(http.StripPrefix("/forms/api", w.api), "/forms/api/openapi.json"); got != "/forms/api" {
 		t.Errorf("under a prefix the server is %q", got)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,9 +107,7 @@ func TestVerifierWithoutSecretsRefuses(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			v.Handler(unreachable(t)).ServeHTTP(w, webhooktest.NewRequest(secret, []byte(body)))
-			if w.Code != http.StatusInternalServerError {
-				t.Errorf("Handler: got %d, want 500", w.Code)
-			}
+			equal(t, w.Code, http.StatusInternalServerError, "Handler: got %d")
 		})
 	}
 }
@@ -161,9 +160,7 @@ func TestDeliveryTakesTheEventFromTheSignedBody(t *testing.T) {
 			if d.Event != tt.event || d.EventID != tt.id {
 				t.Errorf("got %q %q, want %q %q", d.Event, d.EventID, tt.event, tt.id)
 			}
-			if d.ID != "forged-id" {
-				t.Errorf("the header's hint is %q", d.ID)
-			}
+			equal(t, d.ID, "forged-id", "the header's hint is %q")
 		})
 	}
 }
@@ -176,9 +173,7 @@ func TestDeliveryAttempt(t *testing.T) {
 		h := signed(secret, body)
 		h.Set(webhook.AttemptHeader, value)
 		d := must(v.Verify([]byte(body), h))
-		if d.Attempt != want {
-			t.Errorf("attempt %q: got %d, want %d", value, d.Attempt, want)
-		}
+		equal(t, d.Attempt, want, "attempt %q: got %d", value)
 	}
 }
 
@@ -216,5 +211,13 @@ func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
 	}
 }

@@ -179,9 +179,7 @@ func TestAutomaticCertificate(t *testing.T) {
 	s.stop()
 	p.stop()
 	p.serve(t, sh, "--addr", addr)
-	if again := p.serial(t, addr); again != serial {
-		t.Errorf("certificate %s after a restart, want %s", again, serial)
-	}
+	equal(t, p.serial(t, addr), serial, "certificate %s after a restart")
 }
 
 // An authority that can't reach the TLS listener can validate at the redirect listener.

@@ -193,9 +193,7 @@ func TestDeliveryCommands(t *testing.T) {
 		t.Errorf("sent again as %v", again.Header)
 	}
 	until(t, "it is recorded", func() bool { return len(failed()) == 3 })
-	if out := s.do(t, "webhooks", "redeliver", uuid, "--since", "1h"); out != "3\n" {
-		t.Errorf("redeliver --since prints %q", out)
-	}
+	equal(t, s.do(t, "webhooks", "redeliver", uuid, "--since", "1h"), "3\n", "redeliver --since prints %q")
 	arrived(t, r, 11)
 	if out := s.do(t, "webhooks", "redeliver", uuid, "--since", "2026-01-01T00:00:00Z", "--json"); !strings.HasPrefix(out, `{"redelivered":`) {
 		t.Errorf("redeliver --json prints %q", out)

@@ -62,8 +62,6 @@ func TestPeer(t *testing.T) {
 	for remote, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1/32", "[::ffff:192.0.2.1]:80": "192.0.2.1/32", "[2001:db8::1:2]:80": "2001:db8::/64", "[fe80::1%eth0]:80": "fe80::/64",
 	} {
-		if got := peer(remote).String(); got != want {
-			t.Errorf("%s: %s, want %s", remote, got, want)
-		}
+		equal(t, peer(remote).String(), want, "%s: %s", remote)
 	}
 }

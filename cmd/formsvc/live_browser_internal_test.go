@@ -44,9 +44,7 @@ func TestLiveTableInBrowser(t *testing.T) {
 	respond("Grace")
 	p.says("Grace")
 	p.says("2 responses,")
-	if got := p.eval(`document.querySelector(".scroll").scrollLeft`); got != "150" {
-		t.Errorf("the table moved to %s", got)
-	}
+	equal(t, p.eval(`document.querySelector(".scroll").scrollLeft`), "150", "the table moved to %s")
 	p.keep("live.png")
 	people := []*person{p}
 	for range 7 {

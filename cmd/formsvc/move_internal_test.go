@@ -245,9 +245,7 @@ func TestEmptyPostgresBesideUsedSQLite(t *testing.T) {
 	path := filepath.Join(own.data, "formsvc.db")
 	for _, line := range []string{"serve --addr 127.0.0.1:0", "doctor"} {
 		r := moving.try(t, strings.Fields(line)...)
-		if r.status != 1 {
-			t.Errorf("%s: status %d", line, r.status)
-		}
+		equal(t, r.status, 1, "%s: status %d", line)
 		contains(t, line, r.out+r.err, "there is a SQLite database "+path, "formsvc copy --from sqlite:"+path, "set --data to another directory")
 		lacks(t, line, r.out+r.err, moving.db)
 	}

@@ -54,9 +54,7 @@ func TestReady(t *testing.T) {
 		} else if err != nil {
 			got = "-"
 		}
-		if got != c.want {
-			t.Errorf("--ready %s with the components %v: got %q, want %q", c.required, err, got, c.want)
-		}
+		equal(t, got, c.want, "--ready %s with the components %v: got %q", c.required, err)
 		if err != nil && c.full != nil && !strings.Contains(err.Error(), c.full.Error()) {
 			t.Errorf("%v doesn't say that the disk is full", err)
 		}

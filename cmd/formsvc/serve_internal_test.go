@@ -122,9 +122,7 @@ func TestServeTellsClientsApart(t *testing.T) {
 			return s.get(t, path, "X-Forwarded-For: "+from, "Cookie: formsvc_session=guessed").status
 		}
 		until(t, "the one that guesses is limited", func() bool { return guess("192.0.2.1") == http.StatusTooManyRequests })
-		if status := guess("192.0.2.2"); status != http.StatusUnauthorized {
-			t.Errorf("%s: the other client gets %d", path, status)
-		}
+		equal(t, guess("192.0.2.2"), http.StatusUnauthorized, "%s: the other client gets %d", path)
 	}
 }
 
@@ -199,9 +197,7 @@ func TestStalledClientsAreDisconnected(t *testing.T) {
 			case <-closed:
 			case <-ended: // the handler gave up
 			}
-			if took := time.Since(began); took != limit {
-				t.Errorf("%q: %v, want %v", request, took, limit)
-			}
+			equal(t, time.Since(began), limit, "%q: %v", request)
 			_ = client.Close()
 			close(p.conns)
 		})
@@ -249,17 +245,11 @@ func TestManagerIsNotified(t *testing.T) {
 	sh := newShell(t)
 	sh.env = environment{"NOTIFY_SOCKET=" + path}
 	s := sh.serve(t)
-	if got := next(); got != "READY=1<nil>" {
-		t.Errorf("told %q first", got)
-	}
+	equal(t, next(), "READY=1<nil>", "told %q first")
 	s.call(t, http.StatusOK, http.MethodGet, "/readyz", nil)
 	s.cancel()
-	if got := next(); got != "STOPPING=1<nil>" {
-		t.Errorf("told %q when it stops", got)
-	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("status %d", status)
-	}
+	equal(t, next(), "STOPPING=1<nil>", "told %q when it stops")
+	equal(t, s.stop(), 0, "status %d")
 }
 
 // Webhooks can't be saved for private addresses over the API, and an address that isn't allowed anymore gets no connection.

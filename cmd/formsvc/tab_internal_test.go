@@ -184,12 +184,8 @@ func (d *tab) forgetConsole() {
 // finish checks that there were no problems, and that the browser stored no key.
 func (d *tab) finish() {
 	d.t.Helper()
-	if got := d.eval(`violations`); got != "[]" {
-		d.t.Errorf("the policy forbade %s", got)
-	}
-	if got := d.eval(`[{...localStorage}, {...sessionStorage}, document.cookie]`); got != `[{},{},""]` {
-		d.t.Errorf("the page stores %s", got)
-	}
+	equal(d.t, d.eval(`violations`), "[]", "the policy forbade %s")
+	equal(d.t, d.eval(`[{...localStorage}, {...sessionStorage}, document.cookie]`), `[{},{},""]`, "the page stores %s")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, problem := range d.problems {

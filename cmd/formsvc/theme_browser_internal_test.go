@@ -40,9 +40,7 @@ func TestThemeInBrowsers(t *testing.T) {
 			d := browser.open(t, server.URL, path, "light", width)
 			d.wait("header img")
 			const looks = `[document.querySelector("header img").naturalWidth, ...["backgroundColor", "color"].map((of) => getComputedStyle([...document.querySelectorAll("button:not(.plain, .hidden)")].at(-1))[of])]`
-			if got := d.eval(looks); got != `[90,"rgb(18, 52, 86)","rgb(254, 220, 186)"]` {
-				t.Errorf("%s: %s", path, got)
-			}
+			equal(t, d.eval(looks), `[90,"rgb(18, 52, 86)","rgb(254, 220, 186)"]`, "%s: %s", path)
 			if width > 0 {
 				d.fits(path, int(width))
 			}

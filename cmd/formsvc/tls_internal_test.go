@@ -65,7 +65,5 @@ func TestServeTLS(t *testing.T) {
 	redirects := s.log.wait(s.ctx, `"redirectAddr":"([^"]+)"`)[1]
 	resp = must(http.DefaultTransport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+redirects+"/docs?x=1", nil)))
 	_ = resp.Body.Close()
-	if got := resp.Header.Get("Location"); got != "https://"+addr+"/docs?x=1" {
-		t.Errorf("redirected to %q", got)
-	}
+	equal(t, resp.Header.Get("Location"), "https://"+addr+"/docs?x=1", "redirected to %q")
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -404,5 +405,13 @@ func (w *world) drain() {
 			w.must(err)
 		}
 		w.wait(2 * time.Minute)
+	}
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
 	}
 }

@@ -394,9 +394,7 @@ func TestPhases(t *testing.T) {
 					}
 				}
 			}
-			if got != want {
-				t.Errorf("%s says %q, want %q", page, got, want)
-			}
+			equal(t, got, want, "%s says %q", page)
 			if page == path && x.in.Status == "closed" {
 				note := "The campaign is open."
 				if !c.OpensAt.IsZero() || !c.ClosesAt.IsZero() {

@@ -123,9 +123,7 @@ func TestWebhookOfDeletedCampaign(t *testing.T) {
 		w.get("/webhooks").is(200).says("Of " + says)
 		w.get(path).is(200).says("Events of " + says)
 		edit := w.get(path + "/edit").is(200)
-		if got := edit.form(path).Get("campaign"); got != string(c.ID) {
-			t.Errorf("%s: the form preselects %q", c.Title, got)
-		}
+		equal(t, edit.form(path).Get("campaign"), string(c.ID), "%s: the form preselects %q", c.Title)
 		wrong := w.submit(edit, path, url.Values{"url": {"nonsense"}}).is(422)
 		w.submit(wrong, path, url.Values{"url": {"https://example.com/2" + c.Title}, "disabled": {"true"}}).is(303).leadsTo(path).says("disabled")
 		w.submit(w.get(path), path+"/state", nil).is(303)
