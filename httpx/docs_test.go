@@ -290,12 +290,8 @@ func TestDocsNumbers(t *testing.T) {
 // The example problem and delivery on the page are as documented.
 func TestDocsExamples(t *testing.T) {
 	page, c := docsPage(t), theContract(t)
-	if err := c.fitsJSON(anyProblem, []byte(text(t, page, "problem"))); err != nil {
-		t.Error(err)
-	}
-	if err := c.fitsEvent("response.created", []byte(text(t, page, "payload"))); err != nil {
-		t.Error(err)
-	}
+	noError(t, c.fitsJSON(anyProblem, []byte(text(t, page, "problem"))))
+	noError(t, c.fitsEvent("response.created", []byte(text(t, page, "payload"))))
 }
 
 func decode(t *testing.T, from string, v any) {

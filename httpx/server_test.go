@@ -20,9 +20,7 @@ func TestReusedCallsShareNoData(t *testing.T) {
 		go func() { done <- mixed(w, list, g) }()
 	}
 	for _, done := range group {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		noError(t, <-done)
 	}
 }
 

@@ -354,9 +354,7 @@ func TestDamageInTransit(t *testing.T) {
 			damaged.Store(false)
 			mustPut(t, store, "blob", pattern(size))
 			wantContent(t, store, "blob", pattern(size))
-			if err := store.Delete(t.Context(), "blob"); err != nil {
-				t.Error(err)
-			}
+			noError(t, store.Delete(t.Context(), "blob"))
 		}
 	}
 }

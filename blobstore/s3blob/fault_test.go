@@ -169,9 +169,7 @@ func TestServerHangsDuringPut(t *testing.T) {
 		if _, err := store.Clean(t.Context(), time.Now().Add(time.Hour)); err != nil {
 			t.Error(err)
 		}
-		if err := store.Delete(t.Context(), "blob"); err != nil {
-			t.Error(err)
-		}
+		noError(t, store.Delete(t.Context(), "blob"))
 	}
 	wantNothing(t, server)
 }
@@ -276,9 +274,7 @@ func TestNoBufferIsFree(t *testing.T) {
 	}
 	mustPut(t, store, "small", pattern(100_000)) // needs no buffer
 	close(hold)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-done)
 	mustPut(t, store, "large", pattern(mib))
 }
 

@@ -25,9 +25,7 @@ func TestGeneratedClient(t *testing.T) {
 	if err := inClient(t, s, dir, "mod", "download"); err != nil {
 		missing(t, fmt.Sprintf("the modules of testdata/client cannot be fetched: %v", err))
 	}
-	if err := errors.Join(inClient(t, s, dir, "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "openapi.json"), inClient(t, s, dir, "run", ".")); err != nil {
-		t.Error(err)
-	}
+	noError(t, errors.Join(inClient(t, s, dir, "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "openapi.json"), inClient(t, s, dir, "run", ".")))
 }
 
 // inClient runs the go command in the module of the client.

@@ -145,14 +145,10 @@ func TestLockedDatabase(t *testing.T) {
 	db := must(sql.Open("sqlite", filepath.Join(g.Data, "formsvc.db")+"?_txlock=immediate"))
 	defer func() { _ = db.Close() }()
 	tx := must(db.BeginTx(t.Context(), nil))
-	if err := g.with(t.Context(), need{}, list); err != nil {
-		t.Error(err)
-	}
+	noError(t, g.with(t.Context(), need{}, list))
 	if err := g.explainBusy(g.with(t.Context(), need{}, write)); err == nil || !strings.Contains(err.Error(), "formsvc.db is locked: another process is writing") {
 		t.Errorf("got %v", err)
 	}
 	noError(t, tx.Rollback())
-	if err := g.with(t.Context(), need{}, write); err != nil {
-		t.Error(err)
-	}
+	noError(t, g.with(t.Context(), need{}, write))
 }

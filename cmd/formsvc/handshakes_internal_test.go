@@ -46,14 +46,10 @@ func TestHandshakesOfOneAddress(t *testing.T) {
 			t.Error("one more handshake began")
 		}
 	})
-	if err := <-shake("127.0.0.2", func() {}); err != nil {
-		t.Error(err)
-	}
+	noError(t, <-shake("127.0.0.2", func() {}))
 	close(release)
 	for _, done := range append(all, late) {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		noError(t, <-done)
 	}
 }
 

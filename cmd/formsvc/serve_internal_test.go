@@ -146,9 +146,7 @@ func TestMaxConnections(t *testing.T) {
 		}
 	}
 	transport.CloseIdleConnections()
-	if err := <-waiting; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-waiting)
 }
 
 // A pipe is a listener with connections in memory, which follow the clock of testing/synctest.

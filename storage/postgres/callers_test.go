@@ -73,8 +73,6 @@ func TestOpenDBWorksOnDefaultPool(t *testing.T) {
 		if _, err := svc.Accounts.Ensure(t.Context(), `it's "a" \ tenant`); err != nil {
 			t.Error(err)
 		}
-		if err := errors.Join(s.Close(), db.PingContext(t.Context())); err != nil {
-			t.Error(err)
-		}
+		noError(t, errors.Join(s.Close(), db.PingContext(t.Context())))
 	}
 }

@@ -167,9 +167,7 @@ func TestMigrateKeepsFeedOffset(t *testing.T) {
 		}
 	})
 	for range 20 {
-		if err := f.store.Migrate(t.Context()); err != nil {
-			t.Error(err)
-		}
+		noError(t, f.store.Migrate(t.Context()))
 	}
 	stop()
 	writer.Wait()

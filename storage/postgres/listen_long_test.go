@@ -72,9 +72,7 @@ func TestSecondWaitDoesNotBlock(t *testing.T) {
 		s.listener.turn.Unlock()
 		time.Sleep(time.Millisecond)
 	}
-	if err := s.Wait(t.Context(), 10*time.Millisecond); err != nil {
-		t.Error(err)
-	}
+	noError(t, s.Wait(t.Context(), 10*time.Millisecond))
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first: %v, want context.Canceled", err)
@@ -96,9 +94,7 @@ func TestCloseEndsWait(t *testing.T) {
 				result <- err
 			}()
 			time.Sleep(20 * time.Millisecond)
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			noError(t, s.Close())
 			if err := <-result; !errors.Is(err, formsvc.ErrStoreClosed) {
 				t.Errorf("Wait during Close: %v, want ErrStoreClosed", err)
 			}

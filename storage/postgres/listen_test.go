@@ -108,9 +108,7 @@ func TestWaitKeepsItsConnection(t *testing.T) {
 			engine.Notify()
 			wait(t, engine)
 		case 1:
-			if err := engine.Wait(t.Context(), time.Duration(i)*time.Microsecond); err != nil {
-				t.Error(err)
-			}
+			noError(t, engine.Wait(t.Context(), time.Duration(i)*time.Microsecond))
 		case 2:
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Duration(i)*time.Microsecond, cancel)
@@ -141,9 +139,7 @@ func TestWaitReconnects(t *testing.T) {
 	engine.listener.retryAt = time.Now().Add(time.Hour)
 	engine.Notify()
 	wait(t, engine)
-	if err := engine.Wait(t.Context(), 200*time.Millisecond); err != nil {
-		t.Error(err)
-	}
+	noError(t, engine.Wait(t.Context(), 200*time.Millisecond))
 	if engine.listener.conn != nil {
 		t.Error("connected again too soon")
 	}
@@ -170,9 +166,7 @@ func TestListeningFollowsOptions(t *testing.T) {
 		if got := s.listener != nil; got != c.listens {
 			t.Errorf("%+v: listens %t, want %t", c.opts, got, c.listens)
 		}
-		if err := s.Wait(t.Context(), 10*time.Millisecond); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.Wait(t.Context(), 10*time.Millisecond))
 	}
 }
 

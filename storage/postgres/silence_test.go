@@ -133,9 +133,7 @@ func TestMigrationsHaveNoLimit(t *testing.T) {
 	case <-time.After(3 * time.Second): // longer than the limits of the server and the client
 	}
 	noError(t, tx.Rollback())
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-done)
 }
 
 // A tunneled service has an account, a campaign and a response.

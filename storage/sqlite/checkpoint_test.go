@@ -178,16 +178,12 @@ func TestCloseDuringACheckpoint(t *testing.T) {
 	for range 10 {
 		w := newLogWorld(t, 50)
 		w.write(200)
-		if err := w.store.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, w.store.Close())
 		again := must(Open(t.Context(), w.path, nil))
 		page, err := again.Responses(t.Context(), formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign})
 		if err != nil || page.Total != int64(w.created) {
 			t.Errorf("%d of %d responses, %v", page.Total, w.created, err)
 		}
-		if err := again.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, again.Close())
 	}
 }

@@ -51,8 +51,6 @@ func TestPragmasAreChecked(t *testing.T) {
 		if (err == nil) != (bad == "") || err != nil && !strings.Contains(err.Error(), name) {
 			t.Errorf("%q: %v", bad, err)
 		}
-		if err := errors.Join(conn.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
+		noError(t, errors.Join(conn.Close(), db.Close()))
 	}
 }

@@ -250,9 +250,7 @@ func TestRestoreKeepsTheIdentity(t *testing.T) {
 			t.Errorf("%s: the files belong to %q, %v; want %q", name, owner, err, want)
 		}
 		_ = marker.Close()
-		if err := restored.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, restored.Close())
 	}
 	if _, err := os.Stat(filepath.Join(dir, "files", formsvc.MarkerKey)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the backup has a marker (%v)", err)
