@@ -20,8 +20,7 @@ const eventID = "0193bb79-f340-7000-8000-000000000001" // of body
 // begin returns the state of an event.
 func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	t.Helper()
-	state := must(d.Begin(t.Context(), id))
-	return state
+	return must(d.Begin(t.Context(), id))
 }
 
 // serve serves r with handler and recovers a panic.

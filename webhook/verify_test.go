@@ -21,8 +21,7 @@ const body = `{"id":"0193bb79-f340-7000-8000-000000000001","event":"response.cre
 // newVerifier returns a verifier or ends the test.
 func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webhook.Verifier {
 	tb.Helper()
-	v := must(webhook.NewVerifier(secrets, opts))
-	return v
+	return must(webhook.NewVerifier(secrets, opts))
 }
 
 // signed returns headers with the signature of body by key.
@@ -35,8 +34,7 @@ func signed(key, body string) http.Header {
 // vectors returns the golden vectors or ends the test.
 func vectors(tb testing.TB) []webhooktest.Vector {
 	tb.Helper()
-	all := must(webhooktest.Vectors())
-	return all
+	return must(webhooktest.Vectors())
 }
 
 func TestVectors(t *testing.T) {

@@ -66,8 +66,7 @@ func newStoreOf(t testing.TB, bucket s3blob.Bucket, server *s3test.Server, opts 
 		patient := *opts
 		patient.Timeout, opts = patience, &patient
 	}
-	store := must(s3blob.New(bucket, s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""), opts))
-	return store
+	return must(s3blob.New(bucket, s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""), opts))
 }
 
 // newCore returns package minio's own client.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"flag"
-	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,10 +25,7 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // most tests wait most of the time
 	}
-	var err error
-	if buildDir, err = os.MkdirTemp("", "formsvc-test-"); err != nil {
-		log.Fatal(err)
-	}
+	buildDir = must(os.MkdirTemp("", "formsvc-test-"))
 	code := m.Run()
 	_ = os.RemoveAll(buildDir)
 	os.Exit(code)

@@ -25,8 +25,7 @@ func (noBucket) Stat(context.Context, string) (blobstore.Info, error) {
 func TestReady(t *testing.T) {
 	store := memory.New()
 	build := func(b blobstore.Store) *formsvc.Service {
-		svc := must(formsvc.New(store, &formsvc.Options{Blobs: b}))
-		return svc
+		return must(formsvc.New(store, &formsvc.Options{Blobs: b}))
 	}
 	up, down := build(memblob.New()), build(noBucket{memblob.New()})
 	full := errors.New("12 MB are free")

@@ -310,8 +310,7 @@ func (s *service) ask(ctx context.Context, method, path string, body any, header
 // get reads a page, whatever its status.
 func (s *service) get(t testing.TB, path string, header ...string) answer {
 	t.Helper()
-	a := must(s.ask(t.Context(), http.MethodGet, path, nil, header...))
-	return a
+	return must(s.ask(t.Context(), http.MethodGet, path, nil, header...))
 }
 
 // call makes a request that must return the status, and returns the body.

@@ -166,9 +166,7 @@ func throughTunnel(t *testing.T, opts *postgres.Options) (handle, *tunneled) {
 		return err
 	}
 	noError(t, w.create())
-	if w.db, err = sql.Open("pgx", direct); err != nil {
-		t.Fatal(err)
-	}
+	w.db = must(sql.Open("pgx", direct))
 	t.Cleanup(func() { _ = w.db.Close() })
 	return s, w
 }

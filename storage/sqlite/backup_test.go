@@ -109,7 +109,8 @@ func check(t *testing.T, db *bun.DB, promised []formsvc.ID) {
 	if responses != events || responses != counted || responses < 3200+len(promised) {
 		t.Errorf("%d responses, %d events, a count of %d; %d were promised", responses, events, counted, 3200+len(promised))
 	}
-	rows := must(db.QueryContext(t.Context(), "SELECT id FROM formsvc_responses"))
+	rows, err := db.QueryContext(t.Context(), "SELECT id FROM formsvc_responses")
+	noError(t, err)
 	defer func() { _ = rows.Close() }()
 	stored := make(map[formsvc.ID]bool, responses)
 	for rows.Next() {
@@ -157,9 +158,7 @@ func TestRestoredFeed(t *testing.T) {
 		t.Fatalf("%d events, %v", len(page.Items), err)
 	}
 	back := &stocked{handle: open(t, path, nil), account: f.account, campaign: f.campaign}
-	if back.svc, err = formsvc.New(back, nil); err != nil {
-		t.Fatal(err)
-	}
+	back.svc = must(formsvc.New(back, nil))
 	noError(t, back.Restored(t.Context()))
 	id := back.submit(t)
 	news, err := back.svc.Events.List(t.Context(), formsvc.EventQuery{AccountID: f.account, After: page.Next})

@@ -33,9 +33,7 @@ func newLogWorld(t *testing.T, frames int) *logWorld {
 	noError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	w := &logWorld{T: t, path: path, store: s}
-	if w.svc, err = formsvc.New(s, nil); err != nil {
-		t.Fatal(err)
-	}
+	w.svc = must(formsvc.New(s, nil))
 	account := must(w.svc.Accounts.Create(t.Context(), "a"))
 	campaign := must(w.svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"}))
 	w.account, w.campaign = account.ID, campaign.ID

@@ -90,7 +90,8 @@ func NewOn(db *bun.DB) *Store {
 // Steps returns the plan of a statement.
 func Steps(t *testing.T, db *sql.DB, statement string) (list []string) {
 	t.Helper()
-	rows := must(db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement))
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement)
+	noError(t, err)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var id, parent, unused int

@@ -42,18 +42,11 @@ func (p *place) keys() string     { return filepath.Join(p.dir, "secret.keys") }
 func opened(t testing.TB, dir string) *place {
 	t.Helper()
 	p := &place{dir: dir}
-	var err error
-	if p.ring, err = keyring.OpenFile(p.keys()); err != nil {
-		t.Fatal(err)
-	}
-	if p.rows, err = sqlite.Open(t.Context(), p.database(), &sqlite.Options{Keyring: p.ring}); err != nil {
-		t.Fatal(err)
-	}
+	p.ring = must(keyring.OpenFile(p.keys()))
+	p.rows = must(sqlite.Open(t.Context(), p.database(), &sqlite.Options{Keyring: p.ring}))
 	t.Cleanup(func() { _ = p.rows.Close() })
 	p.files = openFiles(t, filepath.Join(dir, "files"))
-	if p.svc, err = formsvc.New(p.rows, &formsvc.Options{Blobs: p.files}); err != nil {
-		t.Fatal(err)
-	}
+	p.svc = must(formsvc.New(p.rows, &formsvc.Options{Blobs: p.files}))
 	return p
 }
 
@@ -96,8 +89,7 @@ func (p *place) submit(ctx context.Context, t testing.TB, content []byte) formsv
 
 func (p *place) write(t testing.TB, dir string) backup.Summary {
 	t.Helper()
-	m := must(backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()}))
-	return m
+	return must(backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()}))
 }
 
 // target returns the target of a restore in a directory.

@@ -28,8 +28,7 @@ func at(now time.Time) *webhook.Options {
 // newVerifier returns a verifier or ends the test.
 func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webhook.Verifier {
 	tb.Helper()
-	v := must(webhook.NewVerifier(secrets, opts))
-	return v
+	return must(webhook.NewVerifier(secrets, opts))
 }
 
 // signed returns headers with the signature of body by key.
@@ -42,8 +41,7 @@ func signed(key, body string) http.Header {
 // begin returns the state of an event.
 func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	t.Helper()
-	state := must(d.Begin(t.Context(), id))
-	return state
+	return must(d.Begin(t.Context(), id))
 }
 
 // post delivers content and returns the response with its body closed.
