@@ -35,11 +35,9 @@ func TestAccountNames(t *testing.T) {
 			t.Errorf("made %+v, found %+v, %v, and %+v, %v", a, byName, err, got, err2)
 		}
 	}
-	_, err := w.svc.Accounts.Get(w.ctx, someID)
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(w.svc.Accounts.Get(w.ctx, someID)), formsvc.ErrNotFound)
 	for _, name := range []string{"second", "First", "first ", "", "a\x00", "\xff"} {
-		_, err := w.svc.Accounts.ByName(w.ctx, name)
-		wantError(t, err, formsvc.ErrNotFound)
+		wantError(t, failure(w.svc.Accounts.ByName(w.ctx, name)), formsvc.ErrNotFound)
 	}
 }
 
@@ -94,8 +92,7 @@ func TestEnsureCreatesAnAccountOnce(t *testing.T) {
 			t.Errorf("an account %s, want %s for everybody", id, account.ID)
 		}
 	}
-	_, err := w.svc.Accounts.Ensure(w.ctx, "")
-	wantFaults(t, err, "/name required")
+	wantFaults(t, failure(w.svc.Accounts.Ensure(w.ctx, "")), "/name required")
 
 	// Another caller creates the account between the lookup and the creation.
 	w.store.disturb(failFirst("AccountByName", 1, formsvc.ErrNotFound))
@@ -141,8 +138,7 @@ func TestDeleteAccount(t *testing.T) {
 		if receipt.FinishedAt.IsZero() || len(g.shelf.keys(t)) != 0 || done && (receipt.Responses != 7 || receipt.Files != 3) {
 			t.Errorf("the receipt is %+v", receipt)
 		}
-		_, err = g.svc.Accounts.Delete(g.ctx, g.account)
-		wantError(t, err, formsvc.ErrNotFound)
+		wantError(t, failure(g.svc.Accounts.Delete(g.ctx, g.account)), formsvc.ErrNotFound)
 		if list := must(g.svc.Accounts.List(g.ctx)); len(list) != 1 || list[0] != other {
 			t.Errorf("the accounts are %+v", list)
 		}
@@ -166,10 +162,8 @@ func TestDeletedAccountIsNotCached(t *testing.T) {
 	}
 	w.submitted(&c)
 	must(w.svc.Accounts.Delete(w.ctx, w.account))
-	_, err := w.svc.Keys.Authenticate(w.ctx, key.Value)
-	wantError(t, err, formsvc.ErrUnauthenticated)
-	_, err = w.submit(&c)
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, key.Value)), formsvc.ErrUnauthenticated)
+	wantError(t, failure(w.submit(&c)), formsvc.ErrNotFound)
 	if use := must(w.svc.Quotas.Use(w.ctx, key.ID, time.Time{})); len(use) != 0 {
 		t.Errorf("counts are left: %v", use)
 	}
@@ -178,6 +172,5 @@ func TestDeletedAccountIsNotCached(t *testing.T) {
 	if id := must(node.Accounts.Ensure(w.ctx, "first")); id != fresh || fresh == w.account {
 		t.Errorf("another node has the account %s, want %s", id, fresh)
 	}
-	_, err = node.Keys.Authenticate(w.ctx, key.Value)
-	wantError(t, err, formsvc.ErrUnauthenticated)
+	wantError(t, failure(node.Keys.Authenticate(w.ctx, key.Value)), formsvc.ErrUnauthenticated)
 }

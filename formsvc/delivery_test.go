@@ -117,8 +117,7 @@ func TestRedeliverAfterDeletion(t *testing.T) {
 		if e.ResponseID == gone.ID && e.Type == webhook.ResponseCreated {
 			want = formsvc.ErrResponseDeleted
 		}
-		_, err := w.svc.Deliveries.Redeliver(w.ctx, deliveryKey(&page.Items[i]))
-		wantError(t, err, want)
+		wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, deliveryKey(&page.Items[i]))), want)
 	}
 }
 
@@ -153,8 +152,7 @@ func TestLostAttemptIsNotUnderWay(t *testing.T) {
 	shown(claimed)
 	w.clock.add(time.Minute - time.Millisecond)
 	shown(claimed)
-	_, err = w.svc.Deliveries.Redeliver(w.ctx, key)
-	wantError(t, err, formsvc.ErrConflict)
+	wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, key)), formsvc.ErrConflict)
 	w.clock.add(time.Millisecond)
 	shown(time.Time{})
 	if d, err := w.svc.Deliveries.Redeliver(w.ctx, key); err != nil || !d.SendingSince.IsZero() || d.DueAt != w.clock.Now() {

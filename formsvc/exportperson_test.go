@@ -115,10 +115,8 @@ func TestExportPersonFails(t *testing.T) {
 			t.Fatalf("after %d bytes the audit trail has %+v", n, entries)
 		}
 	}
-	_, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, "eve", io.Discard)
-	wantError(t, err, formsvc.ErrInvalid)
-	_, err = g.svc.Accounts.ExportPerson(g.ctx, someID, eve, io.Discard)
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(g.svc.Accounts.ExportPerson(g.ctx, g.account, "eve", io.Discard)), formsvc.ErrInvalid)
+	wantError(t, failure(g.svc.Accounts.ExportPerson(g.ctx, someID, eve, io.Discard)), formsvc.ErrNotFound)
 	if receipt, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, "nobody@example.com", io.Discard); err != nil || !receipt.IsZero() {
 		t.Errorf("of nobody: %+v, %v", receipt, err)
 	}

@@ -69,9 +69,7 @@ func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at
 			t.Fatalf("nothing more came after %v, want %v", got, want)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("handed out %v, want %v", got, want)
-	}
+	equalAll(t, got, want, "handed out %v")
 	return at
 }
 

@@ -101,10 +101,7 @@ func newWorld(tb testing.TB, edits ...func(*formsvc.Options)) *world {
 	for _, edit := range edits {
 		edit(&o)
 	}
-	var err error
-	if w.svc, err = formsvc.New(w.store, &o); err != nil {
-		tb.Fatal(err)
-	}
+	w.svc = must(formsvc.New(w.store, &o))
 	account := must(w.svc.Accounts.Create(w.ctx, "first"))
 	w.account = account.ID
 	return w
@@ -188,9 +185,7 @@ func faults(err error) []string {
 // must be nil.
 func wantFaults(tb testing.TB, err error, want ...string) {
 	tb.Helper()
-	if got := faults(err); !slices.Equal(got, want) {
-		tb.Errorf("got  %q\nwant %q", got, want)
-	}
+	equalAll(tb, faults(err), want, "got  %q")
 	if err != nil && !errors.Is(err, formsvc.ErrInvalid) {
 		tb.Errorf("%v is not ErrInvalid", err)
 	}
@@ -238,6 +233,14 @@ func noError(t testing.TB, err error) {
 func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
 	t.Helper()
 	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
+	}
+}
+
+// equalAll is equal for lists.
+func equalAll[T comparable](t testing.TB, got, want []T, format string, args ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
 		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
 	}
 }

@@ -81,8 +81,7 @@ func TestRefusedKeysAreNotUsed(t *testing.T) {
 		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour}))
 	w.clock.add(time.Hour)
 	for _, value := range []string{value, expired.Value} {
-		_, err := w.svc.Keys.Authenticate(w.ctx, value)
-		wantError(t, err, formsvc.ErrUnauthenticated)
+		wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, value)), formsvc.ErrUnauthenticated)
 	}
 	w.writeUses(w.svc)
 	w.wantUsed("revoked", &revoked, -1)

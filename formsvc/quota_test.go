@@ -244,8 +244,7 @@ func TestQuotaStoreFails(t *testing.T) {
 	who := w.caller()
 	failing := func(err error) { w.store.disturb(func(string, int) error { return err }) }
 	failing(formsvc.ErrUnavailable)
-	_, err := w.svc.Quotas.Take(w.ctx, who)
-	wantError(t, err, formsvc.ErrUnavailable)
+	wantError(t, failure(w.svc.Quotas.Take(w.ctx, who)), formsvc.ErrUnavailable)
 	failing(nil)
 	wantTook(t, w.svc, who, 60, 60)
 	failing(formsvc.ErrUnavailable)

@@ -132,8 +132,7 @@ func TestSignatureOfFile(t *testing.T) {
 	}
 	unknown := r.Key()
 	unknown.ID = c.ID
-	_, err = w.svc.Signatures.Create(w.ctx, unknown, formsvc.SignatureInput{Signer: grace(), FileID: f.ID})
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(w.svc.Signatures.Create(w.ctx, unknown, formsvc.SignatureInput{Signer: grace(), FileID: f.ID})), formsvc.ErrNotFound)
 	if list := w.signatures(&r); len(list) != 1 {
 		t.Errorf("%d signatures", len(list))
 	}
@@ -163,8 +162,7 @@ func TestCreateSignatureRefusesInvalidInput(t *testing.T) {
 		{formsvc.SignatureInput{Signer: grace(), SignedAt: time.Unix(-1, 0)}, []string{"/signedAt out_of_range"}},
 		{formsvc.SignatureInput{Signer: grace(), SignedAt: start().AddDate(10_000, 0, 0)}, []string{"/signedAt in_the_future"}},
 	} {
-		_, err := w.svc.Signatures.Create(w.ctx, r.Key(), x.in)
-		wantFaults(t, err, x.want...)
+		wantFaults(t, failure(w.svc.Signatures.Create(w.ctx, r.Key(), x.in)), x.want...)
 	}
 	if list := w.signatures(&r); len(list) != 0 || len(w.events()) != 1 {
 		t.Errorf("%d signatures, %d events", len(list), len(w.events()))

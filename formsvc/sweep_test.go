@@ -46,17 +46,13 @@ func TestSweep(t *testing.T) {
 	young := w.uploaded(pattern(20))
 	before := w.shelf.keys(t)
 	equal(t, w.sweep(&formsvc.SweepOptions{DryRun: true}), (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6}), "a dry run: %+v")
-	if after := w.shelf.keys(t); !slices.Equal(after, before) {
-		t.Errorf("a dry run changed %q to %q", before, after)
-	}
+	equalAll(t, w.shelf.keys(t), before, "a dry run changed %q to %q", before)
 	equal(t, w.sweep(nil), (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6, Removed: 1}), "%+v")
 	w.clock.add(time.Hour)
 	equal(t, w.sweep(nil), (formsvc.SweepResult{Blobs: 3, Orphans: 1, Bytes: 6, Removed: 1}), "an hour later: %+v")
 	want := append(foreign, formsvc.BlobKey(old.ID), formsvc.BlobKey(young.ID))
 	slices.Sort(want)
-	if got := w.shelf.keys(t); !slices.Equal(got, want) {
-		t.Errorf("blobs %q, want %q", got, want)
-	}
+	equalAll(t, w.shelf.keys(t), want, "blobs %q")
 	wantDamaged(t, w)
 }
 
@@ -76,8 +72,7 @@ func TestSweepListFails(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})
-	wantError(t, err, formsvc.ErrUnavailable)
+	wantError(t, failure(w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})), formsvc.ErrUnavailable)
 	equal(t, len(w.shelf.keys(t)), 1200, "%d blobs remain")
 	w.shelf.disturb(nil)
 	if got := w.sweep(&formsvc.SweepOptions{Force: true}); got.Removed != 1200 {
@@ -95,8 +90,7 @@ func TestSweepRefusesManyOrphans(t *testing.T) {
 	for range 100 {
 		w.uploaded(pattern(1))
 	}
-	_, err := w.svc.Files.Sweep(w.ctx, nil)
-	wantError(t, err, formsvc.ErrManyOrphans)
+	wantError(t, failure(w.svc.Files.Sweep(w.ctx, nil)), formsvc.ErrManyOrphans)
 	equal(t, len(w.shelf.keys(t)), 201, "%d blobs remain")
 	w.uploaded(pattern(1))
 	if got := w.sweep(nil); got.Removed != 101 {

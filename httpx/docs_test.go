@@ -39,8 +39,7 @@ func browse(api http.Handler, method, target string, edits ...func(*http.Request
 // content returns the body.
 func content(t *testing.T, from io.Reader) []byte {
 	t.Helper()
-	b := must(io.ReadAll(from))
-	return b
+	return must(io.ReadAll(from))
 }
 
 // The files need no key, have the right policies, are cached and compressed for clients that accept it, with a different ETag for each
@@ -136,8 +135,7 @@ func TestDocsUnknownFilesAndTrailingSlash(t *testing.T) {
 // docsPage returns the parsed page.
 func docsPage(t *testing.T) *html.Node {
 	t.Helper()
-	page := must(html.Parse(browse(newWorld(t, nil).api, "GET", "/docs").Body))
-	return page
+	return must(html.Parse(browse(newWorld(t, nil).api, "GET", "/docs").Body))
 }
 
 func attribute(n *html.Node, name string) string {

@@ -343,17 +343,6 @@ func TestUnreadRepliesShareMemory(t *testing.T) {
 	w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "").wantHeader("X-Ratelimit-Remaining", "93")
 }
 
-// A replay and a 304 count like any other request.
-func TestRepeatedRequestsCount(t *testing.T) {
-	w := newWorld(t, nil)
-	path := w.response(w.campaign(plainCampaign))
-	list, current := path[:strings.LastIndexByte(path, '/')], header("If-None-Match", "*")
-	w.limit(100, nil)
-	w.do("POST", list, plainResponse, once("k")).is(201, "").wantHeader("X-Ratelimit-Remaining", "99")
-	w.do("POST", list, plainResponse, once("k")).is(201, "").wantHeader("X-Ratelimit-Remaining", "98")
-	w.do("GET", path, "", current).is(304, "").wantHeader("X-Ratelimit-Remaining", "97")
-}
-
 // An account that has as many campaigns or responses as it may gets 409, and an earlier call with the same key its own reply.
 func TestCampaignLimit(t *testing.T) {
 	w := newWorld(t, nil)

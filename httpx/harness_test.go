@@ -74,10 +74,7 @@ func (w *world) use(store formsvc.Store, opts *httpx.Options, edit func(*formsvc
 	if edit != nil {
 		edit(&o)
 	}
-	var err error
-	if w.svc, err = formsvc.New(store, &o); err != nil {
-		w.tb.Fatal(err)
-	}
+	w.svc = must(formsvc.New(store, &o))
 	w.serve(opts)
 }
 

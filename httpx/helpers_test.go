@@ -163,8 +163,7 @@ func (w *world) claim() []delivery.Claim {
 	if len(req.Shares) == 0 {
 		return nil
 	}
-	claims := must(w.queue().Claim(w.tb.Context(), req))
-	return claims
+	return must(w.queue().Claim(w.tb.Context(), req))
 }
 
 // finish records the same result for all claims.
