@@ -35,11 +35,9 @@ func TestAccountNames(t *testing.T) {
 			t.Errorf("made %+v, found %+v, %v, and %+v, %v", a, byName, err, got, err2)
 		}
 	}
-	_, err := w.svc.Accounts.Get(w.ctx, someID)
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(w.svc.Accounts.Get(w.ctx, someID)), formsvc.ErrNotFound)
 	for _, name := range []string{"second", "First", "first ", "", "a\x00", "\xff"} {
-		_, err := w.svc.Accounts.ByName(w.ctx, name)
-		wantError(t, err, formsvc.ErrNotFound)
+		wantError(t, failure(w.svc.Accounts.ByName(w.ctx, name)), formsvc.ErrNotFound)
 	}
 }
 
@@ -48,9 +46,7 @@ func TestCreateWithKeyIsAtomic(t *testing.T) {
 	w := newWorld(t)
 	input := formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}
 	a, key, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if p, err := w.svc.Keys.Authenticate(w.ctx, key.Value); err != nil || p.AccountID != a.ID {
 		t.Errorf("the first key gives %+v, %v", p, err)
 	}
@@ -90,16 +86,13 @@ func TestEnsureCreatesAnAccountOnce(t *testing.T) {
 	account := must(w.svc.Accounts.ByName(w.ctx, "tenant 7"))
 	w.store.disturb(nil)
 	ids = append(ids, must(w.svc.Accounts.Ensure(w.ctx, "tenant 7")))
-	if n := w.store.count("AccountByName"); n != 0 {
-		t.Errorf("the store was asked %d times for an account that is known", n)
-	}
+	equal(t, w.store.count("AccountByName"), 0, "the store was asked %d times for an account that is known")
 	for _, id := range ids {
 		if id != account.ID {
 			t.Errorf("an account %s, want %s for everybody", id, account.ID)
 		}
 	}
-	_, err := w.svc.Accounts.Ensure(w.ctx, "")
-	wantFaults(t, err, "/name required")
+	wantFaults(t, failure(w.svc.Accounts.Ensure(w.ctx, "")), "/name required")
 
 	// Another caller creates the account between the lookup and the creation.
 	w.store.disturb(failFirst("AccountByName", 1, formsvc.ErrNotFound))
@@ -124,9 +117,7 @@ func TestDeleteAccount(t *testing.T) {
 	for n := 1; ; n++ {
 		g := newGuestbook(t)
 		other, key, err := g.svc.Accounts.CreateWithKey(g.ctx, "other", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		calls := 0
 		g.store.disturb(func(string, int) error {
 			if calls++; calls == n {
@@ -147,8 +138,7 @@ func TestDeleteAccount(t *testing.T) {
 		if receipt.FinishedAt.IsZero() || len(g.shelf.keys(t)) != 0 || done && (receipt.Responses != 7 || receipt.Files != 3) {
 			t.Errorf("the receipt is %+v", receipt)
 		}
-		_, err = g.svc.Accounts.Delete(g.ctx, g.account)
-		wantError(t, err, formsvc.ErrNotFound)
+		wantError(t, failure(g.svc.Accounts.Delete(g.ctx, g.account)), formsvc.ErrNotFound)
 		if list := must(g.svc.Accounts.List(g.ctx)); len(list) != 1 || list[0] != other {
 			t.Errorf("the accounts are %+v", list)
 		}
@@ -172,10 +162,8 @@ func TestDeletedAccountIsNotCached(t *testing.T) {
 	}
 	w.submitted(&c)
 	must(w.svc.Accounts.Delete(w.ctx, w.account))
-	_, err := w.svc.Keys.Authenticate(w.ctx, key.Value)
-	wantError(t, err, formsvc.ErrUnauthenticated)
-	_, err = w.submit(&c)
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, key.Value)), formsvc.ErrUnauthenticated)
+	wantError(t, failure(w.submit(&c)), formsvc.ErrNotFound)
 	if use := must(w.svc.Quotas.Use(w.ctx, key.ID, time.Time{})); len(use) != 0 {
 		t.Errorf("counts are left: %v", use)
 	}
@@ -184,6 +172,5 @@ func TestDeletedAccountIsNotCached(t *testing.T) {
 	if id := must(node.Accounts.Ensure(w.ctx, "first")); id != fresh || fresh == w.account {
 		t.Errorf("another node has the account %s, want %s", id, fresh)
 	}
-	_, err = node.Keys.Authenticate(w.ctx, key.Value)
-	wantError(t, err, formsvc.ErrUnauthenticated)
+	wantError(t, failure(node.Keys.Authenticate(w.ctx, key.Value)), formsvc.ErrUnauthenticated)
 }

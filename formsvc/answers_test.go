@@ -77,9 +77,7 @@ func TestAnswersAreImmutable(t *testing.T) {
 	values[0] = "changed"
 	list := must(answers.List())
 	list[0].Name, list[0].Value[1] = "changed", "changed"
-	if got := answers.JSON(); got != `{"a":{"value":["x","y"]}}` {
-		t.Errorf("the answers are now %s", got)
-	}
+	equal(t, answers.JSON(), `{"a":{"value":["x","y"]}}`, "the answers are now %s")
 	if got, _ := answers.Get("a"); !slices.Equal(got, []string{"x", "y"}) {
 		t.Errorf("the answer is now %q", got)
 	}

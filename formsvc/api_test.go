@@ -30,14 +30,9 @@ func TestExportedAPI(t *testing.T) {
 	}
 	const golden = "../.ci/api.txt"
 	if *updateAPI {
-		if err := os.WriteFile(golden, api.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(golden, api.Bytes(), 0o600))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must(os.ReadFile(golden))
 	old, now := strings.Split(string(want), "\n"), strings.Split(api.String(), "\n")
 	for _, line := range old {
 		if !slices.Contains(now, line) {
@@ -57,20 +52,14 @@ func TestExportedAPI(t *testing.T) {
 // exported returns the exported declarations of the package in a directory, sorted, without comments and bodies.
 func exported(t *testing.T, dir string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(filepath.Glob(filepath.Join(dir, "*.go")))
 	var list []string
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must(parser.ParseFile(fset, path, nil, parser.SkipObjectResolution))
 		ast.FileExports(file)
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok {
@@ -82,9 +71,7 @@ func exported(t *testing.T, dir string) string {
 				continue
 			}
 			var text bytes.Buffer
-			if err := printer.Fprint(&text, fset, decl); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, printer.Fprint(&text, fset, decl))
 			list = append(list, strings.ReplaceAll(text.String(), "\n\n", "\n"))
 		}
 	}

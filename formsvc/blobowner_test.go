@@ -62,14 +62,10 @@ func TestBlobsOfAnotherDatabaseAreRefused(t *testing.T) {
 			other := w.beside()
 			wantError(t, other.svc.Files.Claim(other.ctx, &formsvc.ClaimOptions{DryRun: true}), formsvc.ErrOtherBlobs)
 			for _, opts := range []*formsvc.SweepOptions{nil, {DryRun: true}, {Force: true}} {
-				_, err := other.svc.Files.Sweep(other.ctx, opts)
-				wantError(t, err, formsvc.ErrOtherBlobs)
+				wantError(t, failure(other.svc.Files.Sweep(other.ctx, opts)), formsvc.ErrOtherBlobs)
 			}
-			_, err := other.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
-			wantError(t, err, formsvc.ErrOtherBlobs)
-			if after := w.shelf.keys(t); !slices.Equal(after, before) {
-				t.Errorf("there was %q, and is %q", before, after)
-			}
+			wantError(t, failure(other.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})), formsvc.ErrOtherBlobs)
+			equalAll(t, w.shelf.keys(t), before, "there was %q, and is %q", before)
 			if got, _ := formsvc.BlobOwner(w.ctx, w.shelf); got != owner {
 				t.Errorf("the blobs belonged to %q, and belong to %q", owner, got)
 			}
@@ -98,13 +94,9 @@ func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 	w.unmark()
 	must(w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{DryRun: true}))
 	wantError(t, w.svc.Files.Claim(w.ctx, &formsvc.ClaimOptions{DryRun: true}), nil)
-	if got := w.owner(); got != "" {
-		t.Errorf("a dry run made the blobs those of %q", got)
-	}
+	equal(t, w.owner(), "", "a dry run made the blobs those of %q")
 	wantError(t, w.svc.Files.Claim(w.ctx, nil), nil)
-	if got := w.owner(); got != w.identity() {
-		t.Errorf("the blobs belong to %q, want %q", got, w.identity())
-	}
+	equal(t, w.owner(), w.identity(), "the blobs belong to %q")
 	must(w.read(&f, 0, -1))
 	w.clock.add(2 * formsvc.SweepAge)
 	if got := w.sweep(nil); got.Removed != 20 || got.Blobs != 21 {
@@ -123,13 +115,9 @@ func TestEachSweepChecksTheOwner(t *testing.T) {
 	w.shelf.Store = theirs.shelf.Store
 	w.shelf.made = theirs.shelf.made
 	w.clock.add(2 * formsvc.SweepAge)
-	_, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})
-	wantError(t, err, formsvc.ErrOtherBlobs)
-	_, err = w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
-	wantError(t, err, formsvc.ErrOtherBlobs)
-	if after := theirs.shelf.keys(t); !slices.Equal(after, before) {
-		t.Errorf("there was %q, and is %q", before, after)
-	}
+	wantError(t, failure(w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})), formsvc.ErrOtherBlobs)
+	wantError(t, failure(w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})), formsvc.ErrOtherBlobs)
+	equalAll(t, theirs.shelf.keys(t), before, "there was %q, and is %q", before)
 }
 
 // Deleting a response never removes a blob of another database, even if the blob has the name of a

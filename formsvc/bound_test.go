@@ -28,11 +28,9 @@ func TestBounds(t *testing.T) {
 	} {
 		c.module.Name, c.module.Multiple = "m", true
 		campaign := w.campaign(c.module)
-		_, err := w.submit(&campaign, answer("m", c.good...))
-		wantFaults(t, err)
+		wantFaults(t, failure(w.submit(&campaign, answer("m", c.good...))))
 		for _, value := range c.bad {
-			_, err := w.submit(&campaign, answer("m", value))
-			wantFaults(t, err, "/responses/m/value/0 "+c.code)
+			wantFaults(t, failure(w.submit(&campaign, answer("m", value))), "/responses/m/value/0 "+c.code)
 		}
 		var copied formsvc.Module
 		text, err := json.Marshal(campaign.Modules[0])
@@ -109,9 +107,7 @@ func TestAccept(t *testing.T) {
 			}
 		}
 	}
-	if n := len(w.shelf.keys(t)); n != 12 {
-		t.Errorf("%d blobs are kept", n)
-	}
+	equal(t, len(w.shelf.keys(t)), 12, "%d blobs are kept")
 }
 
 // A condition names values that the other module can have.
@@ -219,8 +215,7 @@ func TestVisitorsDomain(t *testing.T) {
 	in := formsvc.ResponseInput{User: formsvc.User{Email: "anna@example"}, Answers: []formsvc.Answer{answer("other", "b@localhost")}}
 	must(w.svc.Responses.Create(w.ctx, campaign.Key(), in))
 	in.FormToken = campaign.FormToken
-	_, err := w.svc.Responses.Create(w.ctx, campaign.Key(), in)
-	wantFaults(t, err, "/user/email invalid_email", "/responses/other/value/0 invalid_email")
+	wantFaults(t, failure(w.svc.Responses.Create(w.ctx, campaign.Key(), in)), "/user/email invalid_email", "/responses/other/value/0 invalid_email")
 	in.User.Email, in.Answers[0].Value[0] = "anna@example.com", "b@例子.广告"
 	must(w.svc.Responses.Create(w.ctx, campaign.Key(), in))
 }

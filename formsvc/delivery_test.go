@@ -75,9 +75,7 @@ func TestRedeliverFailed(t *testing.T) {
 	if n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since); err != nil || n != 0 {
 		t.Errorf("again: %d, %v", n, err)
 	}
-	if got := len(w.finish(delivery.Failed)); got != 1 {
-		t.Errorf("%d are due at once", got)
-	}
+	equal(t, len(w.finish(delivery.Failed)), 1, "%d are due at once")
 	w.clock.add(failed*20*time.Millisecond - time.Second)
 	if got := len(w.finish(delivery.Failed)); got < failed-100 || got >= failed-1 {
 		t.Errorf("%d are due a second before the last", got)
@@ -101,9 +99,7 @@ func TestRedeliverAfterDeletion(t *testing.T) {
 	gone := w.submitted(&c)
 	w.submitted(&c)
 	must(w.svc.Webhooks.Test(w.ctx, hookKey(&hook)))
-	if err := w.svc.Responses.Delete(w.ctx, gone.Key(), nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil))
 	w.finish(delivery.Failed)
 	page := must(w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID, Page: formsvc.PageQuery{Ascending: true}}))
 	if len(page.Items) != 4 {
@@ -121,8 +117,7 @@ func TestRedeliverAfterDeletion(t *testing.T) {
 		if e.ResponseID == gone.ID && e.Type == webhook.ResponseCreated {
 			want = formsvc.ErrResponseDeleted
 		}
-		_, err := w.svc.Deliveries.Redeliver(w.ctx, deliveryKey(&page.Items[i]))
-		wantError(t, err, want)
+		wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, deliveryKey(&page.Items[i]))), want)
 	}
 }
 
@@ -157,8 +152,7 @@ func TestLostAttemptIsNotUnderWay(t *testing.T) {
 	shown(claimed)
 	w.clock.add(time.Minute - time.Millisecond)
 	shown(claimed)
-	_, err = w.svc.Deliveries.Redeliver(w.ctx, key)
-	wantError(t, err, formsvc.ErrConflict)
+	wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, key)), formsvc.ErrConflict)
 	w.clock.add(time.Millisecond)
 	shown(time.Time{})
 	if d, err := w.svc.Deliveries.Redeliver(w.ctx, key); err != nil || !d.SendingSince.IsZero() || d.DueAt != w.clock.Now() {

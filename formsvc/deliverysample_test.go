@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -47,9 +46,7 @@ func TestDeliverySample(t *testing.T) {
 			{From: start().Add(ms)}, {From: start().Add(ms), Delivered: 1, Median: 2 * ms, P95: 2 * ms},
 		}},
 	} {
-		if got := w.sample(&hook, start().Add(x.from), start().Add(x.to), x.parts, x.each); !slices.Equal(got, x.want) {
-			t.Errorf("from %v to %v: %+v\nwant %+v", x.from, x.to, got, x.want)
-		}
+		equalAll(t, w.sample(&hook, start().Add(x.from), start().Add(x.to), x.parts, x.each), x.want, "from %v to %v: %+v", x.from, x.to)
 	}
 }
 
@@ -71,8 +68,7 @@ func TestDeliverySampleIsLimited(t *testing.T) {
 		t.Errorf("the least sample is %+v", samples)
 	}
 	for _, to := range []time.Time{start(), start().Add(-time.Hour), start().Add(time.Microsecond), {}} {
-		_, err := w.svc.Deliveries.Sample(w.ctx, formsvc.SampleQuery{Webhook: hookKey(&hook), From: start(), To: to})
-		wantFaults(t, err, "/to out_of_range")
+		wantFaults(t, failure(w.svc.Deliveries.Sample(w.ctx, formsvc.SampleQuery{Webhook: hookKey(&hook), From: start(), To: to})), "/to out_of_range")
 	}
 	// Three centuries are longer than a Duration.
 	samples = w.sample(&hook, time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC), start(), 96, 50)

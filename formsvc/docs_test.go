@@ -46,7 +46,7 @@ func TestTableOfPackages(t *testing.T) {
 // files.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
-	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+	noError(t, filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		hidden := strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".ci"
 		switch {
 		case err != nil:
@@ -58,8 +58,5 @@ func walk(t *testing.T, visit func(name string)) {
 			visit(filepath.ToSlash(name))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

@@ -43,9 +43,7 @@ func (x *exporting) begin(page formsvc.PageQuery, filter formsvc.ResponseFilter)
 func (x *exporting) all(e *formsvc.Export) (ids []formsvc.ID) {
 	x.tb.Helper()
 	for r, err := range e.All(x.ctx) {
-		if err != nil {
-			x.tb.Fatal(err)
-		}
+		noError(x.tb, err)
 		ids = append(ids, r.ID)
 	}
 	return ids

@@ -42,9 +42,7 @@ func TestExportPerson(t *testing.T) {
 		t.Fatalf("%+v, %v", receipt, err)
 	}
 	want := counts{responses: g.want.responses + 2, files: g.want.files, signatures: g.want.signatures + 3 + 1, events: g.want.events + 4}
-	if countsOf(&receipt) != want {
-		t.Errorf("exported %+v\nwant     %+v", countsOf(&receipt), want)
-	}
+	equal(t, countsOf(&receipt), want, "exported %+v")
 	texts := archive(t, out.Bytes())
 	for name, n := range map[string]int{
 		"responses": want.responses, "files": want.files, "comments": 3, "signatures": want.signatures, "events": want.events,
@@ -117,10 +115,8 @@ func TestExportPersonFails(t *testing.T) {
 			t.Fatalf("after %d bytes the audit trail has %+v", n, entries)
 		}
 	}
-	_, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, "eve", io.Discard)
-	wantError(t, err, formsvc.ErrInvalid)
-	_, err = g.svc.Accounts.ExportPerson(g.ctx, someID, eve, io.Discard)
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(g.svc.Accounts.ExportPerson(g.ctx, g.account, "eve", io.Discard)), formsvc.ErrInvalid)
+	wantError(t, failure(g.svc.Accounts.ExportPerson(g.ctx, someID, eve, io.Discard)), formsvc.ErrNotFound)
 	if receipt, err := g.svc.Accounts.ExportPerson(g.ctx, g.account, "nobody@example.com", io.Discard); err != nil || !receipt.IsZero() {
 		t.Errorf("of nobody: %+v, %v", receipt, err)
 	}

@@ -96,8 +96,7 @@ func TestRefusedUploadLeavesNothing(t *testing.T) {
 			return nil
 		}}, formsvc.ErrInvalid},
 	} {
-		_, err := w.upload(x.in)
-		wantError(t, err, x.want)
+		wantError(t, failure(w.upload(x.in)), x.want)
 		w.nothing(x.label)
 	}
 	_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(1001))})
@@ -172,8 +171,7 @@ func TestUploadWithUnknownOutcomeKeepsTheBlob(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
-	wantError(t, err, formsvc.ErrUnknownOutcome)
+	wantError(t, failure(w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})), formsvc.ErrUnknownOutcome)
 	wantDamaged(t, w)
 	if keys := w.shelf.keys(t); len(keys) != 1 {
 		t.Errorf("blobs %q", keys)
@@ -237,22 +235,9 @@ func TestDeleteWhileBlobsHang(t *testing.T) {
 			return nil
 		})
 		wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), nil), nil)
-		if tried != 2 {
-			t.Errorf("%d blobs were tried", tried)
-		}
+		equal(t, tried, 2, "%d blobs were tried")
 		w.shelf.disturb(nil)
 	})
-}
-
-func TestReady(t *testing.T) {
-	w := newFileWorld(t)
-	wantError(t, w.svc.Ready(w.ctx), nil)
-	w.shelf.disturb(func(string, string) error { return blobstore.ErrUnavailable })
-	err := w.svc.Ready(w.ctx)
-	wantError(t, err, formsvc.ErrUnavailable)
-	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); !ok || !slices.Equal(degraded.Components, []string{"files"}) {
-		t.Errorf("got %#v", err)
-	}
 }
 
 // Deleting a response deletes its files and keeps those of others.

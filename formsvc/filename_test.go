@@ -40,9 +40,7 @@ func TestCleanFileName(t *testing.T) {
 		"=?UTF-8?B?" + "Li4vLi4vZXRjL3Bhc3N3ZA==" + "?=":  "passwd",
 	} {
 		got := formsvc.CleanFileName(in)
-		if got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		equal(t, got, want, "%q: got %q", in)
 		if again := formsvc.CleanFileName(got); again != got || len(got) > 255 || strings.ContainsAny(got, "/\\\x00\r\n\u202e") {
 			t.Errorf("%q: %q becomes %q", in, got, again)
 		}

@@ -39,8 +39,7 @@ func TestOpenReturnsRanges(t *testing.T) {
 		}
 	}
 	for _, offset := range []int64{-1, size + 1} {
-		_, err := w.read(&f, offset, -1)
-		wantError(t, err, formsvc.ErrInvalid)
+		wantError(t, failure(w.read(&f, offset, -1)), formsvc.ErrInvalid)
 	}
 }
 

@@ -69,9 +69,7 @@ func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at
 			t.Fatalf("nothing more came after %v, want %v", got, want)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("handed out %v, want %v", got, want)
-	}
+	equalAll(t, got, want, "handed out %v")
 	return at
 }
 
@@ -135,9 +133,7 @@ func TestFollowFindsEventsOfOtherNodes(t *testing.T) {
 	node.Notify()
 	wantTypes(t, told, webhook.ResponseCreated)
 	w.svc.Notify()
-	if n := w.store.count("Notify"); n != 1 {
-		t.Errorf("the store was told %d times, want once", n)
-	}
+	equal(t, w.store.count("Notify"), 1, "the store was told %d times")
 }
 
 // TestFollowFilters checks the filters of a query.

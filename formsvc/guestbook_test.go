@@ -90,9 +90,7 @@ func (g *guestbook) attach(r *formsvc.Response) {
 	if err == nil {
 		_, err = g.svc.Signatures.Create(g.ctx, r.Key(), formsvc.SignatureInput{Signer: ada()})
 	}
-	if err != nil {
-		g.tb.Fatal(err)
-	}
+	noError(g.tb, err)
 }
 
 func (g *guestbook) sign(r *formsvc.Response, email string) {
@@ -106,9 +104,7 @@ func (g *guestbook) traces(svc *formsvc.Service) string {
 	g.tb.Helper()
 	var b bytes.Buffer
 	list := func(v any, err error) {
-		if err != nil {
-			g.tb.Fatal(err)
-		}
+		noError(g.tb, err)
 		fmt.Fprintf(&b, "%+v\n", v)
 	}
 	campaigns, err := svc.Campaigns.List(g.ctx, formsvc.CampaignQuery{AccountID: g.account})

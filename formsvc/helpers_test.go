@@ -101,10 +101,7 @@ func newWorld(tb testing.TB, edits ...func(*formsvc.Options)) *world {
 	for _, edit := range edits {
 		edit(&o)
 	}
-	var err error
-	if w.svc, err = formsvc.New(w.store, &o); err != nil {
-		tb.Fatal(err)
-	}
+	w.svc = must(formsvc.New(w.store, &o))
 	account := must(w.svc.Accounts.Create(w.ctx, "first"))
 	w.account = account.ID
 	return w
@@ -188,9 +185,7 @@ func faults(err error) []string {
 // must be nil.
 func wantFaults(tb testing.TB, err error, want ...string) {
 	tb.Helper()
-	if got := faults(err); !slices.Equal(got, want) {
-		tb.Errorf("got  %q\nwant %q", got, want)
-	}
+	equalAll(tb, faults(err), want, "got  %q")
 	if err != nil && !errors.Is(err, formsvc.ErrInvalid) {
 		tb.Errorf("%v is not ErrInvalid", err)
 	}
@@ -223,5 +218,29 @@ func running(svc *formsvc.Service) (stop func()) {
 	return func() {
 		cancel()
 		<-done
+	}
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
+	}
+}
+
+// equalAll is equal for lists.
+func equalAll[T comparable](t testing.TB, got, want []T, format string, args ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
 	}
 }

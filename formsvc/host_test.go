@@ -40,8 +40,7 @@ func TestFormats(t *testing.T) {
 	create := func(svc *formsvc.Service, value ...string) (formsvc.Response, error) {
 		return svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: ada(), Answers: []formsvc.Answer{answer("a", value...)}})
 	}
-	_, err = create(w.svc, "DE1", "FR1", "FRANCE", "")
-	wantFaults(t, err, "/responses/a/value/1 invalid_iban", "/responses/a/value/2 too_long")
+	wantFaults(t, failure(create(w.svc, "DE1", "FR1", "FRANCE", "")), "/responses/a/value/1 invalid_iban", "/responses/a/value/2 too_long")
 	r := must(create(w.svc, "DE1"))
 	_, err = w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{{Answer: answer("a", "FR1")}}})
 	wantFaults(t, err, "/responses/a/value/0 invalid_iban")
@@ -70,8 +69,7 @@ func TestWorkflowsByName(t *testing.T) {
 		o.Workflows = map[string]*formsvc.Workflow{"grants": {Statuses: []string{"granted"}, Final: []string{"granted"}}}
 	})
 	in := formsvc.CampaignInput{Title: "t", Workflow: "loans"}
-	_, err := w.svc.Campaigns.Create(w.ctx, w.account, in)
-	wantFaults(t, err, "/workflow unknown_value")
+	wantFaults(t, failure(w.svc.Campaigns.Create(w.ctx, w.account, in)), "/workflow unknown_value")
 	in.Workflow = "grants"
 	c := must(w.svc.Campaigns.Create(w.ctx, w.account, in))
 	create := func(c *formsvc.Campaign) formsvc.Response {
@@ -79,8 +77,7 @@ func TestWorkflowsByName(t *testing.T) {
 	}
 	r, plain := create(&c), w.campaign()
 	other := create(&plain)
-	_, err = w.update(&r, formsvc.ResponsePatch{Status: new("completed")})
-	wantFaults(t, err, "/status unknown_status")
+	wantFaults(t, failure(w.update(&r, formsvc.ResponsePatch{Status: new("completed")})), "/status unknown_status")
 	if got := w.updated(&r, formsvc.ResponsePatch{Status: new("granted")}); got.CompletedAt.IsZero() {
 		t.Errorf("%+v isn't final", got)
 	}
@@ -134,8 +131,7 @@ func TestLimitsOfAccount(t *testing.T) {
 		t.Errorf("%+v, %v", state, err)
 	}
 	must(w.svc.Quotas.Take(w.ctx, who))
-	_, err = w.svc.Quotas.Take(w.ctx, who)
-	wantError(t, err, formsvc.ErrQuota)
+	wantError(t, failure(w.svc.Quotas.Take(w.ctx, who)), formsvc.ErrQuota)
 	if p := must(w.svc.Quotas.Policy(w.ctx, w.account)); p.Limit != 1 {
 		t.Errorf("%+v", p)
 	}

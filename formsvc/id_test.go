@@ -125,12 +125,8 @@ func TestFloorID(t *testing.T) {
 			t.Fatalf("%s made at %v sorts after the floor of %v", id, at, later)
 		}
 	})
-	if got := formsvc.FloorID(start()); got != "01a1fd3a-03bb-7000-8000-000000000000" {
-		t.Errorf("got %s", got)
-	}
-	if got := formsvc.FloorID(time.Unix(-1, 0)); got != "00000000-0000-7000-8000-000000000000" {
-		t.Errorf("before 1970: %s", got)
-	}
+	equal(t, formsvc.FloorID(start()), "01a1fd3a-03bb-7000-8000-000000000000", "got %s")
+	equal(t, formsvc.FloorID(time.Unix(-1, 0)), "00000000-0000-7000-8000-000000000000", "before 1970: %s")
 }
 
 func TestDeliveryID(t *testing.T) {
@@ -150,7 +146,5 @@ func TestDeliveryID(t *testing.T) {
 	})
 	// Fixed, since other stores and other languages derive it too.
 	const event, hook = "01a1fd3a-03bb-7000-8000-000000000002", "01a1fd3a-03bb-7000-8000-000000000003"
-	if got := formsvc.DeliveryID(event, hook); got != "01a1fd3a-03bb-7563-9243-655260c5d803" {
-		t.Errorf("got %s", got)
-	}
+	equal(t, formsvc.DeliveryID(event, hook), "01a1fd3a-03bb-7563-9243-655260c5d803", "got %s")
 }

@@ -65,9 +65,7 @@ func TestImport(t *testing.T) {
 	if n := len(w.events()); n != 96 { // one is held
 		t.Errorf("%d events", n)
 	}
-	if n := must(w.svc.Responses.Counts(w.ctx, c.Key()))["spam"]; n != 1 {
-		t.Errorf("%d are held", n)
-	}
+	equal(t, must(w.svc.Responses.Counts(w.ctx, c.Key()))["spam"], 1, "%d are held")
 	page := must(w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{
 		AccountID: w.account, CampaignID: c.ID, Filter: formsvc.ResponseFilter{Reference: "old-8"},
 	}))

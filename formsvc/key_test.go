@@ -71,9 +71,7 @@ func TestKeyPermissions(t *testing.T) {
 		t.Errorf("the key has %q, the principal is %+v", key.Permissions, p)
 	}
 	for _, permission := range append(formsvc.AllPermissions(), "", "responses") {
-		if p.May(permission) != slices.Contains(want, permission) {
-			t.Errorf("May(%q) is %t", permission, p.May(permission))
-		}
+		equal(t, p.May(permission), slices.Contains(want, permission), "May(%q) is %t", permission)
 	}
 }
 
@@ -143,9 +141,7 @@ func TestKeyChecksumCatchesTypingErrors(t *testing.T) {
 	} {
 		refused(wrong)
 	}
-	if n := w.store.count("KeyByHash"); n != 0 {
-		t.Errorf("the store was asked %d times", n)
-	}
+	equal(t, w.store.count("KeyByHash"), 0, "the store was asked %d times")
 	w.authenticated(w.svc, value)
 }
 
@@ -154,8 +150,7 @@ func TestKeyCache(t *testing.T) {
 	w := newWorld(t)
 	random := strings.Repeat("0", 43)
 	for i := range 3 {
-		_, err := w.svc.Keys.Authenticate(w.ctx, "formsvc_"+random+checksum(random))
-		wantError(t, err, formsvc.ErrUnauthenticated)
+		wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, "formsvc_"+random+checksum(random))), formsvc.ErrUnauthenticated)
 		if n := w.store.count("KeyByHash"); n != i+1 {
 			t.Errorf("%d questions after %d unknown keys", n, i+1)
 		}
@@ -165,9 +160,7 @@ func TestKeyCache(t *testing.T) {
 	for range 100 {
 		w.authenticated(w.svc, value)
 	}
-	if n := w.store.count("KeyByHash"); n != 1 {
-		t.Errorf("%d questions for one key", n)
-	}
+	equal(t, w.store.count("KeyByHash"), 1, "%d questions for one key")
 }
 
 func TestAuthenticateDistinguishesErrors(t *testing.T) {
@@ -201,8 +194,7 @@ func TestKeyExpiry(t *testing.T) {
 		{time.Hour + time.Hour, formsvc.ErrUnauthenticated},
 	} {
 		w.clock.set(start().Add(c.after))
-		_, err := w.svc.Keys.Authenticate(w.ctx, key.Value)
-		wantError(t, err, c.want)
+		wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, key.Value)), c.want)
 	}
 	if forever, _ := w.key(formsvc.FilesRead); !forever.ExpiresAt.IsZero() {
 		t.Error("a key without Expires expires")
@@ -217,11 +209,9 @@ func TestRevokeIsSeenElsewhereWithinTTL(t *testing.T) {
 	w.authenticated(other, value)
 	w.clock.add(time.Millisecond)
 	wantError(t, other.Keys.Revoke(w.ctx, w.account, key.ID), nil)
-	_, err := other.Keys.Authenticate(w.ctx, value)
-	wantError(t, err, formsvc.ErrUnauthenticated) // at once on the node that revoked it
+	wantError(t, failure(other.Keys.Authenticate(w.ctx, value)), formsvc.ErrUnauthenticated) // at once on the node that revoked it
 	w.clock.set(start().Add(min(formsvc.KeyCacheTTL, 2*time.Second)))
-	_, err = w.svc.Keys.Authenticate(w.ctx, value)
-	wantError(t, err, formsvc.ErrUnauthenticated)
+	wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, value)), formsvc.ErrUnauthenticated)
 }
 
 // If the clock was set back, cached keys aren't used until it has caught up.
@@ -232,8 +222,7 @@ func TestRevokeIsSeenAfterTheClockStepsBack(t *testing.T) {
 	w.clock.add(-time.Hour)
 	wantError(t, w.neighbour().Keys.Revoke(w.ctx, w.account, key.ID), nil)
 	w.clock.add(10 * time.Second)
-	_, err := w.svc.Keys.Authenticate(w.ctx, value)
-	wantError(t, err, formsvc.ErrUnauthenticated)
+	wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, value)), formsvc.ErrUnauthenticated)
 }
 
 func TestRevoke(t *testing.T) {

@@ -39,9 +39,7 @@ func TestKeyUseIsRecorded(t *testing.T) {
 	key, value := w.key(formsvc.FilesRead)
 	idle, _ := w.key(formsvc.FilesRead)
 	w.writeUses(w.svc)
-	if n := w.store.count("UseKeys"); n != 0 {
-		t.Errorf("nothing was written %d times", n)
-	}
+	equal(t, w.store.count("UseKeys"), 0, "nothing was written %d times")
 	w.authenticated(w.svc, value)
 	w.wantUsed("not written yet", &key, -1)
 	w.writeUses(w.svc)
@@ -51,9 +49,7 @@ func TestKeyUseIsRecorded(t *testing.T) {
 	w.clock.set(start().Add(formsvc.KeyCacheTTL - time.Millisecond))
 	w.authenticated(w.svc, value)
 	w.writeUses(w.svc)
-	if n := w.store.count("UseKeys"); n != 1 {
-		t.Errorf("uses were written %d times, want once", n)
-	}
+	equal(t, w.store.count("UseKeys"), 1, "uses were written %d times")
 	w.clock.set(start().Add(formsvc.KeyCacheTTL))
 	w.authenticated(w.svc, value)
 	w.clock.set(start().Add(time.Minute))
@@ -81,15 +77,11 @@ func TestRefusedKeysAreNotUsed(t *testing.T) {
 	w := newWorld(t)
 	revoked, value := w.key(formsvc.FilesRead)
 	wantError(t, w.svc.Keys.Revoke(w.ctx, w.account, revoked.ID), nil)
-	expired, err := w.svc.Keys.Create(w.ctx, w.account,
-		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expired := must(w.svc.Keys.Create(w.ctx, w.account,
+		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour}))
 	w.clock.add(time.Hour)
 	for _, value := range []string{value, expired.Value} {
-		_, err := w.svc.Keys.Authenticate(w.ctx, value)
-		wantError(t, err, formsvc.ErrUnauthenticated)
+		wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, value)), formsvc.ErrUnauthenticated)
 	}
 	w.writeUses(w.svc)
 	w.wantUsed("revoked", &revoked, -1)

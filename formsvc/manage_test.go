@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,28 +68,6 @@ func TestCreateWebhookTwice(t *testing.T) {
 	}
 }
 
-func TestCheckURL(t *testing.T) {
-	w := newWorld(t, func(o *formsvc.Options) {
-		o.CheckURL = func(_ context.Context, url string) error {
-			if strings.Contains(url, "internal") {
-				return errors.New("is inside")
-			}
-			return nil
-		}
-	})
-	hook := w.hook()
-	in := formsvc.WebhookInput{URL: "http://internal/", Events: created()}
-	_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
-	wantFaults(t, err, "/url url_refused")
-	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)
-	if v, ok := errors.AsType[*formsvc.ValidationError](err); !ok || v.Fields[0].Detail != "is inside" {
-		t.Error(err)
-	}
-	if _, err := w.svc.With(w.store).Webhooks.Replace(w.ctx, hookKey(&hook), in); !errors.Is(err, formsvc.ErrInvalid) {
-		t.Error("a bound service does not check:", err)
-	}
-}
-
 func TestHeaders(t *testing.T) {
 	w := newWorld(t)
 	many := make([]formsvc.HeaderInput, 11)
@@ -138,47 +115,6 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestReplaceWebhook(t *testing.T) {
-	w := newWorld(t)
-	hook := w.hook(func(in *formsvc.WebhookInput) {
-		in.Headers = []formsvc.HeaderInput{{Name: "X-A", Value: "1"}, {Name: "X-B", Value: "2"}}
-	})
-	w.clock.add(time.Second)
-	rotated := must(w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Grace: time.Hour}))
-	c := w.campaign()
-	in := formsvc.WebhookInput{
-		URL: hook.URL + "/other", Events: created(), CampaignID: c.ID, Disabled: true,
-		Headers: []formsvc.HeaderInput{{Name: "x-b", Keep: true}, {Name: "X-C", Value: "3"}},
-	}
-	in.IfVersion = hook.Version
-	_, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)
-	wantError(t, err, formsvc.ErrStale)
-	in.IfVersion = rotated.Version
-	got := must(w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in))
-	in.IfVersion = 0
-	if got.URL != in.URL || got.CampaignID != c.ID || !got.Disabled || got.Version != 3 || got.CreatedAt != hook.CreatedAt ||
-		got.UpdatedAt != w.clock.Now() || !slices.Equal(got.Events, created()) ||
-		!slices.Equal(got.Headers, []formsvc.Header{{Name: "X-B", Value: "2"}, {Name: "X-C", Value: "3"}}) {
-		t.Errorf("it is %+v", got)
-	}
-	if got.Secret != rotated.Secret || got.Previous != hook.Secret {
-		t.Error("a replacement without a secret changed the secrets")
-	}
-	in.Secret, in.Headers = "a secret of my own, then", nil
-	if got, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in); err != nil {
-		t.Fatal(err)
-	}
-	if got.Secret != in.Secret || got.Previous != "" || !got.PreviousUntil.IsZero() || len(got.Headers) != 0 {
-		t.Errorf("it is %+v", got)
-	}
-	if stored, err := w.svc.Webhooks.Get(w.ctx, hookKey(&hook)); err != nil || stored.Secret != in.Secret || stored.Version != 4 {
-		t.Errorf("stored is %+v, %v", stored, err)
-	}
-	in.Headers = []formsvc.HeaderInput{{Name: "X-B", Keep: true}}
-	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)
-	wantFaults(t, err, "/headers/X-B required")
-}
-
 // A kept value is the one at the time of the write, not one that was read before.
 func TestKeptHeaderHasItsLatestValue(t *testing.T) {
 	w := newWorld(t)
@@ -205,8 +141,7 @@ func TestRotate(t *testing.T) {
 	hook := w.hook()
 	first := hook.Secret
 	for _, r := range []formsvc.Rotation{{Grace: -1}, {Grace: formsvc.MaxGrace + 1}, {Secret: strings.Repeat("x", 257)}} {
-		_, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), r)
-		wantError(t, err, formsvc.ErrInvalid)
+		wantError(t, failure(w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), r)), formsvc.ErrInvalid)
 	}
 	second, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Grace: time.Hour})
 	if err != nil || second.Secret == first || len(second.Secret) < 32 || second.Previous != first ||
@@ -231,6 +166,20 @@ func TestRotate(t *testing.T) {
 	}
 }
 
+// A change of another version than the latest one is refused.
+func TestStaleVersions(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.CampaignID = c.ID })
+	in := formsvc.WebhookInput{URL: hook.URL, Events: hook.Events, CampaignID: c.ID, Secret: "a secret of my own"}
+	equal(t, must(w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)).Secret, in.Secret, "the secret is %q")
+	in.IfVersion = 1
+	wantError(t, failure(w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in)), formsvc.ErrStale)
+	wantError(t, failure(w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "x", IfVersion: 2})), formsvc.ErrStale)
+	wantError(t, failure(w.update(&r, formsvc.ResponsePatch{IfVersion: 2})), formsvc.ErrStale)
+}
+
 func TestSetDisabled(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
@@ -245,9 +194,7 @@ func TestSetDisabled(t *testing.T) {
 		}
 		w.submitted(&c)
 	}
-	if n := w.deliveries(&hook, ""); n != 2 {
-		t.Errorf("%d deliveries", n)
-	}
+	equal(t, w.deliveries(&hook, ""), 2, "%d deliveries")
 }
 
 // A test event has the fields of a real event of its type.
@@ -284,9 +231,7 @@ func TestTestEventsResembleRealOnes(t *testing.T) {
 			}
 		}
 	}
-	if n := len(w.events()); n != 0 {
-		t.Errorf("the feed has %d events", n)
-	}
+	equal(t, len(w.events()), 0, "the feed has %d events")
 }
 
 // A caller who changes a webhook's URL must not receive header values that were given for another origin.

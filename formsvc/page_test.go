@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -22,7 +21,5 @@ func TestAll(t *testing.T) {
 		got = append(got, r.ID)
 		wantError(t, w.svc.Responses.Delete(w.ctx, r.Key(), nil), nil)
 	}
-	if !slices.Equal(got, want[1:]) {
-		t.Errorf("%v, want %v", got, want[1:])
-	}
+	equalAll(t, got, want[1:], "%v")
 }

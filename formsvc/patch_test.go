@@ -77,9 +77,7 @@ func TestMergePatch(t *testing.T) {
 			w.store.take()
 			w.clock.add(time.Second)
 			after := w.updated(&r, c.patch)
-			if got := after.Answers.JSON(); got != c.answers {
-				t.Errorf("the answers are %s\nwant            %s", got, c.answers)
-			}
+			equal(t, after.Answers.JSON(), c.answers, "the answers are %s")
 			w.checkUpdate(&r, &after, c.changes)
 		})
 	}
@@ -142,8 +140,7 @@ func TestPatchReportsFaults(t *testing.T) {
 			},
 		},
 	} {
-		_, err := w.update(&r, test.patch)
-		wantFaults(t, err, test.want...)
+		wantFaults(t, failure(w.update(&r, test.patch)), test.want...)
 	}
 	if got, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || got != r || len(w.store.take()) != 0 {
 		t.Errorf("the response is now %+v, %v", got, err)
@@ -154,8 +151,7 @@ func TestPatchTooManyAnswers(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c, numberedAnswers(1_000)...)
-	_, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more")}})
-	wantFaults(t, err, "/responses too_many")
+	wantFaults(t, failure(w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more")}})), "/responses too_many")
 	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more"), remove("0000")}})
 
 	// The patch itself is limited, too, before the store is called.
@@ -164,11 +160,8 @@ func TestPatchTooManyAnswers(t *testing.T) {
 		many[i] = remove(fmt.Sprint("x", i))
 	}
 	w.store.disturb(nil)
-	_, err = w.update(&r, formsvc.ResponsePatch{Answers: many})
-	wantFaults(t, err, "/responses too_many")
-	if n := w.store.count("Campaign") + w.store.count("UpdateResponse"); n != 0 {
-		t.Errorf("the store was asked %d times", n)
-	}
+	wantFaults(t, failure(w.update(&r, formsvc.ResponsePatch{Answers: many})), "/responses too_many")
+	equal(t, w.store.count("Campaign")+w.store.count("UpdateResponse"), 0, "the store was asked %d times")
 	w.updated(&r, formsvc.ResponsePatch{Answers: many[:1_000]})
 }
 
@@ -186,26 +179,6 @@ func TestPatchAfterTheCampaignChanged(t *testing.T) {
 	_, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("old", "y")}})
 	wantFaults(t, err, "/responses/old unknown_module", "/responses/new required")
 	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{remove("old"), set("new", "y")}})
-}
-
-func TestPatchIfVersion(t *testing.T) {
-	w := newWorld(t)
-	c := w.campaign()
-	r := w.submitted(&c)
-	w.updated(&r, formsvc.ResponsePatch{Status: new("validated"), IfVersion: 1})
-	for _, version := range []int64{1, 3, -1} {
-		_, err := w.update(&r, formsvc.ResponsePatch{Status: new("pending"), IfVersion: version})
-		wantError(t, err, formsvc.ErrStale)
-		// Even if the patch has no effect.
-		_, err = w.update(&r, formsvc.ResponsePatch{IfVersion: version})
-		wantError(t, err, formsvc.ErrStale)
-	}
-	if got := w.updated(&r, formsvc.ResponsePatch{Status: new("pending"), IfVersion: 2}); got.Version != 3 {
-		t.Errorf("got %+v", got)
-	}
-	if got := w.updated(&r, formsvc.ResponsePatch{IfVersion: 3}); got.Version != 3 {
-		t.Errorf("got %+v", got)
-	}
 }
 
 // A node's clock may be behind that of the node that made the last change.

@@ -90,18 +90,14 @@ func TestQuotaState(t *testing.T) {
 	if !errors.Is(err, formsvc.ErrQuota) || state.Left != 0 || state.Limit != 40 || state.Reset != 30*time.Minute-123*time.Millisecond {
 		t.Errorf("got %+v, %v, want ErrQuota with nothing left", state, err)
 	}
-	if n := w.store.count("QuotaUse") + w.store.count("AddQuota"); n != 1 {
-		t.Errorf("the store was asked %d times", n)
-	}
+	equal(t, w.store.count("QuotaUse")+w.store.count("AddQuota"), 1, "the store was asked %d times")
 	flushed(t, w.svc)
 	w.wantCounted(who.KeyID, 40)
 	wantTook(t, w.svc, who, 10, 0)
 
 	none := newWorld(t, quota(-1))
 	wantTook(t, none.svc, none.caller(), 2000, 2000)
-	if n := none.store.count("QuotaUse"); n != 0 {
-		t.Errorf("without a quota the store is asked %d times", n)
-	}
+	equal(t, none.store.count("QuotaUse"), 0, "without a quota the store is asked %d times")
 }
 
 func TestQuotaSubjects(t *testing.T) {
@@ -248,8 +244,7 @@ func TestQuotaStoreFails(t *testing.T) {
 	who := w.caller()
 	failing := func(err error) { w.store.disturb(func(string, int) error { return err }) }
 	failing(formsvc.ErrUnavailable)
-	_, err := w.svc.Quotas.Take(w.ctx, who)
-	wantError(t, err, formsvc.ErrUnavailable)
+	wantError(t, failure(w.svc.Quotas.Take(w.ctx, who)), formsvc.ErrUnavailable)
 	failing(nil)
 	wantTook(t, w.svc, who, 60, 60)
 	failing(formsvc.ErrUnavailable)
@@ -280,14 +275,10 @@ func TestQuotaDropsIdleKeys(t *testing.T) {
 	flushed(t, w.svc, w.svc)
 	w.store.disturb(nil)
 	wantTook(t, w.svc, who, 1, 1)
-	if n := w.store.count("QuotaUse"); n != 0 {
-		t.Errorf("a busy key asked the store %d times", n)
-	}
+	equal(t, w.store.count("QuotaUse"), 0, "a busy key asked the store %d times")
 	flushed(t, w.svc)
 	w.clock.add(2 * time.Minute)
 	flushed(t, w.svc)
 	wantTook(t, w.svc, who, 10, 5)
-	if n := w.store.count("QuotaUse"); n != 1 {
-		t.Errorf("the store was asked %d times for a key that was idle", n)
-	}
+	equal(t, w.store.count("QuotaUse"), 1, "the store was asked %d times for a key that was idle")
 }

@@ -44,9 +44,7 @@ func TestCreateResponseRetries(t *testing.T) {
 			w.store.disturb(failFirst("CreateResponse", c.fails, c.err))
 			r, err := w.submit(&campaign)
 			wantError(t, err, c.want)
-			if r.Reference != c.reference {
-				t.Errorf("the reference is %q", r.Reference)
-			}
+			equal(t, r.Reference, c.reference, "the reference is %q")
 			if writes, reads := w.store.count("CreateResponse"), w.store.count("Campaign"); writes != c.writes || reads != c.reads {
 				t.Errorf("%d writes and %d reads of the campaign, want %d and %d", writes, reads, c.writes, c.reads)
 			}
@@ -75,9 +73,7 @@ func TestCampaignIsCached(t *testing.T) {
 		w.submitted(&small)
 		w.submitted(&large)
 	}
-	if n := w.store.count("Campaign"); n != 1+3 {
-		t.Errorf("a small and a large campaign were read %d times, want 1 and 3", n)
-	}
+	equal(t, w.store.count("Campaign"), 1+3, "a small and a large campaign were read %d times")
 }
 
 // elsewhere changes the campaign like another node.
@@ -97,14 +93,12 @@ func TestChangesOnOtherNodesAreNoticed(t *testing.T) {
 	w.submitted(&c, answer("a", "x"))
 
 	w.elsewhere(&c, closed)
-	_, err := w.submit(&c, answer("a", "x"))
-	wantError(t, err, formsvc.ErrCampaignClosed)
+	wantError(t, failure(w.submit(&c, answer("a", "x"))), formsvc.ErrCampaignClosed)
 	w.elsewhere(&c, formsvc.CampaignInput{})
 	w.submitted(&c, answer("a", "x"))
 
 	w.elsewhere(&c, numbers)
-	_, err = w.submit(&c, answer("a", "x"))
-	wantFaults(t, err, "/responses/a/value/0 invalid_number")
+	wantFaults(t, failure(w.submit(&c, answer("a", "x"))), "/responses/a/value/0 invalid_number")
 	w.elsewhere(&c, formsvc.CampaignInput{})
 	w.submitted(&c, answer("a", "x"))
 }

@@ -44,14 +44,10 @@ func TestCheckResponse(t *testing.T) {
 	}
 	own, odd := "/responses/url/value/0 invalid_url", "/responses/n/value/0 odd"
 	for range 2 { // with the campaign cached, too
-		_, err := w.svc.Responses.Create(w.ctx, c.Key(), input("3", answer("url", "no")))
-		wantFaults(t, err, own, odd)
-		_, err = w.svc.Responses.Create(w.ctx, c.Key(), input("refuse"))
-		wantRefusal(t, err)
-		_, err = w.svc.Responses.Create(w.ctx, c.Key(), input("refuse", answer("url", "no")))
-		wantFaults(t, err, own)
-		_, err = w.svc.Responses.Create(w.ctx, c.Key(), input("fail"))
-		wantError(t, err, errFrail)
+		wantFaults(t, failure(w.svc.Responses.Create(w.ctx, c.Key(), input("3", answer("url", "no")))), own, odd)
+		wantRefusal(t, failure(w.svc.Responses.Create(w.ctx, c.Key(), input("refuse"))))
+		wantFaults(t, failure(w.svc.Responses.Create(w.ctx, c.Key(), input("refuse", answer("url", "no")))), own)
+		wantError(t, failure(w.svc.Responses.Create(w.ctx, c.Key(), input("fail"))), errFrail)
 		must(w.svc.Responses.Create(w.ctx, c.Key(), input("4")))
 	}
 	wantFaults(t, w.svc.Responses.Check(w.ctx, &c, input("3", answer("url", "no"))), own, odd)
@@ -86,8 +82,7 @@ func TestCheckResponse(t *testing.T) {
 	}
 	wantFaults(t, report.Faults[0].Err, odd)
 	wantRefusal(t, report.Faults[1].Err)
-	_, err := w.svc.Responses.Import(w.ctx, c.Key(), each([]formsvc.ImportRow{row("d", "fail")}), nil)
-	wantError(t, err, errFrail)
+	wantError(t, failure(w.svc.Responses.Import(w.ctx, c.Key(), each([]formsvc.ImportRow{row("d", "fail")}), nil)), errFrail)
 }
 
 func each(rows []formsvc.ImportRow) iter.Seq2[formsvc.ImportRow, error] {

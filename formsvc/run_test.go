@@ -75,9 +75,7 @@ func TestPrune(t *testing.T) {
 	} {
 		w.clock.set(start().Add(step.at))
 		must(w.svc.Prune(w.ctx))
-		if got := strings.Join(left(), " "); got != step.want {
-			t.Errorf("after %v %s are left, want %s", step.at, got, step.want)
-		}
+		equal(t, strings.Join(left(), " "), step.want, "after %v %s are left", step.at)
 	}
 }
 

@@ -9,10 +9,7 @@ import (
 
 // A search finds what people read, whatever its case and accents.
 func TestSearch(t *testing.T) {
-	auckland, err := time.LoadLocation("Pacific/Auckland")
-	if err != nil {
-		t.Fatal(err)
-	}
+	auckland := must(time.LoadLocation("Pacific/Auckland"))
 	modules := []formsvc.Module{
 		{Name: "news", Type: formsvc.BooleanModule}, {Name: "text", Type: formsvc.TextModule},
 		{Name: "who", Type: formsvc.ChoiceModule, Multiple: true, Options: []string{"Me; myself", "I"}},
@@ -61,8 +58,6 @@ func TestJoin(t *testing.T) {
 		seen[text] = values
 	}
 	for _, one := range []*formsvc.Module{nil, {Type: formsvc.TextModule}} {
-		if text := one.ShownValues([]string{"one; two"}); text != "one; two" {
-			t.Errorf("an only text is %s", text)
-		}
+		equal(t, one.ShownValues([]string{"one; two"}), "one; two", "an only text is %s")
 	}
 }

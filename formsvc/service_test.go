@@ -69,9 +69,7 @@ func TestWithWritesToTheOtherStore(t *testing.T) {
 	bound := w.svc.With(other)
 	w.clock.add(time.Hour)
 	a, err := bound.Accounts.Create(w.ctx, "first") // taken in the first store
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := w.svc.Accounts.Get(w.ctx, a.ID); !errors.Is(err, formsvc.ErrNotFound) {
 		t.Error("the first store has it:", err)
 	}
@@ -83,8 +81,7 @@ func TestWithWritesToTheOtherStore(t *testing.T) {
 	if err != nil || r.Reference != "REF-00001" || len(other.take()) != 1 || len(w.store.take()) != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	_, err = bound.Responses.Update(w.ctx, r.Key(), formsvc.ResponsePatch{Status: new("completed")})
-	wantFaults(t, err, "/status unknown_status")
+	wantFaults(t, failure(bound.Responses.Update(w.ctx, r.Key(), formsvc.ResponsePatch{Status: new("completed")})), "/status unknown_status")
 }
 
 // A rolled back transaction leaves nothing behind: neither service caches campaigns or keys for the

@@ -109,9 +109,7 @@ func (s *shelf) keys(tb testing.TB) []string {
 	tb.Helper()
 	var list []string
 	for info, err := range s.Store.List(context.Background(), "") {
-		if err != nil {
-			tb.Fatal(err)
-		}
+		noError(tb, err)
 		if info.Key != formsvc.MarkerKey {
 			list = append(list, info.Key)
 		}
@@ -125,9 +123,7 @@ func (s *shelf) damage(tb testing.TB, f *formsvc.File, edit func([]byte) []byte)
 	tb.Helper()
 	ctx, key := context.Background(), formsvc.BlobKey(f.ID)
 	body, _, err := s.Store.Open(ctx, key, 0, -1)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, err)
 	content, err := io.ReadAll(body)
 	wantError(tb, errors.Join(err, body.Close(), s.Store.Delete(ctx, key)), nil)
 	if content = edit(content); content == nil {

@@ -61,9 +61,7 @@ func TestSignature(t *testing.T) {
 	text := `{"uuid":"` + string(sig.ID) + `","signer":{"email":"grace@example.com","firstName":"Grace","lastName":"Hopper"},` +
 		`"fileUuid":null,"provider":null,"documentSha256":"d938bd6e71688ba973b41eee13efcc63af1fb4f0ddd19b0411f0f25d08462389",` +
 		`"signedAt":"2026-11-21T08:30:00.123Z","createdAt":"2026-11-21T08:30:00.123Z"}`
-	if got := string(sig.AppendJSON(nil)); got != text {
-		t.Errorf("got  %s\nwant %s", got, text)
-	}
+	equal(t, string(sig.AppendJSON(nil)), text, "got  %s")
 
 	w.clock.add(time.Hour)
 	r = w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), Answers: []formsvc.AnswerPatch{{Answer: answer("b", "3")}}})
@@ -134,8 +132,7 @@ func TestSignatureOfFile(t *testing.T) {
 	}
 	unknown := r.Key()
 	unknown.ID = c.ID
-	_, err = w.svc.Signatures.Create(w.ctx, unknown, formsvc.SignatureInput{Signer: grace(), FileID: f.ID})
-	wantError(t, err, formsvc.ErrNotFound)
+	wantError(t, failure(w.svc.Signatures.Create(w.ctx, unknown, formsvc.SignatureInput{Signer: grace(), FileID: f.ID})), formsvc.ErrNotFound)
 	if list := w.signatures(&r); len(list) != 1 {
 		t.Errorf("%d signatures", len(list))
 	}
@@ -165,8 +162,7 @@ func TestCreateSignatureRefusesInvalidInput(t *testing.T) {
 		{formsvc.SignatureInput{Signer: grace(), SignedAt: time.Unix(-1, 0)}, []string{"/signedAt out_of_range"}},
 		{formsvc.SignatureInput{Signer: grace(), SignedAt: start().AddDate(10_000, 0, 0)}, []string{"/signedAt in_the_future"}},
 	} {
-		_, err := w.svc.Signatures.Create(w.ctx, r.Key(), x.in)
-		wantFaults(t, err, x.want...)
+		wantFaults(t, failure(w.svc.Signatures.Create(w.ctx, r.Key(), x.in)), x.want...)
 	}
 	if list := w.signatures(&r); len(list) != 0 || len(w.events()) != 1 {
 		t.Errorf("%d signatures, %d events", len(list), len(w.events()))

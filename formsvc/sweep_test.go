@@ -41,30 +41,18 @@ func TestSweep(t *testing.T) {
 		must(w.shelf.Put(w.ctx, key, strings.NewReader("not ours")))
 	}
 	w.clock.add(formsvc.SweepAge - time.Second)
-	if got := w.sweep(nil); got != (formsvc.SweepResult{Blobs: 3}) {
-		t.Errorf("a day old and not older: %+v", got)
-	}
+	equal(t, w.sweep(nil), (formsvc.SweepResult{Blobs: 3}), "a day old and not older: %+v")
 	w.clock.add(time.Millisecond)
 	young := w.uploaded(pattern(20))
 	before := w.shelf.keys(t)
-	if got := w.sweep(&formsvc.SweepOptions{DryRun: true}); got != (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6}) {
-		t.Errorf("a dry run: %+v", got)
-	}
-	if after := w.shelf.keys(t); !slices.Equal(after, before) {
-		t.Errorf("a dry run changed %q to %q", before, after)
-	}
-	if got := w.sweep(nil); got != (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6, Removed: 1}) {
-		t.Errorf("%+v", got)
-	}
+	equal(t, w.sweep(&formsvc.SweepOptions{DryRun: true}), (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6}), "a dry run: %+v")
+	equalAll(t, w.shelf.keys(t), before, "a dry run changed %q to %q", before)
+	equal(t, w.sweep(nil), (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6, Removed: 1}), "%+v")
 	w.clock.add(time.Hour)
-	if got := w.sweep(nil); got != (formsvc.SweepResult{Blobs: 3, Orphans: 1, Bytes: 6, Removed: 1}) {
-		t.Errorf("an hour later: %+v", got)
-	}
+	equal(t, w.sweep(nil), (formsvc.SweepResult{Blobs: 3, Orphans: 1, Bytes: 6, Removed: 1}), "an hour later: %+v")
 	want := append(foreign, formsvc.BlobKey(old.ID), formsvc.BlobKey(young.ID))
 	slices.Sort(want)
-	if got := w.shelf.keys(t); !slices.Equal(got, want) {
-		t.Errorf("blobs %q, want %q", got, want)
-	}
+	equalAll(t, w.shelf.keys(t), want, "blobs %q")
 	wantDamaged(t, w)
 }
 
@@ -84,11 +72,8 @@ func TestSweepListFails(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})
-	wantError(t, err, formsvc.ErrUnavailable)
-	if n := len(w.shelf.keys(t)); n != 1200 {
-		t.Errorf("%d blobs remain", n)
-	}
+	wantError(t, failure(w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})), formsvc.ErrUnavailable)
+	equal(t, len(w.shelf.keys(t)), 1200, "%d blobs remain")
 	w.shelf.disturb(nil)
 	if got := w.sweep(&formsvc.SweepOptions{Force: true}); got.Removed != 1200 {
 		t.Errorf("%+v", got)
@@ -105,11 +90,8 @@ func TestSweepRefusesManyOrphans(t *testing.T) {
 	for range 100 {
 		w.uploaded(pattern(1))
 	}
-	_, err := w.svc.Files.Sweep(w.ctx, nil)
-	wantError(t, err, formsvc.ErrManyOrphans)
-	if n := len(w.shelf.keys(t)); n != 201 {
-		t.Errorf("%d blobs remain", n)
-	}
+	wantError(t, failure(w.svc.Files.Sweep(w.ctx, nil)), formsvc.ErrManyOrphans)
+	equal(t, len(w.shelf.keys(t)), 201, "%d blobs remain")
 	w.uploaded(pattern(1))
 	if got := w.sweep(nil); got.Removed != 101 {
 		t.Errorf("%+v", got)
@@ -178,9 +160,7 @@ func TestRunSweeps(t *testing.T) {
 		})
 		defer running(w.svc)()
 		time.Sleep(59 * time.Minute)
-		if n := sweeps.Load(); n != 0 {
-			t.Errorf("%d sweeps in the first hour", n)
-		}
+		equal(t, sweeps.Load(), 0, "%d sweeps in the first hour")
 		time.Sleep(48 * time.Hour)
 		if n, keys := sweeps.Load(), w.shelf.keys(t); n != 2 || len(keys) > 0 {
 			t.Errorf("%d sweeps found something in two days; blobs %q", n, keys)

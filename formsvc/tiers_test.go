@@ -23,10 +23,7 @@ func TestFastTestsDontDependOnLuck(t *testing.T) {
 		if !strings.HasSuffix(name, "_test.go") || otherModules.MatchString(name) {
 			return
 		}
-		text, err := os.ReadFile("../" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile("../" + name))
 		head, _, _ := bytes.Cut(text, []byte("\npackage "))
 		if files++; bytes.Contains(head, []byte("long")) && bytes.HasPrefix(head, []byte("//go:build ")) || bytes.Contains(text, []byte(`"testing/synctest"`)) {
 			return

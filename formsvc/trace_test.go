@@ -37,9 +37,7 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 	}
 	tested := must(svc.Events.Get(ctx, w.account, test.EventID))
 	for _, e := range append(events, tested) {
-		if e.TraceParent != traceParent(7) {
-			t.Errorf("%s keeps %q", e.Type, e.TraceParent)
-		}
+		equal(t, e.TraceParent, traceParent(7), "%s keeps %q", e.Type)
 	}
 }
 
@@ -59,9 +57,7 @@ func TestOnlyValidTraceParentsAreKept(t *testing.T) {
 		parent = text
 		w.submitted(&c)
 		events := w.store.take()
-		if events[0].TraceParent != want {
-			t.Errorf("%q is kept as %q", text, events[0].TraceParent)
-		}
+		equal(t, events[0].TraceParent, want, "%q is kept as %q", text)
 		if strings.Contains(string(events[0].Payload), "4bf92f3577b34da6") {
 			t.Errorf("the payload has the trace: %s", events[0].Payload)
 		}

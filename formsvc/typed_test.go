@@ -78,9 +78,7 @@ func TestModulesOf(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d modules, want %d", len(got), len(want))
-	}
+	equal(t, len(got), len(want), "%d modules")
 }
 
 // invalidType checks that none of the functions takes a T, and that the error names it and the field.
@@ -195,15 +193,9 @@ func TestEncodeOmitsWhatIsNoAnswer(t *testing.T) {
 		return list
 	}
 	want := []string{"coming", "seats", "big", "share"}
-	if got := names(visit{}); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := names(visit{Coming: true}); !slices.Equal(got, append(want, "floor")) {
-		t.Errorf("when shown: got %q", got)
-	}
-	if got := names(visit{Floor: 3}); !slices.Equal(got, append(want, "floor")) {
-		t.Errorf("a hidden one: got %q, want it too, so that the form refuses it", got)
-	}
+	equalAll(t, names(visit{}), want, "got %q")
+	equalAll(t, names(visit{Coming: true}), append(want, "floor"), "when shown: got %q")
+	equalAll(t, names(visit{Floor: 3}), append(want, "floor"), "a hidden one: got %q")
 }
 
 // FuzzTypedForm encodes values, lets the campaign of their type check them, and decodes them.

@@ -1,7 +1,6 @@
 package formsvc_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -41,9 +40,7 @@ func TestWebhookURLs(t *testing.T) {
 		{"http://example.com/\xff", []string{"/url invalid_utf8"}},
 	} {
 		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: c.url, Events: created()})
-		if got := faults(err); !slices.Equal(got, c.want) {
-			t.Errorf("%.60q: got %q, want %q", c.url, got, c.want)
-		}
+		equalAll(t, faults(err), c.want, "%.60q: got %q", c.url)
 		if bad := ` "<>\^|é`; err == nil && (strings.ContainsAny(hook.URL, bad) || hook.URL != c.url && !strings.ContainsAny(c.url, bad) ||
 			strings.HasSuffix(c.url, "%") && !strings.HasSuffix(hook.URL, "100%25&%25")) {
 			t.Errorf("%.60q is stored as %.60q", c.url, hook.URL)

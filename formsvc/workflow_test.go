@@ -25,8 +25,7 @@ func TestStatusNames(t *testing.T) {
 		"", " ", "\u200b", "a\n", "a\tb", "\x00", "a\x7fb", "a\u0085b", "a\xff", "validated ", " validated", "\u00a0a", "a\u3000", "a" + strings.Repeat("z", 64),
 		strings.Repeat("待", 65),
 	} {
-		_, err := w.update(&r, formsvc.ResponsePatch{Status: &status})
-		wantFaults(t, err, "/status invalid_value")
+		wantFaults(t, failure(w.update(&r, formsvc.ResponsePatch{Status: &status})), "/status invalid_value")
 	}
 }
 
@@ -102,11 +101,9 @@ func TestTransitions(t *testing.T) {
 			t.Errorf("from %s to %s: %+v", from.Status, step.to, e)
 		}
 	}
-	_, err := w.update(&r, formsvc.ResponsePatch{Status: new("validated")})
-	wantFaults(t, err, "/status unknown_status")
+	wantFaults(t, failure(w.update(&r, formsvc.ResponsePatch{Status: new("validated")})), "/status unknown_status")
 	// Malformed fields are reported before refused transitions.
-	_, err = w.update(&r, formsvc.ResponsePatch{Status: new("pending"), Email: new("x")})
-	wantFaults(t, err, "/user/email invalid_email")
+	wantFaults(t, failure(w.update(&r, formsvc.ResponsePatch{Status: new("pending"), Email: new("x")})), "/user/email invalid_email")
 	if flow := review(); !slices.Equal(flow.Transitions["review"], []string{"refused", "accepted", "pending"}) {
 		t.Error("the workflow was sorted")
 	}
@@ -154,9 +151,7 @@ func TestCompletedAt(t *testing.T) {
 				t.Errorf("%s to %s: %+v", from, step.to, e.Data)
 			}
 		}
-		if !slices.Equal(types, step.events) {
-			t.Errorf("%s to %s raises %q", from, step.to, types)
-		}
+		equalAll(t, types, step.events, "%s to %s raises %q", from, step.to)
 	}
 	// Its content may change without changing CompletedAt.
 	w.clock.add(time.Hour)

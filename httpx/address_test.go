@@ -48,9 +48,7 @@ func TestTrustedProxies(t *testing.T) {
 		{"Unix socket", "@", []string{"203.0.113.7"}, "@"},
 	} {
 		r := &http.Request{RemoteAddr: x.peer, Header: http.Header{"X-Forwarded-For": x.headers, "Forwarded": {"for=1.2.3.4"}}}
-		if got := clientOf(r); got != x.want {
-			t.Errorf("%s: %q, want %q", x.name, got, x.want)
-		}
+		equal(t, clientOf(r), x.want, "%s: %q", x.name)
 	}
 	if got := httpx.TrustedProxies(nil)(&http.Request{RemoteAddr: proxy, Header: http.Header{"X-Forwarded-For": {"203.0.113.7"}}}); got != "10.0.0.9" {
 		t.Errorf("without ranges: %q", got)
@@ -66,14 +64,10 @@ func FuzzTrustedProxies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string) {
 		for _, headers := range [][]string{{first + ", 203.0.113.7"}, {first, "203.0.113.7"}, {first, second + ",203.0.113.7,10.0.0.3"}} {
 			r := &http.Request{RemoteAddr: "10.0.0.9:1", Header: http.Header{"X-Forwarded-For": headers}}
-			if got := clientOf(r); got != "203.0.113.7" {
-				t.Errorf("%q: %q", headers, got)
-			}
+			equal(t, clientOf(r), "203.0.113.7", "%q: %q", headers)
 		}
 		r := &http.Request{RemoteAddr: "198.51.100.1:1", Header: http.Header{"X-Forwarded-For": {first, second}}}
-		if got := clientOf(r); got != "198.51.100.1" {
-			t.Errorf("not through a proxy: %q", got)
-		}
+		equal(t, clientOf(r), "198.51.100.1", "not through a proxy: %q")
 		r.RemoteAddr = "10.0.0.9:1"
 		if _, err := netip.ParseAddr(clientOf(r)); err != nil {
 			t.Errorf("%q, %q: %v", first, second, err)

@@ -30,9 +30,7 @@ func (w *world) refuses(t *testing.T, method, path, list string, rows []bad) {
 			if row.faults != nil {
 				a.faults(row.faults...)
 			}
-			if n := w.total(list); n != before {
-				t.Errorf("%d records, want %d", n, before)
-			}
+			equal(t, w.total(list), before, "%d records")
 			if tag != "" && w.do("GET", path, "").header.Get("Etag") != tag {
 				t.Error("the record was changed")
 			}
@@ -250,9 +248,7 @@ func TestMediaTypes(t *testing.T) {
 		a.errorf("no Accept-Patch")
 	}
 	before++
-	if n := w.total("/v1/campaigns"); n != before {
-		t.Errorf("%d campaigns, want %d", n, before)
-	}
+	equal(t, w.total("/v1/campaigns"), before, "%d campaigns")
 	w.do("POST", "/v1/campaigns", plainCampaign, header("Content-Encoding", "Identity")).is(201, "")
 }
 
@@ -276,9 +272,7 @@ func TestBodyLimit(t *testing.T) {
 	if !strings.Contains(a.problem().Detail, " 10 bytes") {
 		a.errorf("doesn't name the limit: %s", a.body)
 	}
-	if n := w.total("/v1/campaigns"); n != 1 {
-		t.Errorf("%d campaigns", n)
-	}
+	equal(t, w.total("/v1/campaigns"), 1, "%d campaigns")
 }
 
 // Requests that a host makes with http.NewRequest may have no Body at all.

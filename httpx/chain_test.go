@@ -17,19 +17,11 @@ func TestInvalidKeysGet401(t *testing.T) {
 	w := newWorld(t, nil)
 	key := w.mine.key
 	revoked := w.key(w.mine, formsvc.CampaignsRead)
-	keys, err := w.svc.Keys.List(t.Context(), w.mine.account.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.svc.Keys.Revoke(t.Context(), w.mine.account.ID, keys[len(keys)-1].ID); err != nil {
-		t.Fatal(err)
-	}
-	expired, err := w.svc.Keys.Create(t.Context(), w.mine.account.ID, formsvc.KeyInput{
+	keys := must(w.svc.Keys.List(t.Context(), w.mine.account.ID))
+	noError(t, w.svc.Keys.Revoke(t.Context(), w.mine.account.ID, keys[len(keys)-1].ID))
+	expired := must(w.svc.Keys.Create(t.Context(), w.mine.account.ID, formsvc.KeyInput{
 		Name: "short", Permissions: formsvc.AllPermissions(), Expires: time.Minute,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	w.now = w.now.Add(time.Hour)
 	flipped := []byte(key)
 	flipped[20] ^= 1

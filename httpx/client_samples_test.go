@@ -33,19 +33,12 @@ func TestClientSamples(t *testing.T) {
 		called[r.Pattern] = true
 	}), false))
 	defer server.Close()
-	api, err := client.New(server.URL, w.mine.key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must(client.New(server.URL, w.mine.key, nil))
 	s := samples{w: w, api: api}
 	for _, step := range []func(context.Context) error{s.campaigns, s.responses, s.lists, s.files, s.notes, s.webhooks, s.deliveries, s.ends} {
-		if err := step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, step(t.Context()))
 	}
-	if got := s.response.Answers.JSON(); got != `{"amount":{"value":["100 < 200"]},"days":{"value":["monday","friday"]}}` {
-		t.Errorf("the response has %s", got)
-	}
+	equal(t, s.response.Answers.JSON(), `{"amount":{"value":["100 < 200"]},"days":{"value":["monday","friday"]}}`, "the response has %s")
 	for _, r := range httpx.Routes() {
 		if page := slices.Contains([]string{"getRoot", "getHealth", "getOpenAPI", "getDocs", "getDocsFile"}, r.Name); called[r.Method+" "+r.Pattern] == page {
 			t.Errorf("%s: called %t", r.Name, page)

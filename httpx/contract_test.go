@@ -74,11 +74,7 @@ const documentURL = "https://example.com/openapi.json"
 // theContract returns the document, or fails the test.
 func theContract(tb testing.TB) *contract {
 	tb.Helper()
-	c, err := loadContract()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c
+	return must(loadContract())
 }
 
 // closeObjects forbids undocumented members. The document leaves responses open for clients, but the tests must find them.

@@ -38,15 +38,9 @@ func TestDocsReceivers(t *testing.T) {
 				{"changed", body + " ", good, 401}, {"of no secret", body, webhook.Sign("", []byte(body)), 401}, {"unsigned", body, "", 401},
 				{"cut", body, good[:63], 401}, {"as long in other characters", body, strings.Repeat("é", 32), 401}, {"authentic", body, good, 200},
 			} {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/hooks", strings.NewReader(row.body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/hooks", strings.NewReader(row.body)))
 				r.Header[http.CanonicalHeaderKey(webhook.SignatureHeader)] = strings.Fields(row.signature)
-				a, err := http.DefaultClient.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must(http.DefaultClient.Do(r))
 				if _ = a.Body.Close(); a.StatusCode != row.want {
 					t.Errorf("%s: %d, want %d", row.name, a.StatusCode, row.want)
 				}
@@ -58,16 +52,11 @@ func TestDocsReceivers(t *testing.T) {
 // runReceiver runs a receiver on a free port and returns its address.
 func runReceiver(t *testing.T, code, secret string, run []string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	address := listener.Addr().String()
 	_, port, _ := net.SplitHostPort(address)
 	file := filepath.Join(t.TempDir(), run[len(run)-1])
-	if err := os.WriteFile(file, []byte(strings.Replace(code, "3000", port, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(strings.Replace(code, "3000", port, 1)), 0o600))
 	_ = listener.Close() // as late as possible, since another process may take the port
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, run[0], append(slices.Clone(run[1:len(run)-1]), file)...)
@@ -75,9 +64,7 @@ func runReceiver(t *testing.T, code, secret string, run []string) string {
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "WEBHOOK_SECRET="+secret), &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // go run has a child
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

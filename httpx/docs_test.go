@@ -39,11 +39,7 @@ func browse(api http.Handler, method, target string, edits ...func(*http.Request
 // content returns the body.
 func content(t *testing.T, from io.Reader) []byte {
 	t.Helper()
-	b, err := io.ReadAll(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must(io.ReadAll(from))
 }
 
 // The files need no key, have the right policies, are cached and compressed for clients that accept it, with a different ETag for each
@@ -88,10 +84,7 @@ func TestDocsFiles(t *testing.T) {
 			}
 			if zipped = zipped && file.zipped; zipped {
 				want["Content-Encoding"] = []string{"gzip"}
-				r, err := gzip.NewReader(bytes.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(gzip.NewReader(bytes.NewReader(body)))
 				body = content(t, r)
 			}
 			if path == "/" {
@@ -142,11 +135,7 @@ func TestDocsUnknownFilesAndTrailingSlash(t *testing.T) {
 // docsPage returns the parsed page.
 func docsPage(t *testing.T) *html.Node {
 	t.Helper()
-	page, err := html.Parse(browse(newWorld(t, nil).api, "GET", "/docs").Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page
+	return must(html.Parse(browse(newWorld(t, nil).api, "GET", "/docs").Body))
 }
 
 func attribute(n *html.Node, name string) string {
@@ -185,10 +174,7 @@ func TestPagesUnderAPrefix(t *testing.T) {
 		get := func(address, accept string) *http.Response {
 			t.Helper()
 			r := w.request("GET", address, "", header("Accept", accept), func(r *http.Request) { r.RequestURI = "" })
-			a, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must(http.DefaultClient.Do(r))
 			t.Cleanup(func() { _ = a.Body.Close() })
 			if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Request.URL.Path+"/", prefix+"/") {
 				t.Errorf("%s leads to %s: %d", address, a.Request.URL, a.StatusCode)
@@ -202,10 +188,7 @@ func TestPagesUnderAPrefix(t *testing.T) {
 		}
 		for path, least := range map[string]int{"/": 6, "/docs/": 8, "": 6} { // /docs/ redirects
 			answer := get(server.URL+prefix+path, browserAccept)
-			page, err := html.Parse(answer.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must(html.Parse(answer.Body))
 			list := references(page)
 			for _, address := range list {
 				u, err := answer.Request.URL.Parse(address)
@@ -262,14 +245,10 @@ func TestDocsLoadNothingElse(t *testing.T) {
 	elsewhere := regexp.MustCompile(`(?i)//[a-z0-9]|@import|url\((?:["']?)[^d"')]`)
 	w := newWorld(t, nil)
 	for _, path := range []string{"/docs/docs.css", "/docs/docs.js"} {
-		if found := elsewhere.FindString(string(content(t, browse(w.api, "GET", path).Body))); found != "" {
-			t.Errorf("%s has %q", path, found)
-		}
+		equal(t, elsewhere.FindString(string(content(t, browse(w.api, "GET", path).Body))), "", "%s has %q", path)
 	}
 	images := regexp.MustCompile(`(?i)@import|url\(["']?(?:[^d"']|d[^a])[^)]*`)
-	if found := images.FindString(string(content(t, browse(w.api, "GET", "/docs/swagger-ui.css").Body))); found != "" {
-		t.Errorf("swagger-ui.css loads %q", found)
-	}
+	equal(t, images.FindString(string(content(t, browse(w.api, "GET", "/docs/swagger-ui.css").Body))), "", "swagger-ui.css loads %q")
 }
 
 // Every number in the text agrees with the code.
@@ -287,9 +266,7 @@ func TestDocsNumbers(t *testing.T) {
 		"limit-page":     fmt.Sprintf("1 to %d items with limit, %d without", formsvc.MaxLimit, formsvc.DefaultLimit),
 		"limit-key":      fmt.Sprintf("%d characters, remembered for %.0f hours", formsvc.MaxIdempotencyKey, formsvc.IdempotencyTTL.Hours()),
 	} {
-		if got := text(t, page, id); got != want {
-			t.Errorf("#%s is %q, want %q", id, got, want)
-		}
+		equal(t, text(t, page, id), want, "#%s is %q", id)
 	}
 	var minutes []string
 	for _, d := range delivery.DefaultRetries() {
@@ -312,12 +289,8 @@ func TestDocsNumbers(t *testing.T) {
 // The example problem and delivery on the page are as documented.
 func TestDocsExamples(t *testing.T) {
 	page, c := docsPage(t), theContract(t)
-	if err := c.fitsJSON(anyProblem, []byte(text(t, page, "problem"))); err != nil {
-		t.Error(err)
-	}
-	if err := c.fitsEvent("response.created", []byte(text(t, page, "payload"))); err != nil {
-		t.Error(err)
-	}
+	noError(t, c.fitsJSON(anyProblem, []byte(text(t, page, "problem"))))
+	noError(t, c.fitsEvent("response.created", []byte(text(t, page, "payload"))))
 }
 
 func decode(t *testing.T, from string, v any) {

@@ -61,10 +61,7 @@ func (w *world) sent() map[string]string {
 	for _, c := range w.claim() {
 		ids = append(ids, c.EventID)
 	}
-	payloads, err := w.queue().Payloads(w.tb.Context(), ids)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	payloads := must(w.queue().Payloads(w.tb.Context(), ids))
 	sent := map[string]string{}
 	for id, payload := range payloads {
 		sent[id] = string(payload.Body)
@@ -87,13 +84,8 @@ func TestEventsAreWhatWebhooksGet(t *testing.T) {
 		t.Fatalf("%d events, %d sent, want 12", len(items), len(sent))
 	}
 	for i, item := range items {
-		e, err := webhook.ParseEvent([]byte(item))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sent[e.ID] != item {
-			t.Errorf("shown %s\n sent %s", item, sent[e.ID])
-		}
+		e := must(webhook.ParseEvent([]byte(item)))
+		equal(t, sent[e.ID], item, "shown %s\n sent %s", item)
 		if want := []webhook.EventType{"response.created", "response.updated", "response.status_changed", "response.completed"}[i%4]; e.Type != want {
 			t.Errorf("event %d is %s, want %s", i, e.Type, want)
 		}
@@ -142,10 +134,7 @@ func TestReadingEvents(t *testing.T) {
 		var items []string
 		items, cursor = w.follow(fmt.Sprintf("limit=%d", round+1), cursor)
 		for _, item := range items {
-			e, err := webhook.ParseEvent([]byte(item))
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must(webhook.ParseEvent([]byte(item)))
 			seen = append(seen, campaign+"/responses/"+e.Data.Response.UUID)
 		}
 		if !slices.Equal(seen, made) {
@@ -198,10 +187,7 @@ func TestBadQueriesOfEvents(t *testing.T) {
 	w.response(campaign)
 	good := *w.feed("limit=1").NextCursor
 	_, list := w.page(campaign + "/responses?limit=1")
-	raw, err := base64.RawURLEncoding.DecodeString(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must(base64.RawURLEncoding.DecodeString(good))
 	edited := func(at int, b byte) string {
 		c := slices.Clone(raw)
 		c[at] ^= b

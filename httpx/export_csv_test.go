@@ -61,9 +61,7 @@ func TestExportCSV(t *testing.T) {
 	w := newWorld(t, nil)
 	campaign := w.campaign(plainCampaign)
 	list := campaign + "/responses.csv"
-	if got := w.do("GET", list, "").is(200, "").body; got != tableHeader+"\r\n" {
-		t.Errorf("no responses: %q", got)
-	}
+	equal(t, w.do("GET", list, "").is(200, "").body, tableHeader+"\r\n", "no responses: %q")
 	first := w.respond(campaign, "+ada@example.com", `{"status":{"value":["=1+1"]},"b,c":{"value":["x","-y"]},"empty":{"value":[]}}`)
 	second := w.respond(campaign, "ada@example.com", `{"a":{"value":["line\r\nbreak \"quoted\""]},"é😀":{"value":["😀; ","\u0001"]},"=x":{"value":[""]}}`)
 	want := tableHeader + `,'=x,a,"b,c",empty,responses.status,é😀` + "\r\n" +
@@ -136,9 +134,7 @@ func TestExportCursors(t *testing.T) {
 		for _, kind := range []string{".csv", ".ndjson"} {
 			list := campaign + "/responses" + kind + "?" + filter
 			all := w.lines(list)
-			if len(all) != whole {
-				t.Errorf("%s: %d lines, want %d", list, len(all), whole)
-			}
+			equal(t, len(all), whole, "%s: %d lines", list)
 			for i, id := range ids {
 				if rest := w.lines(list + "&cursor=" + id); !strings.Contains(all[i], id) || !slices.Equal(rest, all[i+1:]) {
 					t.Errorf("%s after %s: line %s, then %d lines, want %d", list, id, all[i], len(rest), len(all)-i-1)
@@ -179,9 +175,7 @@ func TestExportWithTooManyColumns(t *testing.T) {
 		}
 		if i == 10 {
 			list = list[:1]
-			if got := len(w.lines(campaign + "/responses.csv")); got != 10 {
-				t.Errorf("%d rows of 10,000 columns", got)
-			}
+			equal(t, len(w.lines(campaign+"/responses.csv")), 10, "%d rows of 10,000 columns")
 		}
 		w.respond(campaign, "ada@example.com", formsvc.NewAnswers(list...).JSON())
 	}
@@ -205,9 +199,7 @@ func TestExportsAtOnce(t *testing.T) {
 		w.api.ServeHTTP(&watched{httptest.NewRecorder(), another}, w.request("GET", list, ""))
 	}
 	another()
-	if open != 17 {
-		t.Errorf("%d exports at once, want 16 and a refused one", open)
-	}
+	equal(t, open, 17, "%d exports at once")
 }
 
 // WriteCSV and WriteNDJSON write the same bytes as the API.
@@ -217,13 +209,10 @@ func TestWriteExports(t *testing.T) {
 	for n := range 40 {
 		w.respond(campaign, fmt.Sprintf("p%d@example.com", n%2), fmt.Sprintf(`{"a%d":{"value":["=1,\"\r\n%s"]}}`, n%7, strings.Repeat("x", 3000)))
 	}
-	e, err := w.svc.Responses.Export(t.Context(), formsvc.ResponseQuery{
+	e := must(w.svc.Responses.Export(t.Context(), formsvc.ResponseQuery{
 		AccountID: w.mine.account.ID, CampaignID: formsvc.ID(campaign[strings.LastIndexByte(campaign, '/')+1:]),
 		Filter: formsvc.ResponseFilter{Email: "p1@example.com"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	type write = func(context.Context, io.Writer, *formsvc.Export) error
 	for kind, write := range map[string]write{".csv": httpx.WriteCSV, ".ndjson": httpx.WriteNDJSON} {
 		var got bytes.Buffer

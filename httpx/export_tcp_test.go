@@ -105,10 +105,7 @@ func (w *world) over(
 	server *httptest.Server, method, path string, body io.Reader, edits ...func(*http.Request),
 ) (status int, got string, err error) {
 	w.tb.Helper()
-	r, err := http.NewRequestWithContext(w.tb.Context(), method, server.URL+path, body)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(w.tb.Context(), method, server.URL+path, body))
 	r.Header.Set("Authorization", "Bearer "+w.mine.key)
 	for _, edit := range edits {
 		edit(r)

@@ -79,9 +79,7 @@ func TestUnreadableFiles(t *testing.T) {
 		if err == nil && content != "" {
 			_, err = w.blobs.Store.Put(t.Context(), key, strings.NewReader(content))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	for _, row := range []struct {
 		what   string

@@ -26,9 +26,7 @@ func TestDownload(t *testing.T) {
 		"Repr-Digest":         sha256Digest(content),
 		"Last-Modified":       "Sat, 21 Nov 2026 08:30:00 GMT",
 	} {
-		if got := a.header.Get(name); got != want {
-			t.Errorf("%s = %q, want %q", name, got, want)
-		}
+		equal(t, a.header.Get(name), want, "%s = %q", name)
 	}
 	if opens := w.asked(); !slices.Equal(opens, [][2]int64{{0, 600_000}}) {
 		t.Errorf("asked for %v", opens)

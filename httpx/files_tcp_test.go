@@ -117,9 +117,7 @@ func (w *world) useAgain(server *httptest.Server) {
 	send("GET", file, "", 206, header("Range", "bytes=0-0,5-6"))
 	time.Sleep(1500 * time.Millisecond)
 	send("POST", list, content, 201, named("attachment"))
-	if fresh != 1 {
-		w.tb.Errorf("%d connections", fresh)
-	}
+	equal(w.tb, fresh, 1, "%d connections")
 }
 
 // A slow but steady client may exceed the server's timeouts, in both directions.
@@ -175,9 +173,7 @@ func (w *world) steady(server *httptest.Server, http2 bool) {
 			return nil
 		}
 		response, err := server.Client().Do(w.request("GET", server.URL+path, "", func(r *http.Request) { r.RequestURI = "" }))
-		if err != nil {
-			w.tb.Fatal(err)
-		}
+		noError(w.tb, err)
 		var got bytes.Buffer
 		for buffer := make([]byte, 32<<10); err == nil; time.Sleep(pause) {
 			var n int
@@ -207,10 +203,7 @@ func TestSlowStorageDoesNotTimeOutUploads(t *testing.T) {
 		server.Start()
 		defer server.Close()
 		for _, content := range []string{"", "content"} {
-			conn, err := inside.dial(t.Context(), "", "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must(inside.dial(t.Context(), "", ""))
 			length := fmt.Sprintf("Content-Length: %d", len(content))
 			_, _ = io.WriteString(conn, w.head(list, "Content-Disposition: attachment", length)+"\r\n"+content)
 			if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || response.StatusCode != 201 {
@@ -224,14 +217,9 @@ func TestSlowStorageDoesNotTimeOutUploads(t *testing.T) {
 // dial connects to a server and sends the beginning of a request.
 func dial(t *testing.T, server *httptest.Server, request string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(net.Dial("tcp", server.Listener.Addr().String()))
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, conn.SetDeadline(time.Now().Add(patience)))
 	_, _ = io.WriteString(conn, request) // the server may have replied and left
 	return conn
 }

@@ -263,9 +263,7 @@ func TestUploadFileNames(t *testing.T) {
 		`filename=a.txt; filename*=ISO-8859-1''%A3.txt`:      "a.txt",
 	} {
 		a := w.do("POST", list, "x", named("attachment; "+disposition)).is(201, "")
-		if got := a.text("name"); got != want {
-			t.Errorf("%s: %q, want %q", disposition, got, want)
-		}
+		equal(t, a.text("name"), want, "%s: %q", disposition)
 	}
 	for disposition, why := range map[string]string{
 		"attachment; filename*=UTF-8''CV (1).pdf":     "can't be read",

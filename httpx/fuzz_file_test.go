@@ -114,13 +114,8 @@ func checkRanges(t *testing.T, a *answer, content string) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		body := must(io.ReadAll(p))
 		check(p.Header.Get("Content-Range"), string(body))
 	}
 }

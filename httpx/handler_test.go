@@ -52,10 +52,7 @@ func TestUncleanPathsAreNotRedirected(t *testing.T) {
 		"/healthz/", "/campaigns", "/v2/campaigns", "/v1/campaigns;x=1", "/v1/campaigns/é",
 	} {
 		r := w.request("GET", "/", "")
-		u, err := url.Parse("http://example.com" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must(url.Parse("http://example.com" + path))
 		r.URL, r.RequestURI = u, path
 		w.send(r).is(404, "not_found")
 		r.Header.Del("Authorization") // the path is checked before the key
@@ -85,9 +82,7 @@ func TestRequestIDs(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, sane := range []string{"a", "A-b_c.9", "host/abc-000001", `<"'{!~}>`, strings.Repeat("x", 200)} {
 		a := w.do("GET", "/v1/campaigns", "", header("X-Request-Id", sane))
-		if got := a.header.Get("X-Request-Id"); got != sane {
-			t.Errorf("%q became %q", sane, got)
-		}
+		equal(t, a.header.Get("X-Request-Id"), sane, "%q became %q", sane)
 	}
 	seen := map[string]bool{}
 	for _, values := range [][]string{
@@ -127,9 +122,7 @@ func TestLocation(t *testing.T) {
 	}
 	w.serve(&httpx.Options{BaseURL: "https://forms.example.com/api/"})
 	a := w.do("POST", "/v1/webhooks", hookBody("a"))
-	if got, want := a.header.Get("Location"), "https://forms.example.com/api/v1/webhooks/"+a.text("uuid"); got != want {
-		t.Errorf("Location = %s, want %s", got, want)
-	}
+	equal(t, a.header.Get("Location"), "https://forms.example.com/api/v1/webhooks/"+a.text("uuid"), "Location = %s")
 	c := w.do("POST", "/v1/campaigns", fullCampaign).is(201, "")
 	c.has(`"https://forms.example.com/api/f/`+c.text("form", "token")+`"`, "form", "url")
 	for forms, want := range map[string]string{

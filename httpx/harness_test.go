@@ -74,10 +74,7 @@ func (w *world) use(store formsvc.Store, opts *httpx.Options, edit func(*formsvc
 	if edit != nil {
 		edit(&o)
 	}
-	var err error
-	if w.svc, err = formsvc.New(store, &o); err != nil {
-		w.tb.Fatal(err)
-	}
+	w.svc = must(formsvc.New(store, &o))
 	w.serve(opts)
 }
 
@@ -90,10 +87,7 @@ func (w *world) serve(opts *httpx.Options) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	api, err := httpx.New(w.svc, opts)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	api := must(httpx.New(w.svc, opts))
 	w.bare, w.api = api, w.checked(api, opts.Authenticate != nil)
 }
 
@@ -106,19 +100,14 @@ func (w *world) tenant(name string) tenant {
 	w.tb.Helper()
 	account, key, err := w.svc.Accounts.CreateWithKey(context.Background(), name,
 		formsvc.KeyInput{Name: name + " key", Permissions: formsvc.AllPermissions()})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	noError(w.tb, err)
 	return tenant{account, key.Value}
 }
 
 func (w *world) key(t tenant, permissions ...formsvc.Permission) string {
 	w.tb.Helper()
-	key, err := w.svc.Keys.Create(context.Background(), t.account.ID,
-		formsvc.KeyInput{Name: "some", Permissions: permissions})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	key := must(w.svc.Keys.Create(context.Background(), t.account.ID,
+		formsvc.KeyInput{Name: "some", Permissions: permissions}))
 	return key.Value
 }
 
@@ -316,9 +305,7 @@ func (a *answer) text(path ...string) string {
 func (a *answer) has(want string, path ...string) *answer {
 	a.tb.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(want), &v); err != nil {
-		a.tb.Fatal(err)
-	}
+	noError(a.tb, json.Unmarshal([]byte(want), &v))
 	if got := a.at(path...); !reflect.DeepEqual(got, v) {
 		text, _ := json.Marshal(got)
 		a.errorf("%v = %s, want %s", path, text, want)

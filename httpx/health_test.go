@@ -73,9 +73,7 @@ func TestReadinessIsCheckedOnceASecond(t *testing.T) {
 		ask(http.StatusOK)
 		result = errors.New("the disk is gone")
 		ask(http.StatusOK)
-		if checks != 1 {
-			t.Errorf("%d checks in a second, want 1", checks)
-		}
+		equal(t, checks, 1, "%d checks in a second")
 		for range 3 {
 			second(result)
 			ask(http.StatusServiceUnavailable)
@@ -86,9 +84,7 @@ func TestReadinessIsCheckedOnceASecond(t *testing.T) {
 		ask(http.StatusOK)
 		second(http.ErrServerClosed)
 		ask(http.StatusServiceUnavailable)
-		if checks != 7 {
-			t.Errorf("%d checks in 7 seconds", checks)
-		}
+		equal(t, checks, 7, "%d checks in 7 seconds")
 		got := regexp.MustCompile(`time=\S+ `).ReplaceAllString(w.log.String(), "")
 		if want := `level=ERROR msg="not ready" error="the disk is gone"
 level=WARN msg=degraded error="files: no bucket"

@@ -27,20 +27,14 @@ const maxFile = 1_000_000
 
 func openSQLite(tb testing.TB) formsvc.Store {
 	tb.Helper()
-	store, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "forms.db"), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	store := must(sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "forms.db"), nil))
 	tb.Cleanup(func() { _ = store.Close() })
 	return store
 }
 
 func openPostgres(tb testing.TB) formsvc.Store {
 	tb.Helper()
-	store, err := postgres.Open(tb.Context(), postgrestest.DSN(tb), &postgres.Options{MaxConns: 4})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	store := must(postgres.Open(tb.Context(), postgrestest.DSN(tb), &postgres.Options{MaxConns: 4}))
 	tb.Cleanup(func() { _ = store.Close() })
 	return store
 }
@@ -142,12 +136,9 @@ func (w *world) webhook(body string, edits ...func(*http.Request)) string {
 // kept returns the stored webhook at the path, with its secrets.
 func (w *world) kept(path string) formsvc.Webhook {
 	w.tb.Helper()
-	hook, err := w.svc.Webhooks.Get(w.tb.Context(), formsvc.WebhookKey{
+	hook := must(w.svc.Webhooks.Get(w.tb.Context(), formsvc.WebhookKey{
 		AccountID: w.mine.account.ID, ID: formsvc.ID(strings.TrimPrefix(path, "/v1/webhooks/")),
-	})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	}))
 	return hook
 }
 
@@ -164,10 +155,7 @@ func (w *world) queue() delivery.Queue {
 // claim claims all due deliveries.
 func (w *world) claim() []delivery.Claim {
 	w.tb.Helper()
-	endpoints, err := w.queue().Ready(w.tb.Context(), w.now)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	endpoints := must(w.queue().Ready(w.tb.Context(), w.now))
 	req := delivery.ClaimRequest{Now: w.now, Lease: time.Minute}
 	for _, e := range endpoints {
 		req.Shares = append(req.Shares, delivery.Share{Endpoint: e.ID, N: 100})
@@ -175,11 +163,7 @@ func (w *world) claim() []delivery.Claim {
 	if len(req.Shares) == 0 {
 		return nil
 	}
-	claims, err := w.queue().Claim(w.tb.Context(), req)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return claims
+	return must(w.queue().Claim(w.tb.Context(), req))
 }
 
 // finish records the same result for all claims.
@@ -192,10 +176,7 @@ func (w *world) finish(claims []delivery.Claim, result delivery.Result, due time
 			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: due, Attempt: attempt,
 		})
 	}
-	accepted, err := w.queue().Finish(w.tb.Context(), outcomes)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	accepted := must(w.queue().Finish(w.tb.Context(), outcomes))
 	for i, ok := range accepted {
 		if !ok {
 			w.tb.Fatalf("%s: the outcome was not accepted", claims[i].ID)
@@ -228,9 +209,7 @@ func (w *world) asked() [][2]int64 {
 	s := w.blobs
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open != 0 {
-		w.tb.Errorf("%d contents are open", s.open)
-	}
+	equal(w.tb, s.open, 0, "%d contents are open")
 	opens := s.opens
 	s.opens = nil
 	return opens
@@ -241,9 +220,7 @@ func (w *world) blobCount() int {
 	w.tb.Helper()
 	n := 0
 	for info, err := range w.blobs.List(context.Background(), "") {
-		if err != nil {
-			w.tb.Fatal(err)
-		}
+		noError(w.tb, err)
 		if info.Key != formsvc.MarkerKey {
 			n++
 		}
@@ -254,12 +231,8 @@ func (w *world) blobCount() int {
 // isEmpty checks that uploads to a list left no file, no blob and no event.
 func (w *world) isEmpty(list string) {
 	w.tb.Helper()
-	if n := w.total(list); n != 0 {
-		w.tb.Errorf("%d files", n)
-	}
-	if n := w.blobCount(); n != 0 {
-		w.tb.Errorf("%d blobs", n)
-	}
+	equal(w.tb, w.total(list), 0, "%d files")
+	equal(w.tb, w.blobCount(), 0, "%d blobs")
 	events := w.do("GET", "/v1/events?event=file.uploaded", "").is(200, "")
 	if items, _ := events.at("items").([]any); len(items) != 0 {
 		w.tb.Errorf("%d events", len(items))
@@ -342,5 +315,29 @@ func (a *answer) checkFile() {
 		if got := a.header.Get(name); got != want {
 			a.errorf("%s = %q, want %q", name, got, want)
 		}
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
 	}
 }

@@ -25,25 +25,17 @@ func TestRefusedUploadKeepsHTTP2Connection(t *testing.T) {
 	}})
 	path := w.campaign(plainCampaign) + "/responses/00000000-0000-4000-8000-000000000000/files"
 	for range 3 {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(formOf(filePart(noise(maxFile)))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(formOf(filePart(noise(maxFile))))))
 		r.Header.Set("Authorization", "Bearer "+w.mine.key)
 		asForm(r)
-		response, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must(server.Client().Do(r))
 		body, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		if err != nil || response.ProtoMajor != 2 || response.StatusCode != 404 || !strings.Contains(string(body), `"not_found"`) {
 			t.Errorf("%s %d %s, %v", response.Proto, response.StatusCode, body, err)
 		}
 	}
-	if fresh != 1 {
-		t.Errorf("%d connections, want 1", fresh)
-	}
+	equal(t, fresh, 1, "%d connections")
 }
 
 // A stream that doesn't send its body ends soon, and the connection serves other streams.
@@ -56,16 +48,10 @@ func TestUnfinishedBodiesOverHTTP2(t *testing.T) {
 	defer server.Close()
 	for range 3 {
 		body, unfinished := io.Pipe()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/campaigns", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/campaigns", body))
 		r.Header.Set("Authorization", "Bearer "+w.mine.key)
 		r.Header.Set("Content-Type", "application/json")
-		response, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must(server.Client().Do(r))
 		_ = unfinished.Close()
 		_ = response.Body.Close()
 		if response.ProtoMajor != 2 || response.StatusCode != http.StatusRequestTimeout {

@@ -95,10 +95,7 @@ func TestWebhooksAreAudited(t *testing.T) {
 	w.do("POST", path+"/redeliver", `{"since":"2026-11-21T08:30:00Z"}`).is(200, "")
 	w.do("PUT", path, hookBody("out")).is(200, "")
 	w.do("DELETE", path, "").is(204, "")
-	keys, err := w.svc.Keys.List(t.Context(), w.mine.account.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must(w.svc.Keys.List(t.Context(), w.mine.account.ID))
 	page, err := w.svc.Audits.List(t.Context(), formsvc.AuditQuery{
 		AccountID: w.mine.account.ID, Target: formsvc.ID(hook.text("uuid")), Page: formsvc.PageQuery{Ascending: true},
 	})
@@ -121,9 +118,7 @@ func TestErasureDeletesStoredReplies(t *testing.T) {
 	for _, p := range posts[1:] {
 		w.do("POST", p[0], p[1], once(p[0])).is(201, "")
 	}
-	if _, err := w.svc.Accounts.ErasePerson(t.Context(), w.mine.account.ID, "ada@example.com"); err != nil {
-		t.Fatal(err)
-	}
+	must(w.svc.Accounts.ErasePerson(t.Context(), w.mine.account.ID, "ada@example.com"))
 	for i, p := range posts {
 		w.do("POST", p[0], p[1], once([]string{"response", p[0], p[0]}[i])).is(410, "erased")
 	}
@@ -184,9 +179,7 @@ func TestRefusedUploadsAreNotReplayed(t *testing.T) {
 	first := w.do("POST", list, "x", key).is(201, "").fresh()
 	refuse()
 	w.do("POST", list, "x", key, header("Content-Digest", sha256Digest("x"))).repeats(first)
-	if n := w.blobCount(); n != 1 {
-		t.Errorf("%d blobs", n)
-	}
+	equal(t, w.blobCount(), 1, "%d blobs")
 }
 
 // Of two concurrent uploads with one key, the second gets a conflict on the same node. On two nodes one of them is

@@ -93,9 +93,7 @@ func TestConcurrentRetriesHappenOnce(t *testing.T) {
 			} {
 				before := w.total(list)
 				w.hundred(nodes, list, body, once(fmt.Sprint(n, list)))
-				if made := w.total(list) - before; made != 1 {
-					t.Errorf("%s on %d nodes: %d records", list, n+1, made)
-				}
+				equal(t, w.total(list)-before, 1, "%s on %d nodes: %d records", list, n+1)
 			}
 		}
 		if n, blobs := w.total(response+"/files"), w.blobCount(); n != blobs {
@@ -187,9 +185,7 @@ func TestFailuresAreNotReplayed(t *testing.T) {
 	w.do("POST", list, plainResponse, key).is(503, "unavailable").fresh()
 	w.store.err = nil
 	w.do("POST", list, plainResponse, key).repeats(first)
-	if n := w.total(list); n != 1 {
-		t.Errorf("%d responses", n)
-	}
+	equal(t, w.total(list), 1, "%d responses")
 }
 
 // E5: a key expires after 24 hours, even if its row still exists.

@@ -197,9 +197,7 @@ func TestIdentifiersInUpperCase(t *testing.T) {
 	}
 	hook := w.do("POST", "/v1/webhooks", hookBody("upper", `"campaignUuid":"`+inUpperCase(strings.TrimPrefix(campaign, "/v1/campaigns/"))+`"`))
 	hook.is(201, "").wantLowerCase()
-	if got := "/v1/campaigns/" + hook.text("campaignUuid"); got != campaign {
-		t.Errorf("a webhook for %s, wanted %s", got, campaign)
-	}
+	equal(t, "/v1/campaigns/"+hook.text("campaignUuid"), campaign, "a webhook for %s")
 	events := "/v1/events?campaignUuid=" + strings.TrimPrefix(campaign, "/v1/campaigns/")
 	lower, upper := w.do("GET", events, ""), w.do("GET", inUpperCase(events), "")
 	if lower.body != upper.body || !strings.Contains(lower.body, "response.created") {

@@ -72,9 +72,7 @@ func TestMetadataFilter(t *testing.T) {
 			"metadata[" + url.QueryEscape(`["x]`) + "]=$.a": 1, "metadata[é]=" + url.QueryEscape(`a"b`): 1, "createdAfter=2020-01-01T00:00:00Z&metadata[a]=1": 2,
 			"updatedAfter=2020-01-01T00:00:00Z&metadata[a]=1": 2, "status=pending&status=done&metadata[a]=1&limit=1": 2,
 		} {
-			if got := w.total(list + "?" + query); got != want {
-				t.Errorf("%s finds %d, want %d", query, got, want)
-			}
+			equal(t, w.total(list+"?"+query), want, "%s finds %d", query)
 			if got := strings.Count(string(w.do("GET", list+".ndjson?"+strings.ReplaceAll(query, "&limit=1", ""), "").is(200, "").body), "\n"); got != want {
 				t.Errorf("%s exports %d, want %d", query, got, want)
 			}

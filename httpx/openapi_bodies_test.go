@@ -185,16 +185,14 @@ func jsonOf(t *testing.T, v any) (out any) {
 	if err == nil {
 		err = json.Unmarshal(text, &out)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return out
 }
 
 // mutated generates a body with one mutation.
 func mutated(t *testing.T, schema *openapi3.Schema, place string, m mutation) string {
 	t.Helper()
-	text, err := json.Marshal(generate(schema, "", "", func(at string, _ *openapi3.Schema, v any) any {
+	text := must(json.Marshal(generate(schema, "", "", func(at string, _ *openapi3.Schema, v any) any {
 		missing, _, _ := strings.Cut(m.fault, " ")
 		switch object, _ := v.(map[string]any); {
 		case m.what == "missing" && at == missing:
@@ -209,10 +207,7 @@ func mutated(t *testing.T, schema *openapi3.Schema, place string, m mutation) st
 			return object
 		}
 		return m.value
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	return strings.Replace(string(text), `"DUPLICATE"`, `"`+m.member+`"`, 1)
 }
 

@@ -32,14 +32,9 @@ var update = flag.Bool("update", false, "generate openapi.json from openapi.yaml
 
 // The served document is the YAML file as JSON.
 func TestOpenAPIJSON(t *testing.T) {
-	source, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must(os.ReadFile("openapi.yaml"))
 	var root yaml.Node
-	if err := yaml.Unmarshal(source, &root); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, yaml.Unmarshal(source, &root))
 	var compact, want bytes.Buffer
 	writeJSON(t, &compact, root.Content[0])
 	if err := json.Indent(&want, withSamples(t, compact.Bytes()), "", " "); err != nil {
@@ -47,14 +42,9 @@ func TestOpenAPIJSON(t *testing.T) {
 	}
 	want.WriteByte('\n')
 	if *update {
-		if err := os.WriteFile("openapi.json", want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile("openapi.json", want.Bytes(), 0o644))
 	}
-	got, err := os.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(os.ReadFile("openapi.json"))
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Error("openapi.json is not openapi.yaml: run go generate ./httpx")
 	}
@@ -70,10 +60,7 @@ func writeJSON(t *testing.T, b *bytes.Buffer, node *yaml.Node) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			name, err := json.Marshal(pair.name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			name := must(json.Marshal(pair.name))
 			b.Write(name)
 			b.WriteByte(':')
 			writeJSON(t, b, pair.value)
@@ -90,14 +77,10 @@ func writeJSON(t *testing.T, b *bytes.Buffer, node *yaml.Node) {
 		b.WriteByte(']')
 	case yaml.ScalarNode:
 		var v any
-		if err := node.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, node.Decode(&v))
 		encoder := json.NewEncoder(b)
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(v); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, encoder.Encode(v))
 	case yaml.AliasNode:
 		writeJSON(t, b, node.Alias)
 	default:
@@ -197,9 +180,7 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 	hook := w.do("POST", "/v1/webhooks", `{"url":"`+r.URL+`","events":[`+strings.Join(events, ",")+
 		`],"headers":{"X-Token":"for the receiver"}}`).is(201, "")
 	verifier, err := webhook.NewVerifier([]string{hook.text("secret")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	campaign, response := w.pair()
 	for _, patch := range []string{`{"responses":{"color":{"value":["red"]}}}`, `{"status":"validated"}`, `{"status":"completed"}`} {
 		w.do("PATCH", response, patch).is(200, "")
@@ -212,9 +193,7 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 		w.do("POST", w.webhook(`{"url":"`+r.URL+`/one","events":[`+event+`]}`)+"/test", "").is(201, "")
 	}
 	for n := 1; n > 0; {
-		if n, err = engine.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		n = must(engine.RunOnce(t.Context()))
 	}
 	seen, truncated, test, signed := map[webhook.EventType]bool{}, 0, 0, 0
 	for i, body := range r.bodies { // newReceiver has checked them
@@ -224,10 +203,7 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 				t.Errorf("not signed with the secret that the API showed: %v", err)
 			}
 		}
-		e, err := webhook.ParseEvent([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must(webhook.ParseEvent([]byte(body)))
 		if seen[e.Type] = true; e.Data.Truncated {
 			truncated++
 		}
@@ -244,9 +220,7 @@ func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 	}
 	for _, item := range w.feed("").Items {
 		var e webhook.Event
-		if err := json.Unmarshal(item, &e); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal(item, &e))
 		if err := c.fitsEvent(string(e.Type), item); err != nil {
 			t.Errorf("%s in the list of events: %v", e.Type, err)
 		}
@@ -310,12 +284,9 @@ func newReceiver(tb testing.TB) *receiver {
 // engine returns an engine that uses the world's clock and may send to this machine, where receivers run.
 func (w *world) engine() *delivery.Engine {
 	w.tb.Helper()
-	engine, err := delivery.New(w.queue(), &delivery.Options{
+	engine := must(delivery.New(w.queue(), &delivery.Options{
 		Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		Control: func(string, string, syscall.RawConn) error { return nil },
-	})
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	}))
 	return engine
 }

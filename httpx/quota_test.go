@@ -221,9 +221,7 @@ func TestAddressesOfFailures(t *testing.T) {
 		"192.0.2.1:2": 429, "[::ffff:192.0.2.1]:2": 429, "192.0.2.2:1": 401,
 		"[2001:db8::ffff:0:0:1]:1": 429, "[2001:db8:0:0:1::]:7": 429, "[2001:db8:0:1::1]:1": 401, "unix": 429, "": 401,
 	} {
-		if got := fail(address); got != want {
-			t.Errorf("%q is answered %d, want %d", address, got, want)
-		}
+		equal(t, fail(address), want, "%q is answered %d", address)
 	}
 }
 

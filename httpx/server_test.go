@@ -20,9 +20,7 @@ func TestReusedCallsShareNoData(t *testing.T) {
 		go func() { done <- mixed(w, list, g) }()
 	}
 	for _, done := range group {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		noError(t, <-done)
 	}
 }
 
@@ -66,13 +64,9 @@ func TestOverTCP(t *testing.T) {
 			t.Errorf("%s: %s", row.name, answer)
 		}
 	}
-	if n := w.total("/v1/campaigns"); n != before {
-		t.Errorf("%d campaigns, want %d", n, before)
-	}
+	equal(t, w.total("/v1/campaigns"), before, "%d campaigns")
 	good := head + "Content-Length: " + fmt.Sprint(len(plainCampaign)) + "\r\n\r\n" + plainCampaign
 	last := strings.Replace(good, "Host: x", "Host: x\r\nConnection: close", 1)
 	many := exchange(t, server, strings.Repeat(good, 9)+last, false)
-	if n := strings.Count(many, "HTTP/1.1 201"); n != 10 {
-		t.Errorf("%d of 10 pipelined requests answered", n)
-	}
+	equal(t, strings.Count(many, "HTTP/1.1 201"), 10, "%d of 10 pipelined requests answered")
 }

@@ -66,20 +66,11 @@ func TestDownloadMayPauseWhileBuffersDrain(t *testing.T) {
 	w.bare.SetGrace(100 * time.Millisecond)
 	server := httptest.NewServer(w.api)
 	defer server.Close()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+file, nil))
 	r.Header.Set("Authorization", "Bearer "+w.mine.key)
-	response, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(server.Client().Do(r))
 	defer func() { _ = response.Body.Close() }()
-	n, err := io.CopyN(io.Discard, response.Body, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(io.CopyN(io.Discard, response.Body, 1<<20))
 	time.Sleep(time.Second) // ten times the grace
 	rest, err := io.Copy(io.Discard, response.Body)
 	if n += rest; n != formsvc.DefaultMaxFile || err != nil {

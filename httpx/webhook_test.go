@@ -81,6 +81,7 @@ func TestReadModifyWriteOfWebhooks(t *testing.T) {
 	}
 	w.do("PUT", path, hookBody("a", `"headers":{"X-B":null,"X-D/e":null}`)).is(422, "validation_failed").faults("/headers invalid_header")
 	w.do("PUT", path, hookBody("a", `"headers":{"X-D":null}`)).is(422, "validation_failed").faults("/headers/X-D required")
+	w.do("PUT", path, hookBody("a", `"secret":"of the owner's own"`)).is(200, "").has(`null`, "previousSecretExpiresAt")
 }
 
 // Creating the same webhook again returns the existing one, unless the request has a secret or headers.

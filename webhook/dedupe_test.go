@@ -20,11 +20,7 @@ const eventID = "0193bb79-f340-7000-8000-000000000001" // of body
 // begin returns the state of an event.
 func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	t.Helper()
-	state, err := d.Begin(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state
+	return must(d.Begin(t.Context(), id))
 }
 
 // serve serves r with handler and recovers a panic.
@@ -92,9 +88,7 @@ func TestHandlerRecordsTheOutcome(t *testing.T) {
 			dedupe := webhook.NewMemoryDeduper(nil)
 			v := newVerifier(t, &webhook.Options{Deduper: dedupe}, secret)
 			w, panicked := serve(v.Handler(tt.next), webhooktest.NewRequest(secret, []byte(body)))
-			if w.Code != tt.code {
-				t.Errorf("got %d, want %d", w.Code, tt.code)
-			}
+			equal(t, w.Code, tt.code, "got %d")
 			if strings.HasPrefix(tt.name, "panic") != (panicked == "broken") {
 				t.Errorf("the panic that went on is %v", panicked)
 			}
@@ -102,9 +96,7 @@ func TestHandlerRecordsTheOutcome(t *testing.T) {
 			if tt.handled {
 				want = webhook.Done
 			}
-			if got := begin(t, dedupe, eventID); got != want {
-				t.Errorf("the event is %v, want %v", got, want)
-			}
+			equal(t, begin(t, dedupe, eventID), want, "the event is %v")
 		})
 	}
 }
@@ -125,24 +117,16 @@ func TestHandlerIgnoresInterimResponses(t *testing.T) {
 		if got.StatusCode != final {
 			t.Errorf("got %s, want %d", got.Status, final)
 		}
-		if got := begin(t, dedupe, eventID); got != want {
-			t.Errorf("after %d the event is %v, want %v", final, got, want)
-		}
+		equal(t, begin(t, dedupe, eventID), want, "after %d the event is %v", final)
 	}
 }
 
 // post delivers content and returns the response with its body closed.
 func post(t *testing.T, url, content string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content)))
 	r.Header = webhooktest.Header(secret, []byte(content))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must(http.DefaultClient.Do(r))
 	_ = answer.Body.Close()
 	return answer
 }
@@ -173,9 +157,7 @@ func TestHandlerRepliesToDuplicates(t *testing.T) {
 	if w, _ := serve(handler, webhooktest.NewRequest("another", []byte(body))); w.Code != http.StatusUnauthorized {
 		t.Errorf("a forged repetition: got %d", w.Code)
 	}
-	if calls != 1 {
-		t.Errorf("handled %d times", calls)
-	}
+	equal(t, calls, 1, "handled %d times")
 	if len(rejected) != 2 || !errors.Is(rejected[0], webhook.ErrBusy) || !errors.Is(rejected[1], webhook.ErrMismatch) {
 		t.Errorf("OnReject got %v", rejected)
 	}
@@ -193,9 +175,7 @@ func TestHandlerPassesOnEventsWithoutIdentifier(t *testing.T) {
 			}
 		}
 	}
-	if calls != 6 {
-		t.Errorf("handled %d times, want 6", calls)
-	}
+	equal(t, calls, 6, "handled %d times")
 }
 
 // A stubDeduper returns what a test sets, and checks its contexts.

@@ -16,21 +16,13 @@ import (
 // payload returns the content of a file in testdata.
 func payload(tb testing.TB, name string) []byte {
 	tb.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
+	return must(os.ReadFile(filepath.Join("testdata", name+".json")))
 }
 
 // parse returns the event of a file in testdata.
 func parse(t *testing.T, name string) webhook.Event {
 	t.Helper()
-	e, err := webhook.ParseEvent(payload(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(webhook.ParseEvent(payload(t, name)))
 }
 
 // The payload of the service's documentation has exactly the listed fields.

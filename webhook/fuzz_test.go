@@ -22,21 +22,12 @@ func FuzzParseEvent(f *testing.F) {
 			return
 		}
 		v := newVerifier(t, nil, secret)
-		d, err := v.Verify(content, signed(secret, string(content)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must(v.Verify(content, signed(secret, string(content))))
 		if d.Event != e.Type || d.EventID != e.ID {
 			t.Fatalf("Verify says %q %q, ParseEvent %q %q", d.Event, d.EventID, e.Type, e.ID)
 		}
-		written, err := json.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := webhook.ParseEvent(written)
-		if err != nil {
-			t.Fatal(err)
-		}
+		written := must(json.Marshal(e))
+		again := must(webhook.ParseEvent(written))
 		if rewritten, err := json.Marshal(again); err != nil || !bytes.Equal(rewritten, written) {
 			t.Fatalf("got %s, %v, want %s", rewritten, err, written)
 		}

@@ -54,13 +54,9 @@ func TestEventHandler(t *testing.T) {
 			if tt.want != nil && (len(rejected) != 1 || !errors.Is(rejected[0], tt.want) || !errors.Is(rejected[0], tt.fails) && tt.fails != nil) {
 				t.Errorf("OnReject got %v, want %v and %v", rejected, tt.want, tt.fails)
 			}
-			if got := begin(t, memory, parse(t, "response.created").ID); got != webhook.Fresh {
-				t.Errorf("another event is %v", got)
-			}
+			equal(t, begin(t, memory, parse(t, "response.created").ID), webhook.Fresh, "another event is %v")
 			id, _, _ := strings.Cut(strings.TrimPrefix(tt.body, `{"id":"`), `"`)
-			if got := begin(t, memory, id); got != tt.then {
-				t.Errorf("then the event is %v, want %v", got, tt.then)
-			}
+			equal(t, begin(t, memory, id), tt.then, "then the event is %v")
 		})
 	}
 }
@@ -73,20 +69,14 @@ func TestEventHandlerSeesAuthenticRequestsOnly(t *testing.T) {
 	})
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, webhooktest.NewRequest("another secret", []byte(body)))
-	if w.Code != http.StatusUnauthorized {
-		t.Errorf("answered %d, want 401", w.Code)
-	}
+	equal(t, w.Code, http.StatusUnauthorized, "answered %d")
 }
 
 func TestResponseValue(t *testing.T) {
 	t.Parallel()
 	r := webhook.Response{Responses: map[string]webhook.Answer{"plan": {Value: []string{"big", "small"}}, "remarks": {Value: []string{}}}}
 	for module, want := range map[string]string{"plan": "big", "remarks": "", "other": ""} {
-		if got := r.Value(module); got != want {
-			t.Errorf("%s: got %q, want %q", module, got, want)
-		}
+		equal(t, r.Value(module), want, "%s: got %q", module)
 	}
-	if got := (webhook.Response{}).Value("plan"); got != "" {
-		t.Errorf("of none: got %q", got)
-	}
+	equal(t, (webhook.Response{}).Value("plan"), "", "of none: got %q")
 }

@@ -49,9 +49,7 @@ func TestHandlerPassesOnAuthenticRequests(t *testing.T) {
 	}))
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, webhooktest.NewRequest(secret, []byte(body)))
-	if w.Code != http.StatusAccepted {
-		t.Errorf("got %d, want the next handler's 202", w.Code)
-	}
+	equal(t, w.Code, http.StatusAccepted, "got %d")
 }
 
 func TestHandlerRefuses(t *testing.T) {
@@ -103,15 +101,11 @@ func TestHandlerRefuses(t *testing.T) {
 			w := httptest.NewRecorder()
 			v.Handler(unreachable(t)).ServeHTTP(w, r)
 
-			if w.Code != tt.status {
-				t.Errorf("got %d, want %d", w.Code, tt.status)
-			}
+			equal(t, w.Code, tt.status, "got %d")
 			if len(rejected) != 1 || !errors.Is(rejected[0], tt.want) {
 				t.Errorf("OnReject got %v, want %v", rejected, tt.want)
 			}
-			if webhook.Status(tt.want) != tt.status {
-				t.Errorf("Status(%v) = %d", tt.want, webhook.Status(tt.want))
-			}
+			equal(t, webhook.Status(tt.want), tt.status, "Status(%v) = %d", tt.want)
 			if tt.header != "" && w.Header().Get(tt.header) == "" {
 				t.Errorf("the answer has no %s", tt.header)
 			}

@@ -25,9 +25,7 @@ func TestSignAgreesWithRFC4231(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := webhook.Sign(string(tt.key), []byte(tt.data)); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			equal(t, webhook.Sign(string(tt.key), []byte(tt.data)), tt.want, "got %s")
 		})
 	}
 }

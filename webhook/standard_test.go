@@ -35,10 +35,7 @@ func standard(body string, keys ...string) http.Header {
 
 func TestStandardVectors(t *testing.T) {
 	t.Parallel()
-	all, err := webhooktest.StandardVectors()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(webhooktest.StandardVectors())
 	for _, vec := range all {
 		t.Run(vec.Name, func(t *testing.T) {
 			t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,11 +21,7 @@ const body = `{"id":"0193bb79-f340-7000-8000-000000000001","event":"response.cre
 // newVerifier returns a verifier or ends the test.
 func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webhook.Verifier {
 	tb.Helper()
-	v, err := webhook.NewVerifier(secrets, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return v
+	return must(webhook.NewVerifier(secrets, opts))
 }
 
 // signed returns headers with the signature of body by key.
@@ -37,11 +34,7 @@ func signed(key, body string) http.Header {
 // vectors returns the golden vectors or ends the test.
 func vectors(tb testing.TB) []webhooktest.Vector {
 	tb.Helper()
-	all, err := webhooktest.Vectors()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return all
+	return must(webhooktest.Vectors())
 }
 
 func TestVectors(t *testing.T) {
@@ -54,9 +47,7 @@ func TestVectors(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			d, err := v.Verify(vec.Body, vec.Header)
 			if !errors.Is(err, vec.Want) {
 				t.Fatalf("Verify: got %v, want %v", err, vec.Want)
@@ -114,9 +105,7 @@ func TestVerifierWithoutSecretsRefuses(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			v.Handler(unreachable(t)).ServeHTTP(w, webhooktest.NewRequest(secret, []byte(body)))
-			if w.Code != http.StatusInternalServerError {
-				t.Errorf("Handler: got %d, want 500", w.Code)
-			}
+			equal(t, w.Code, http.StatusInternalServerError, "Handler: got %d")
 		})
 	}
 }
@@ -165,16 +154,11 @@ func TestDeliveryTakesTheEventFromTheSignedBody(t *testing.T) {
 			h := signed(secret, tt.body)
 			h.Set(webhook.EventHeader, "forged.event")
 			h.Set(webhook.DeliveryHeader, "forged-id")
-			d, err := v.Verify([]byte(tt.body), h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must(v.Verify([]byte(tt.body), h))
 			if d.Event != tt.event || d.EventID != tt.id {
 				t.Errorf("got %q %q, want %q %q", d.Event, d.EventID, tt.event, tt.id)
 			}
-			if d.ID != "forged-id" {
-				t.Errorf("the header's hint is %q", d.ID)
-			}
+			equal(t, d.ID, "forged-id", "the header's hint is %q")
 		})
 	}
 }
@@ -186,13 +170,8 @@ func TestDeliveryAttempt(t *testing.T) {
 	} {
 		h := signed(secret, body)
 		h.Set(webhook.AttemptHeader, value)
-		d, err := v.Verify([]byte(body), h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d.Attempt != want {
-			t.Errorf("attempt %q: got %d, want %d", value, d.Attempt, want)
-		}
+		d := must(v.Verify([]byte(body), h))
+		equal(t, d.Attempt, want, "attempt %q: got %d", value)
 	}
 }
 
@@ -214,5 +193,29 @@ func TestErrorsContainNothingSecret(t *testing.T) {
 				t.Errorf("%q repeats %q", err, part)
 			}
 		}
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
 	}
 }

@@ -185,17 +185,14 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.status, c.code), func(t *testing.T) {
 			t.Parallel()
-			store, err := s3blob.New(s3blob.Bucket{Name: "bucket"}, s3blob.StaticCredentials("key", "secret", ""), &s3blob.Options{
+			store := must(s3blob.New(s3blob.Bucket{Name: "bucket"}, s3blob.StaticCredentials("key", "secret", ""), &s3blob.Options{
 				Transport: transport(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodHead && strings.HasSuffix(req.URL.Path, "/new") {
 						return answer(req, 404, "NoSuchKey"), nil // so that Put goes on
 					}
 					return answer(req, c.status, c.code), nil
 				}),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 			errs := everyMethod(t.Context(), store)
 			for _, method := range []string{"Put", "Open", "List", "Clean", "Delete"} {
 				if !errors.Is(errs[method], c.want) {
@@ -214,10 +211,7 @@ func TestServerThatIsNotS3(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	store, err := s3blob.New(s3blob.Bucket{Name: "bucket", Endpoint: server.URL}, s3blob.StaticCredentials("key", "secret", ""), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(s3blob.New(s3blob.Bucket{Name: "bucket", Endpoint: server.URL}, s3blob.StaticCredentials("key", "secret", ""), nil))
 	errs := everyMethod(t.Context(), store)
 	delete(errs, "Delete") // Delete can't detect it
 	wantUnavailable(t, errs)
@@ -248,9 +242,7 @@ func TestListFails(t *testing.T) {
 	server := s3test.Start(t)
 	const blobs = 1001 // one more than a page
 	for i := range blobs {
-		if err := os.WriteFile(filepath.Join(server.Dir, fmt.Sprintf("blob-%04d", i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(server.Dir, fmt.Sprintf("blob-%04d", i)), nil, 0o600))
 	}
 	// The first page arrives at once, so that a short time limit suffices for the second.
 	first := new(page)
@@ -327,10 +319,7 @@ func (d *damage) Read(p []byte) (int, error) {
 func TestDamageInTransit(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
-	target, err := url.Parse(server.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must(url.Parse(server.Endpoint))
 	secure := httptest.NewTLSServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -365,9 +354,7 @@ func TestDamageInTransit(t *testing.T) {
 			damaged.Store(false)
 			mustPut(t, store, "blob", pattern(size))
 			wantContent(t, store, "blob", pattern(size))
-			if err := store.Delete(t.Context(), "blob"); err != nil {
-				t.Error(err)
-			}
+			noError(t, store.Delete(t.Context(), "blob"))
 		}
 	}
 }

@@ -124,9 +124,7 @@ func TestAddresses(t *testing.T) {
 	t.Setenv("AWS_PROFILE", "")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, "credentials"))
 	file := "[default]\naws_access_key_id = from-file\naws_secret_access_key = secret\n"
-	if err := os.WriteFile(filepath.Join(dir, "credentials"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, "credentials"), []byte(file), 0o600))
 	static := s3blob.StaticCredentials("static", "secret", "token")
 	for _, c := range []struct {
 		url         string
@@ -139,20 +137,14 @@ func TestAddresses(t *testing.T) {
 		{"s3://bucket?endpoint=s3.example.org&pathStyle=false", static, "https://bucket.s3.example.org/key", "static"},
 		{"s3://bucket?endpoint=s3.example.org", s3blob.AWSCredentials(), "https://s3.example.org/bucket/key", "from-file"},
 	} {
-		bucket, err := s3blob.ParseURL(c.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bucket := must(s3blob.ParseURL(c.url, nil))
 		var got *http.Request
-		store, err := s3blob.New(bucket, c.credentials, &s3blob.Options{
+		store := must(s3blob.New(bucket, c.credentials, &s3blob.Options{
 			Transport: transport(func(req *http.Request) (*http.Response, error) {
 				got = req
 				return answer(req, 403, "AccessDenied"), nil
 			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if _, err := store.Stat(t.Context(), "key"); err == nil {
 			t.Error("no error")
 		}

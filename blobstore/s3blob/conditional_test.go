@@ -25,9 +25,7 @@ func TestServerWithoutConditionalWrites(t *testing.T) {
 	}))
 	defer server.Close()
 	store, err := s3blob.New(s3blob.Bucket{Name: "bucket", Endpoint: server.URL}, s3blob.StaticCredentials("key", "secret", ""), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, err = store.Put(t.Context(), "k", strings.NewReader("x"))
 	if !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, blobstore.ErrUnavailable) || !strings.Contains(err.Error(), "conditional writes") {
 		t.Errorf("got %v", err)

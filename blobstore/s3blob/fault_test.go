@@ -99,10 +99,7 @@ func TestServerHangs(t *testing.T) {
 func TestServerRefuses(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
-	bucket, err := s3blob.ParseURL(server.URL(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := must(s3blob.ParseURL(server.URL(), nil))
 	missing := bucket
 	missing.Name = "no-such-bucket"
 	for name, c := range map[string]struct {
@@ -115,10 +112,7 @@ func TestServerRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store, err := s3blob.New(c.bucket, c.credentials, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := must(s3blob.New(c.bucket, c.credentials, nil))
 			errs := everyMethod(t.Context(), store)
 			wantUnavailable(t, errs)
 			for method, err := range errs {
@@ -175,9 +169,7 @@ func TestServerHangsDuringPut(t *testing.T) {
 		if _, err := store.Clean(t.Context(), time.Now().Add(time.Hour)); err != nil {
 			t.Error(err)
 		}
-		if err := store.Delete(t.Context(), "blob"); err != nil {
-			t.Error(err)
-		}
+		noError(t, store.Delete(t.Context(), "blob"))
 	}
 	wantNothing(t, server)
 }
@@ -191,9 +183,7 @@ func TestServerFailsDuringRead(t *testing.T) {
 			server := s3test.Start(t)
 			mustPut(t, newStore(t, server, nil), "blob", pattern(40*mib)) // more than the buffers of both systems hold
 			r, _, err := newStore(t, server, &s3blob.Options{Timeout: s3blob.DefaultTimeout}).Open(t.Context(), "blob", 0, -1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer r.Close()
 			_, err = io.ReadAll(&hook{r, mib, 0, func() error { fail(server); return nil }})
 			wantUnavailable(t, map[string]error{"read": err})
@@ -284,9 +274,7 @@ func TestNoBufferIsFree(t *testing.T) {
 	}
 	mustPut(t, store, "small", pattern(100_000)) // needs no buffer
 	close(hold)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-done)
 	mustPut(t, store, "large", pattern(mib))
 }
 
@@ -296,9 +284,7 @@ func TestDamageAtRest(t *testing.T) {
 	store := newStore(t, server, nil)
 	mustPut(t, store, "a/blob", pattern(mib))
 	file := filepath.Join(server.Dir, "a", "blob")
-	if err := os.Truncate(file, 1000); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Truncate(file, 1000))
 	// Open returns the server's Info, so a caller that knows the size sees the difference before
 	// reading.
 	r, info, err := store.Open(t.Context(), "a/blob", 0, mib)
@@ -306,9 +292,7 @@ func TestDamageAtRest(t *testing.T) {
 		t.Fatalf("a truncated object: %+v, %v", info, err)
 	}
 	_ = r.Close()
-	if err := os.Truncate(file, 100*mib); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Truncate(file, 100*mib))
 	r, info, err = store.Open(t.Context(), "a/blob", 0, -1)
 	if err != nil || info.Size != 100*mib {
 		t.Fatalf("an extended object: %+v, %v", info, err)
@@ -401,15 +385,9 @@ func TestCloseEarly(t *testing.T) {
 	store := newStore(t, server, &s3blob.Options{Transport: transport})
 	for range 100 {
 		r, _, err := store.Open(t.Context(), "blob", 5, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		must(io.ReadFull(r, make([]byte, 100)))
+		noError(t, r.Close())
 	}
 	if dialed.Load() < 100 {
 		t.Errorf("%d connections for 100 answers, so some were used again although they were not read to the end", dialed.Load())

@@ -49,10 +49,7 @@ func newStore(t testing.TB, server *s3test.Server, opts *s3blob.Options) *s3blob
 // newStoreAt returns a store under a prefix of the server's bucket.
 func newStoreAt(t testing.TB, server *s3test.Server, prefix string, opts *s3blob.Options) *s3blob.Store {
 	t.Helper()
-	bucket, err := s3blob.ParseURL(server.URL(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := must(s3blob.ParseURL(server.URL(), nil))
 	bucket.Prefix = prefix
 	return newStoreOf(t, bucket, server, opts)
 }
@@ -69,27 +66,17 @@ func newStoreOf(t testing.TB, bucket s3blob.Bucket, server *s3test.Server, opts 
 		patient := *opts
 		patient.Timeout, opts = patience, &patient
 	}
-	store, err := s3blob.New(bucket, s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
+	return must(s3blob.New(bucket, s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""), opts))
 }
 
 // newCore returns package minio's own client.
 func newCore(t testing.TB, server *s3test.Server) *minio.Core {
 	t.Helper()
-	endpoint, err := url.Parse(server.Endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	core, err := minio.NewCore(endpoint.Host, &minio.Options{
+	endpoint := must(url.Parse(server.Endpoint))
+	core := must(minio.NewCore(endpoint.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(server.AccessKey, server.SecretKey, ""), Region: server.Region,
 		BucketLookup: minio.BucketLookupPath,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return core
 }
 
@@ -97,24 +84,15 @@ func newCore(t testing.TB, server *s3test.Server) *minio.Core {
 func beginUpload(t testing.TB, server *s3test.Server, object string, part []byte) {
 	t.Helper()
 	core := newCore(t, server)
-	id, err := core.NewMultipartUpload(t.Context(), server.Bucket, object, minio.PutObjectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must(core.NewMultipartUpload(t.Context(), server.Bucket, object, minio.PutObjectOptions{}))
 	size := int64(len(part))
-	_, err = core.PutObjectPart(t.Context(), server.Bucket, object, id, 1, bytes.NewReader(part), size, minio.PutObjectPartOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(core.PutObjectPart(t.Context(), server.Bucket, object, id, 1, bytes.NewReader(part), size, minio.PutObjectPartOptions{}))
 }
 
 // uploads returns the incomplete uploads under a prefix of the server's bucket.
 func uploads(t testing.TB, server *s3test.Server, prefix string) []string {
 	t.Helper()
-	page, err := newCore(t, server).ListMultipartUploads(t.Context(), server.Bucket, prefix, "", "", "", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(newCore(t, server).ListMultipartUploads(t.Context(), server.Bucket, prefix, "", "", "", 1000))
 	var found []string
 	for i := range page.Uploads {
 		found = append(found, page.Uploads[i].Key)
@@ -187,5 +165,21 @@ func TestExample(t *testing.T) {
 	info, err := keep(t.Context(), server.URL(), s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""))
 	if err != nil || info.Key != "c4/plan.txt" || info.Size != 11 {
 		t.Errorf("got %+v, %v", info, err)
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

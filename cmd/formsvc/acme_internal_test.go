@@ -30,10 +30,7 @@ const acmeDomain = "forms.example.test"
 // nameServer starts a DNS server that resolves every name to this machine. It returns its TCP address.
 func nameServer(t testing.TB) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -103,16 +100,12 @@ func startPebble(t testing.TB, tlsPort, httpPort int) *pebble {
 	text, err := json.Marshal(map[string]any{"pebble": map[string]any{
 		"listenAddress": addrs[0], "managementListenAddress": addrs[1], "certificate": cert, "privateKey": key, "tlsPort": tlsPort, "httpPort": httpPort,
 	}})
-	if err := errors.Join(err, os.WriteFile(config, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, os.WriteFile(config, text, 0o600)))
 	var said transcript
 	cmd := exec.Command(program, "-strict", "-config", config, "-dnsserver", nameServer(t))
 	cmd.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1")
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Start())
 	p := &pebble{ca: cert, roots: x509.NewCertPool(), stop: sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })}
 	t.Cleanup(func() {
 		if p.stop(); t.Failed() {
@@ -157,20 +150,14 @@ func (p *pebble) serve(t testing.TB, sh *shell, flags ...string) *service {
 // serial opens a TLS connection and returns the serial number of the server's certificate.
 func (p *pebble) serial(t testing.TB, addr string) string {
 	t.Helper()
-	conn, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: p.roots, ServerName: acmeDomain})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(tls.Dial("tcp", addr, &tls.Config{RootCAs: p.roots, ServerName: acmeDomain}))
 	defer func() { _ = conn.Close() }()
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
 func portOf(t testing.TB, addr string) int {
 	t.Helper()
-	at, err := netip.ParseAddrPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must(netip.ParseAddrPort(addr))
 	return int(at.Port())
 }
 
@@ -192,9 +179,7 @@ func TestAutomaticCertificate(t *testing.T) {
 	s.stop()
 	p.stop()
 	p.serve(t, sh, "--addr", addr)
-	if again := p.serial(t, addr); again != serial {
-		t.Errorf("certificate %s after a restart, want %s", again, serial)
-	}
+	equal(t, p.serial(t, addr), serial, "certificate %s after a restart")
 }
 
 // An authority that can't reach the TLS listener can validate at the redirect listener.

@@ -193,9 +193,7 @@ func TestDeliveryCommands(t *testing.T) {
 		t.Errorf("sent again as %v", again.Header)
 	}
 	until(t, "it is recorded", func() bool { return len(failed()) == 3 })
-	if out := s.do(t, "webhooks", "redeliver", uuid, "--since", "1h"); out != "3\n" {
-		t.Errorf("redeliver --since prints %q", out)
-	}
+	equal(t, s.do(t, "webhooks", "redeliver", uuid, "--since", "1h"), "3\n", "redeliver --since prints %q")
 	arrived(t, r, 11)
 	if out := s.do(t, "webhooks", "redeliver", uuid, "--since", "2026-01-01T00:00:00Z", "--json"); !strings.HasPrefix(out, `{"redelivered":`) {
 		t.Errorf("redeliver --json prints %q", out)
@@ -210,22 +208,11 @@ func TestDeliveryCommands(t *testing.T) {
 func TestTestEventWithoutServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		svc, err := formsvc.New(memory.New(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		account, err := svc.Accounts.Create(t.Context(), "Acme")
-		if err != nil {
-			t.Fatal(err)
-		}
+		svc := must(formsvc.New(memory.New(), nil))
+		account := must(svc.Accounts.Create(t.Context(), "Acme"))
 		hook, _, err := svc.Webhooks.Create(t.Context(), account.ID, formsvc.WebhookInput{URL: "https://example.com", Events: []formsvc.EventType{"response.created"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sent, err := svc.Webhooks.Test(t.Context(), formsvc.WebhookKey{AccountID: account.ID, ID: hook.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		sent := must(svc.Webhooks.Test(t.Context(), formsvc.WebhookKey{AccountID: account.ID, ID: hook.ID}))
 		d, err := await(t.Context(), svc, sent)
 		var said strings.Builder
 		if judge(&d, streams{err: &said}) == nil || err != nil || !strings.Contains(said.String(), "No server sent the test event") {
@@ -370,9 +357,7 @@ func TestHealthCommand(t *testing.T) {
 	t.Parallel()
 	s := newShell(t).serve(t, "--addr", "0.0.0.0:0")
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	ask := func(flags ...string) result { return s.pipe(t, "", append([]string{"health"}, flags...)...) }
 	for _, addr := range []string{":" + port, "0.0.0.0:" + port, "127.0.0.1:" + port} {
 		if r := ask("--addr", addr); r.status != 0 || r.out != "ready\n" {
@@ -389,10 +374,7 @@ func TestHealthCommand(t *testing.T) {
 	if r := ask("--addr", ":"+port); r.status != 1 || r.out != "" {
 		t.Errorf("after the stop: %+v", r)
 	}
-	busy, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	busy := must(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))
 	other := &http.Server{Handler: http.NotFoundHandler()}
 	t.Cleanup(func() { _ = other.Close() })
 	go func() { _ = other.Serve(busy) }()

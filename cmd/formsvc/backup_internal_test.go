@@ -82,9 +82,7 @@ func (s *service) feed(t testing.TB, cursor string) (responses []string, next st
 		NextCursor string
 	}
 	text := s.call(t, http.StatusOK, http.MethodGet, "/v1/events?limit=1000&cursor="+url.QueryEscape(cursor), nil)
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(text), &p))
 	for _, e := range p.Items {
 		responses = append(responses, e.Data.Response.UUID)
 	}
@@ -94,22 +92,14 @@ func (s *service) feed(t testing.TB, cursor string) (responses []string, next st
 // createDatabase creates a new database on a server.
 func createDatabase(t testing.TB, server string) string {
 	t.Helper()
-	db, err := sql.Open("pgx", server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("pgx", server))
 	name := "kept_" + strings.ToLower(rand.Text())
-	if _, err := db.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(t.Context(), "CREATE DATABASE "+name))
 	t.Cleanup(func() {
 		_, _ = db.ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)") // the server may be gone
 		_ = db.Close()
 	})
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must(url.Parse(server))
 	u.Path = "/" + name
 	return u.String()
 }
@@ -119,17 +109,9 @@ func anotherServer(t testing.TB) string {
 	t.Helper()
 	cmd := exec.Command("bash", "../../.ci/with-postgres", "bash", "-c", `echo "$FORMSVC_TEST_POSTGRES"; cat`)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, postgrestest.Env+"=") })
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must(cmd.StdinPipe())
+	out := must(cmd.StdoutPipe())
+	noError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()

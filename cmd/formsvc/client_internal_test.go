@@ -20,10 +20,8 @@ func TestGeneratedClient(t *testing.T) {
 	t.Parallel()
 	s, dir := newShell(t).serve(t, "--quota", "1000"), t.TempDir()
 	document := s.call(t, http.StatusOK, http.MethodGet, "/openapi.json", nil)
-	if err := errors.Join(os.CopyFS(dir, os.DirFS("testdata/client")), os.Mkdir(filepath.Join(dir, "api"), 0o750),
-		os.WriteFile(filepath.Join(dir, "openapi.json"), []byte(document), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.CopyFS(dir, os.DirFS("testdata/client")), os.Mkdir(filepath.Join(dir, "api"), 0o750),
+		os.WriteFile(filepath.Join(dir, "openapi.json"), []byte(document), 0o600)))
 	if err := inClient(t, s, dir, "mod", "download"); err != nil {
 		missing(t, fmt.Sprintf("the modules of testdata/client cannot be fetched: %v", err))
 	}

@@ -66,10 +66,7 @@ func (c *cluster) start(t testing.TB, i int) {
 // exampleEnv returns the variables of formsvc.env.example without addresses, and with a generated key.
 func exampleEnv(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(clusterDir, "formsvc.env.example"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(clusterDir, "formsvc.env.example")))
 	var env []string
 	for line := range strings.Lines(string(text)) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
@@ -135,15 +132,11 @@ func (c *cluster) balance(t testing.TB) *balancer {
 	t.Helper()
 	b := &balancer{service: &service{shell: c.shell, url: "http://" + c.public, key: c.key}, socket: filepath.Join(t.TempDir(), "s"), addrs: c.addrs}
 	config := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(config, b.config(t, c.public), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(config, b.config(t, c.public), 0o600))
 	var said transcript
 	cmd := exec.Command(lookFor(t, "haproxy", "/usr/sbin/haproxy"), "-db", "-f", config)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		if _ = cmd.Wait(); t.Failed() {
@@ -159,10 +152,7 @@ func (c *cluster) balance(t testing.TB) *balancer {
 // config returns haproxy.cfg with other addresses, and without the settings that need root unless the test runs as root.
 func (b *balancer) config(t testing.TB, public string) []byte {
 	t.Helper()
-	file, err := os.ReadFile(filepath.Join(clusterDir, "haproxy.cfg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.ReadFile(filepath.Join(clusterDir, "haproxy.cfg")))
 	replace := map[string]string{"bind :80\n": "bind " + public + "\n", "log /dev/log": "log stdout format raw", "/run/haproxy/admin.sock": b.socket}
 	for i, s := range serversOfExample {
 		replace["server "+s.name+" "+s.addr+"\n"] = "server " + s.name + " " + b.addrs[i] + "\n"
@@ -188,9 +178,7 @@ func (b *balancer) stats(t testing.TB, backend string) map[string]map[string]str
 		return nil
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := io.WriteString(conn, "show stat\n"); err != nil {
-		t.Fatal(err)
-	}
+	must(io.WriteString(conn, "show stat\n"))
 	in := bufio.NewReader(conn)
 	_, _ = in.Discard(len("# ")) // a missing prefix shows up in the columns
 	rows, err := csv.NewReader(in).ReadAll()

@@ -66,9 +66,7 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 	for range 2 {
 		for i, node := range c.nodes {
 			l.more(t, 200)
-			if status := node.stop(); status != 0 {
-				t.Errorf("node %d: status %d", i, status)
-			}
+			equal(t, node.stop(), 0, "node %d: status %d", i)
 			c.start(t, i)
 			b.up(t, i)
 		}

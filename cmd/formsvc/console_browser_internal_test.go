@@ -106,9 +106,7 @@ func (p *person) generatesKey() (value string) {
 	}
 	p.clicks("button", "Generate key")
 	p.sees("Your new API key")
-	if err := json.Unmarshal([]byte(p.eval(`document.querySelector("pre.secret").textContent`)), &value); err != nil {
-		p.t.Fatal(err)
-	}
+	noError(p.t, json.Unmarshal([]byte(p.eval(`document.querySelector("pre.secret").textContent`)), &value))
 	p.says("Copy the key now")
 	gone := fmt.Sprintf(`!document.documentElement.outerHTML.includes(%q)`, value)
 	p.do(chromedp.Reload()) // resends the form
@@ -209,19 +207,11 @@ func (p *tab) audit(path string) {
 	if script == "" {
 		return
 	}
-	b, err := os.ReadFile(script)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](string(b)+"\n;true")); err != nil {
-		p.t.Fatal(err)
-	}
-	result, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(
+	b := must(os.ReadFile(script))
+	must(chromedp.Run(p.ctx, chromedp.Evaluate[any](string(b)+"\n;true")))
+	result := must(chromedp.Run(p.ctx, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(
 		(r) => JSON.stringify({passes: r.passes.length, violations: r.violations.map((v) => [v.id, v.help, ...v.nodes.slice(0, 3).map((n) => n.html)])}))`,
-		chromedp.EvalAwaitPromise))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+		chromedp.EvalAwaitPromise)))
 	var found struct {
 		Passes     int     `json:"passes"`
 		Violations [][]any `json:"violations"`

@@ -68,17 +68,14 @@ func (e *estate) traces(t testing.TB) (list []string) {
 func filesIn(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	files := make(map[string][]byte)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	noError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		name, _ := filepath.Rel(dir, path)
 		files[name], err = os.ReadFile(path)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -133,10 +130,7 @@ func TestErase(t *testing.T) {
 // trail checks the audit trail after an erasure.
 func (e *estate) trail(t testing.TB, receipt string) {
 	t.Helper()
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := must(user.Current())
 	list := e.list(t, "audit", "list")
 	cli := "cli " + me.Username
 	want := [][2]string{{cli, "erasure.done"}, {cli, "erasure.begun"}, {cli, "webhook.created"}, {"serve", "link.created"}, {"serve", "account.created"}}
@@ -192,21 +186,12 @@ func TestPersonExport(t *testing.T) {
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	archive, err := zip.OpenReader(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must(zip.OpenReader(out))
 	defer func() { _ = archive.Close() }()
 	texts := make(map[string]string)
 	for _, f := range archive.File {
-		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(f.Open())
+		text := must(io.ReadAll(r))
 		name, _, _ := strings.Cut(f.Name, "/") // one file of the person
 		texts[name] = string(text)
 	}
@@ -329,9 +314,7 @@ func TestFilesCommands(t *testing.T) {
 		case "gone":
 			err = os.Remove(blob)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	r := s.try(t, "files", "verify", "--json")
 	damaged := objects(t, r.out)
@@ -340,20 +323,14 @@ func TestFilesCommands(t *testing.T) {
 	}
 
 	orphan := filepath.Join(s.data, "files", "ab", "01900000-0000-7000-8000-0000000000ab")
-	if err := os.MkdirAll(filepath.Dir(orphan), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(orphan, []byte("orphan"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.MkdirAll(filepath.Dir(orphan), 0o700))
+	noError(t, os.WriteFile(orphan, []byte("orphan"), 0o600))
 	if got := s.record(t, "files", "sweep"); got["removed"] != 0.0 {
 		t.Errorf("a sweep of what is young: %v", got)
 	}
 	old := time.Now().Add(-48 * time.Hour)
 	for _, blob := range s.stored(t) {
-		if err := os.Chtimes(blob, old, old); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chtimes(blob, old, old))
 	}
 	if got := s.record(t, "files", "sweep", "--dry-run"); got["orphans"] != 1.0 || got["removed"] != 0.0 || len(s.stored(t)) != 3 {
 		t.Errorf("a dry run: %v, %q", got, s.stored(t))

@@ -135,14 +135,8 @@ func (o operation) answer(status string) string {
 	o.t.Helper()
 	table := o.at + " .live-responses-table"
 	o.wait(table + " .response-col_status")
-	got, err := chromedp.Run(o.ctx, chromedp.TextContent(chromedp.CSS(table+" .response .response-col_status")))
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	text, err := chromedp.Run(o.ctx, chromedp.TextContent(chromedp.CSS(table)))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	got := must(chromedp.Run(o.ctx, chromedp.TextContent(chromedp.CSS(table+" .response .response-col_status"))))
+	text := must(chromedp.Run(o.ctx, chromedp.TextContent(chromedp.CSS(table))))
 	if strings.TrimSpace(got) != status {
 		o.finish()
 		o.t.Fatalf("the answer is %s, want %s: %s", got, status, text)

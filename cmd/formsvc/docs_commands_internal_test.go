@@ -80,10 +80,7 @@ func TestDocsCommands(t *testing.T) {
 // commands returns the texts of the elements with identifiers on the server's page, with its address as scripts insert it.
 func commands(t *testing.T, origin string) map[string]string {
 	t.Helper()
-	page, err := html.Parse(strings.NewReader(fetchedBy(t, http.DefaultClient, origin+"/docs")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(html.Parse(strings.NewReader(fetchedBy(t, http.DefaultClient, origin+"/docs"))))
 	texts := make(map[string]string)
 	for n := range page.Descendants() {
 		for _, a := range n.Attr {

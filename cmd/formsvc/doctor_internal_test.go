@@ -87,9 +87,7 @@ func TestDoctorFindsLocalProblems(t *testing.T) {
 	service, _ := filled(t, s)
 	service.stop()
 	files, keys := filepath.Join(s.data, "files"), filepath.Join(s.data, keyFile)
-	if err := errors.Join(os.Chmod(s.data, 0o755), os.Chmod(files, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Chmod(s.data, 0o755), os.Chmod(files, 0o755)))
 	d = s.examine(t, "--min-free", "1000TB")
 	for check, path := range map[string]string{"data directory": s.data, "files": files} {
 		d.says(t, "warning", check, "0755", "chmod 700 "+path)
@@ -97,21 +95,13 @@ func TestDoctorFindsLocalProblems(t *testing.T) {
 	}
 
 	own, err := os.ReadFile(keys)
-	if err := errors.Join(err, os.Chmod(keys, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, os.Chmod(keys, 0o644)))
 	s.examine(t).says(t, "problem", "database", "0644", "")
-	if err := os.Remove(keys); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(keys))
 	d = s.examine(t)
 	d.says(t, "problem", "secrets", "unknown key", "secret.keys")
-	if err := os.WriteFile(keys, own, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.RemoveAll(files), os.WriteFile(files, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(keys, own, 0o600))
+	noError(t, errors.Join(os.RemoveAll(files), os.WriteFile(files, nil, 0o600)))
 	s.examine(t).says(t, "problem", "files", "", "")
 }
 
@@ -129,15 +119,11 @@ func TestDoctorFindsOverdueDeliveries(t *testing.T) {
 	if err == nil {
 		_, err = db.ExecContext(t.Context(), "UPDATE formsvc_deliveries SET due_at = ?", time.Now().Add(-time.Hour).UnixMicro())
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, db.Close()))
 	d := s.examine(t)
 	d.says(t, "problem", "deliveries", "1 are pending", "Start a server")
 	lacks(t, "the findings", d.out+d.err, "hunter2")
 	damaged := filepath.Join(s.data, "formsvc.db")
-	if err := os.WriteFile(damaged, []byte(http.StatusText(http.StatusTeapot)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(damaged, []byte(http.StatusText(http.StatusTeapot)), 0o600))
 	s.examine(t).says(t, "problem", "database", "", "")
 }

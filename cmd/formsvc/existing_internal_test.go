@@ -44,10 +44,7 @@ func notOnData() map[string]string {
 // A command in the wrong directory says where it looked, and creates nothing there.
 func TestCommandsMakeNoDatabase(t *testing.T) {
 	var commands cli
-	parser, err := newParser(&commands)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must(newParser(&commands))
 	for _, leaf := range parser.Model.Leaves(false) {
 		name := strings.TrimPrefix(commandName(leaf), "formsvc ")
 		args, ok := onData()[name]
@@ -82,9 +79,7 @@ func TestCommandsMakeNoDatabase(t *testing.T) {
 				t.Errorf("it shows the address of the database: %s", said)
 			}
 			db, err := sql.Open("pgx", dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer func() { _ = db.Close() }()
 			var tables int
 			err = db.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema()").Scan(&tables)
@@ -146,28 +141,14 @@ func TestLockedDatabase(t *testing.T) {
 	g := &global{Data: t.TempDir(), patience: time.Millisecond}
 	list := func(svc *formsvc.Service) error { _, err := svc.Accounts.List(t.Context()); return err }
 	write := func(svc *formsvc.Service) error { _, err := svc.Accounts.Create(t.Context(), "a"); return err }
-	if err := g.with(t.Context(), need{create: true}, list); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", filepath.Join(g.Data, "formsvc.db")+"?_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, g.with(t.Context(), need{create: true}, list))
+	db := must(sql.Open("sqlite", filepath.Join(g.Data, "formsvc.db")+"?_txlock=immediate"))
 	defer func() { _ = db.Close() }()
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.with(t.Context(), need{}, list); err != nil {
-		t.Error(err)
-	}
+	tx := must(db.BeginTx(t.Context(), nil))
+	noError(t, g.with(t.Context(), need{}, list))
 	if err := g.explainBusy(g.with(t.Context(), need{}, write)); err == nil || !strings.Contains(err.Error(), "formsvc.db is locked: another process is writing") {
 		t.Errorf("got %v", err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.with(t.Context(), need{}, write); err != nil {
-		t.Error(err)
-	}
+	noError(t, tx.Rollback())
+	noError(t, g.with(t.Context(), need{}, write))
 }

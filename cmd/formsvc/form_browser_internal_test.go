@@ -25,9 +25,7 @@ func (s *service) published(t *testing.T, form map[string]any, modules ...map[st
 		Form struct{ URL string }
 	}
 	body := s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", map[string]any{"title": "Survey", "requireEmail": false, "modules": modules, "form": form})
-	if err := json.Unmarshal([]byte(body), &c); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(body), &c))
 	return c.UUID, strings.TrimPrefix(c.Form.URL, s.url)
 }
 
@@ -35,9 +33,7 @@ func (s *service) published(t *testing.T, form map[string]any, modules ...map[st
 func (s *service) answers(t *testing.T, campaign string) string {
 	t.Helper()
 	var list struct{ Items []struct{ Responses any } }
-	if err := json.Unmarshal([]byte(s.call(t, http.StatusOK, http.MethodGet, responses(campaign), nil)), &list); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(s.call(t, http.StatusOK, http.MethodGet, responses(campaign), nil)), &list))
 	text, _ := json.Marshal(list.Items)
 	return string(text)
 }

@@ -46,14 +46,10 @@ func TestHandshakesOfOneAddress(t *testing.T) {
 			t.Error("one more handshake began")
 		}
 	})
-	if err := <-shake("127.0.0.2", func() {}); err != nil {
-		t.Error(err)
-	}
+	noError(t, <-shake("127.0.0.2", func() {}))
 	close(release)
 	for _, done := range append(all, late) {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		noError(t, <-done)
 	}
 }
 
@@ -62,8 +58,6 @@ func TestPeer(t *testing.T) {
 	for remote, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1/32", "[::ffff:192.0.2.1]:80": "192.0.2.1/32", "[2001:db8::1:2]:80": "2001:db8::/64", "[fe80::1%eth0]:80": "fe80::/64",
 	} {
-		if got := peer(remote).String(); got != want {
-			t.Errorf("%s: %s, want %s", remote, got, want)
-		}
+		equal(t, peer(remote).String(), want, "%s: %s", remote)
 	}
 }

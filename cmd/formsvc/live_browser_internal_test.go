@@ -44,9 +44,7 @@ func TestLiveTableInBrowser(t *testing.T) {
 	respond("Grace")
 	p.says("Grace")
 	p.says("2 responses,")
-	if got := p.eval(`document.querySelector(".scroll").scrollLeft`); got != "150" {
-		t.Errorf("the table moved to %s", got)
-	}
+	equal(t, p.eval(`document.querySelector(".scroll").scrollLeft`), "150", "the table moved to %s")
 	p.keep("live.png")
 	people := []*person{p}
 	for range 7 {
@@ -66,10 +64,7 @@ func TestLiveTableInBrowser(t *testing.T) {
 func TestLiveStreamsInBrowser(t *testing.T) {
 	t.Parallel()
 	browser, s := launchBrowser(t), newShell(t).serve(t)
-	to, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must(url.Parse(s.url))
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	var broken, whole atomic.Bool
 	var open, most, refused atomic.Int32

@@ -27,10 +27,7 @@ type mailServer struct {
 
 func serveMail(t testing.TB) *mailServer {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	m := &mailServer{addr: l.Addr().String()}
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{mailServer: m}, nil }))
 	server.AllowInsecureAuth = true
@@ -94,9 +91,7 @@ func TestServeMails(t *testing.T) {
 	uuid := s.hook(t, r.URL()+"/path-token", "response.created")
 	s.submit(t, s.campaign(t))
 	until(t, "a mail arrives", func() bool { return len(mails.list()) > 0 })
-	if n := len(arrived(t, r, 4)); n != 4 {
-		t.Errorf("%d attempts", n)
-	}
+	equal(t, len(arrived(t, r, 4)), 4, "%d attempts")
 	text := mails.list()[0]
 	contains(t, "the mail", text, "To: <ops@example.com>", "status 503", "webhooks deliveries "+uuid, "webhooks redeliver "+uuid, strings.TrimPrefix(r.URL(), "http://"))
 	line := s.log.wait(t.Context(), `\{[^\n]*"msg":"webhook delivery failed permanently"[^\n]*\}`)[0]

@@ -38,10 +38,7 @@ func TestMetricsText(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &lateQueue{Store: memory.New()}
-		svc, err := formsvc.New(store, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		svc := must(formsvc.New(store, nil))
 		m := newMetrics(svc, store, expiring{})
 		engine := m.Delivery()
 		engine.Attempt("", 20*time.Millisecond)

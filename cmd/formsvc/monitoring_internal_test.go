@@ -68,10 +68,7 @@ func queries(t testing.TB) map[string]string {
 // The dashboard and the alerts use existing metrics, labels and routes.
 func TestMonitoringNamesMetrics(t *testing.T) {
 	t.Parallel()
-	svc, err := formsvc.New(memory.New(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(memory.New(), nil))
 	m := newMetrics(svc, new(pool), struct{ certs.Source }{})
 	described := make(chan *prometheus.Desc, 1000)
 	m.registry.Describe(described)

@@ -94,9 +94,7 @@ func TestBackupAndRestoreCommands(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(part.data, keyFile), keys, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	r = part.try(t, "restore", "--from", without)
 	contains(t, "restore", r.err, "The backup has no encryption keys", "No files were restored")
 	if len(part.stored(t)) != 0 {
@@ -114,9 +112,7 @@ func TestBackupOfDamagedFiles(t *testing.T) {
 	s.do(t, "backup", "--to", whole)
 	for _, blob := range s.stored(t) {
 		if filepath.Base(blob) == k.file {
-			if err := os.Remove(blob); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Remove(blob))
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "backup")
@@ -125,9 +121,7 @@ func TestBackupOfDamagedFiles(t *testing.T) {
 	}
 	for name := range filesIn(t, whole) {
 		if strings.HasSuffix(name, k.file) {
-			if err := os.Truncate(filepath.Join(whole, name), 10); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Truncate(filepath.Join(whole, name), 10))
 		}
 	}
 	to := newShell(t)
@@ -161,9 +155,7 @@ func TestBackupMistakes(t *testing.T) {
 	})
 	// No command creates an empty database where a restore was interrupted.
 	cut := newShell(t)
-	if err := errors.Join(os.Mkdir(cut.data, 0o700), os.WriteFile(filepath.Join(cut.data, "formsvc.db.restoring"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Mkdir(cut.data, 0o700), os.WriteFile(filepath.Join(cut.data, "formsvc.db.restoring"), nil, 0o600)))
 	cut.refuses(t, []mistake{{"accounts list", 1, "restore"}, {"accounts create a", 1, "restore"}, {"serve --addr 127.0.0.1:0", 1, "restore"}})
 }
 
@@ -216,9 +208,7 @@ func TestCopyMistakes(t *testing.T) {
 		t.Errorf("an unreachable target: %+v", r)
 	}
 	for _, blob := range from.stored(t) {
-		if err := os.Truncate(blob, 1); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Truncate(blob, 1))
 	}
 	move := "copy --from " + source + " --from-blobs file:" + filepath.Join(from.data, "files") + " --to-blobs file:" + t.TempDir() + " --to " + empty
 	from.refuses(t, []mistake{{move, 1, "Use --skip-damaged"}})
@@ -255,9 +245,7 @@ func TestEmptyPostgresBesideUsedSQLite(t *testing.T) {
 	path := filepath.Join(own.data, "formsvc.db")
 	for _, line := range []string{"serve --addr 127.0.0.1:0", "doctor"} {
 		r := moving.try(t, strings.Fields(line)...)
-		if r.status != 1 {
-			t.Errorf("%s: status %d", line, r.status)
-		}
+		equal(t, r.status, 1, "%s: status %d", line)
 		contains(t, line, r.out+r.err, "there is a SQLite database "+path, "formsvc copy --from sqlite:"+path, "set --data to another directory")
 		lacks(t, line, r.out+r.err, moving.db)
 	}
@@ -269,10 +257,7 @@ func TestEmptyPostgresBesideUsedSQLite(t *testing.T) {
 // keysIn returns the keys in the file of the data directory.
 func keysIn(t testing.TB, s *shell) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.data, keyFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(s.data, keyFile)))
 	return regexp.MustCompile(`(?m)^[^#\s].*$`).FindAllString(string(text), -1)
 }
 

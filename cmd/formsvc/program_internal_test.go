@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"flag"
-	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,10 +25,7 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // most tests wait most of the time
 	}
-	var err error
-	if buildDir, err = os.MkdirTemp("", "formsvc-test-"); err != nil {
-		log.Fatal(err)
-	}
+	buildDir = must(os.MkdirTemp("", "formsvc-test-"))
 	code := m.Run()
 	_ = os.RemoveAll(buildDir)
 	os.Exit(code)
@@ -62,14 +58,10 @@ func (s *shell) execute(t testing.TB, tags string, line ...string) *process {
 	own := func(v string) bool { return strings.HasPrefix(v, "FORMSVC_") }
 	p.cmd.Dir, p.cmd.Env = t.TempDir(), append(slices.DeleteFunc(os.Environ(), own), s.env...)
 	out, err := os.Create(filepath.Join(p.cmd.Dir, "out")) // unlike a pipe, it has all that was printed before a line of the log
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = out.Close() }() // the process has its own
 	p.cmd.Stdout, p.cmd.Stderr = out, &p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.cmd.Start())
 	p.cancel = sync.OnceFunc(func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }) // it may have ended
 	go func() {
 		defer end()

@@ -45,10 +45,7 @@ func tool(t testing.TB, dir, name string, args ...string) {
 // Each alert has a test in alerts_test.yml, and all pass in Prometheus's own tool.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(monitoringDir, "alerts_test.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(monitoringDir, "alerts_test.yml")))
 	for what := range queries(t) {
 		if name, ok := strings.CutPrefix(what, "alert "); ok && !strings.Contains(string(text), "alertname: "+name+"\n") {
 			t.Errorf("%s has no test", what)

@@ -25,11 +25,7 @@ func (noBucket) Stat(context.Context, string) (blobstore.Info, error) {
 func TestReady(t *testing.T) {
 	store := memory.New()
 	build := func(b blobstore.Store) *formsvc.Service {
-		svc, err := formsvc.New(store, &formsvc.Options{Blobs: b})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return svc
+		return must(formsvc.New(store, &formsvc.Options{Blobs: b}))
 	}
 	up, down := build(memblob.New()), build(noBucket{memblob.New()})
 	full := errors.New("12 MB are free")
@@ -57,16 +53,12 @@ func TestReady(t *testing.T) {
 		} else if err != nil {
 			got = "-"
 		}
-		if got != c.want {
-			t.Errorf("--ready %s with the components %v: got %q, want %q", c.required, err, got, c.want)
-		}
+		equal(t, got, c.want, "--ready %s with the components %v: got %q", c.required, err)
 		if err != nil && c.full != nil && !strings.Contains(err.Error(), c.full.Error()) {
 			t.Errorf("%v doesn't say that the disk is full", err)
 		}
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.Close())
 	for _, required := range []string{"", "database", "files", "disk"} {
 		n := &node{svc: up, required: strings.Split(required, ",")}
 		err := n.ready(t.Context())

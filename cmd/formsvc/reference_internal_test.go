@@ -84,15 +84,10 @@ func cell(s string) string { return strings.NewReplacer("|", `\|`, "<", "&lt;", 
 // CONFIGURATION.md matches the flags.
 func TestConfigurationIsCurrent(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(new(cli))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must(newParser(new(cli)))
 	want, path := reference(parser.Model), "CONFIGURATION.md"
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, []byte(want), 0o600))
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
@@ -110,10 +105,7 @@ func TestConfigurationIsCurrent(t *testing.T) {
 // Guides and examples name only existing variables and, after "formsvc serve", existing flags.
 func TestGuidesNameFlags(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(new(cli))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must(newParser(new(cli)))
 	known := reference(parser.Model)
 	variable, flags := regexp.MustCompile(`\bFORMSVC_[A-Z0-9_]*[A-Z0-9]`), regexp.MustCompile(`--[a-z][a-z-]*`)
 	for _, path := range []string{
@@ -121,10 +113,7 @@ func TestGuidesNameFlags(t *testing.T) {
 		"../../examples/single/tls.conf", "../../examples/cluster/formsvc.env.example", "../../examples/cluster/formsvc@.service",
 		"../../examples/cluster/README.md",
 	} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(path))
 		names := variable.FindAllString(string(text), -1)
 		for line := range strings.Lines(string(text)) {
 			if _, args, ok := strings.Cut(line, "formsvc serve "); ok {

@@ -22,17 +22,13 @@ func TestRequestMetricsAreBounded(t *testing.T) {
 			}
 		}
 		r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: strings.Join(segments, "/")}}
-		if got := m.route(r); got != route.Pattern {
-			t.Errorf("%s is counted as %s", route.Pattern, got)
-		}
+		equal(t, m.route(r), route.Pattern, "%s is counted as %s", route.Pattern)
 	}
 	for _, path := range []string{
 		"", "*", "/v1", "/v1/campaigns/",
 		"/v1/" + id, "/" + strings.Repeat("a", 10000), strings.Repeat("/"+id, 1000), "/v1/campaigns/" + id + "/responses/" + id + "/x",
 	} {
 		r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}}
-		if got := m.route(r); got != labelOther {
-			t.Errorf("%.60q is counted as %s", path, got)
-		}
+		equal(t, m.route(r), labelOther, "%.60q is counted as %s", path)
 	}
 }

@@ -310,11 +310,7 @@ func (s *service) ask(ctx context.Context, method, path string, body any, header
 // get reads a page, whatever its status.
 func (s *service) get(t testing.TB, path string, header ...string) answer {
 	t.Helper()
-	a, err := s.ask(t.Context(), http.MethodGet, path, nil, header...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return must(s.ask(t.Context(), http.MethodGet, path, nil, header...))
 }
 
 // call makes a request that must return the status, and returns the body.
@@ -331,9 +327,7 @@ func (s *service) call(t testing.TB, status int, method, path string, body any) 
 func (s *service) made(t testing.TB, path string, body any) string {
 	t.Helper()
 	var v struct{ UUID string }
-	if err := json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, path, body)), &v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, path, body)), &v))
 	return v.UUID
 }
 
@@ -366,10 +360,7 @@ func receive(t testing.TB) *webhooktest.Receiver {
 // arrived waits until the receiver got n deliveries.
 func arrived(t testing.TB, r *webhooktest.Receiver, n int) []webhooktest.Received {
 	t.Helper()
-	got, err := r.Wait(t.Context(), n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(r.Wait(t.Context(), n))
 	for _, bad := range r.Rejected() {
 		t.Errorf("a request did not verify: %v", bad.Err)
 	}
@@ -417,4 +408,28 @@ func lacks(t testing.TB, what, text string, parts ...string) {
 // content returns n bytes that differ by seed.
 func content(seed, n int) []byte {
 	return []byte(strings.Repeat(fmt.Sprintf("%08d", seed), n/8+1)[:n])
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
+	}
 }

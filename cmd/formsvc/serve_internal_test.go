@@ -29,15 +29,10 @@ import (
 func TestServeMistakes(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	busy := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	defer func() { _ = busy.Close() }()
 	serve, unknown := "serve --addr 127.0.0.1:0 ", filepath.Join(t.TempDir(), "workflow.json")
-	if err := os.WriteFile(unknown, []byte(`{"statuses":["a"],"final":["b"]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(unknown, []byte(`{"statuses":["a"],"final":["b"]}`), 0o600))
 	for _, x := range []struct{ flag, args string }{
 		{"--base-url", "--base-url=forms.example.com"},
 		{"--webhook-retries", "--webhook-retries=1m,-5m"},
@@ -105,9 +100,7 @@ func TestServeLimits(t *testing.T) {
 func TestServeWorkflow(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "workflow.json")
-	if err := os.WriteFile(file, []byte(`{"statuses":["granted","completed"],"transitions":{"pending":["granted"]},"final":["granted"]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(`{"statuses":["granted","completed"],"transitions":{"pending":["granted"]},"final":["granted"]}`), 0o600))
 	s := newShell(t).serve(t, "--workflow", file)
 	campaign := s.campaign(t)
 	response := responses(campaign) + "/" + s.submit(t, campaign)
@@ -129,9 +122,7 @@ func TestServeTellsClientsApart(t *testing.T) {
 			return s.get(t, path, "X-Forwarded-For: "+from, "Cookie: formsvc_session=guessed").status
 		}
 		until(t, "the one that guesses is limited", func() bool { return guess("192.0.2.1") == http.StatusTooManyRequests })
-		if status := guess("192.0.2.2"); status != http.StatusUnauthorized {
-			t.Errorf("%s: the other client gets %d", path, status)
-		}
+		equal(t, guess("192.0.2.2"), http.StatusUnauthorized, "%s: the other client gets %d", path)
 	}
 }
 
@@ -155,9 +146,7 @@ func TestMaxConnections(t *testing.T) {
 		}
 	}
 	transport.CloseIdleConnections()
-	if err := <-waiting; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-waiting)
 }
 
 // A pipe is a listener with connections in memory, which follow the clock of testing/synctest.
@@ -206,9 +195,7 @@ func TestStalledClientsAreDisconnected(t *testing.T) {
 			case <-closed:
 			case <-ended: // the handler gave up
 			}
-			if took := time.Since(began); took != limit {
-				t.Errorf("%q: %v, want %v", request, took, limit)
-			}
+			equal(t, time.Since(began), limit, "%q: %v", request)
 			_ = client.Close()
 			close(p.conns)
 		})
@@ -243,15 +230,10 @@ func TestServersThatStartAtOnce(t *testing.T) {
 func TestManagerIsNotified(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "n") //nolint:usetesting // socket paths are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))
 	t.Cleanup(func() { _ = conn.Close() })
 	next := func() string {
 		buf := make([]byte, 100)
@@ -261,17 +243,11 @@ func TestManagerIsNotified(t *testing.T) {
 	sh := newShell(t)
 	sh.env = environment{"NOTIFY_SOCKET=" + path}
 	s := sh.serve(t)
-	if got := next(); got != "READY=1<nil>" {
-		t.Errorf("told %q first", got)
-	}
+	equal(t, next(), "READY=1<nil>", "told %q first")
 	s.call(t, http.StatusOK, http.MethodGet, "/readyz", nil)
 	s.cancel()
-	if got := next(); got != "STOPPING=1<nil>" {
-		t.Errorf("told %q when it stops", got)
-	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("status %d", status)
-	}
+	equal(t, next(), "STOPPING=1<nil>", "told %q when it stops")
+	equal(t, s.stop(), 0, "status %d")
 }
 
 // Webhooks can't be saved for private addresses over the API, and an address that isn't allowed anymore gets no connection.
@@ -311,10 +287,8 @@ func TestServeForms(t *testing.T) {
 		UUID string
 		Form struct{ Token, URL string }
 	}
-	if err := json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", json.RawMessage(
-		`{"title":"Jobs","form":{"enabled":true},"modules":[{"name":"cv","type":"file","required":true}]}`))), &campaign); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", json.RawMessage(
+		`{"title":"Jobs","form":{"enabled":true},"modules":[{"name":"cv","type":"file","required":true}]}`))), &campaign))
 	s.key = ""
 	if a := s.get(t, "/f/"+campaign.Form.Token); a.status != http.StatusOK || !strings.Contains(a.body, "Jobs</h1>") || campaign.Form.URL != s.url+"/f/"+campaign.Form.Token {
 		t.Fatalf("%+v %+v", campaign.Form, a)
@@ -323,10 +297,7 @@ func TestServeForms(t *testing.T) {
 		"--x\r\nContent-Disposition: form-data; name=\"cv\"; filename=\"cv.txt\"\r\n\r\nhired\r\n--x--\r\n"
 	s.client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	send := func(address string) int {
-		a, err := s.ask(t.Context(), http.MethodPost, "/f/"+campaign.Form.Token, []byte(form), "Content-Type: multipart/form-data; boundary=x", "X-Forwarded-For: "+address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must(s.ask(t.Context(), http.MethodPost, "/f/"+campaign.Form.Token, []byte(form), "Content-Type: multipart/form-data; boundary=x", "X-Forwarded-For: "+address))
 		return a.status
 	}
 	for range 2 {
@@ -453,24 +424,15 @@ func TestAddressOfForms(t *testing.T) {
 		s.call(t, http.StatusOK, http.MethodPut, "/v1/campaigns/"+id, map[string]any{"title": "x", "form": map[string]any{"enabled": true}})
 		ask := func(method, path string, form url.Values, cookies ...*http.Cookie) (*http.Response, string) {
 			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(form.Encode()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(form.Encode())))
 			r.Host = "forms.lan:8080"
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			for _, c := range cookies {
 				r.AddCookie(c)
 			}
-			reply, err := new(http.Transport).RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			reply := must(new(http.Transport).RoundTrip(r))
 			defer func() { _ = reply.Body.Close() }()
-			text, err := io.ReadAll(reply.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must(io.ReadAll(reply.Body))
 			return reply, string(text)
 		}
 		link := strings.TrimSpace(s.try(t, "settings-link").out) // as the command was called before
@@ -502,10 +464,7 @@ func posted(t testing.TB, browser *http.Client, page, action string, form url.Va
 	if m := regexp.MustCompile(`name="token" value="([^"]*)"`).FindStringSubmatch(fetchedBy(t, browser, page)); m != nil {
 		form.Set("token", m[1])
 	}
-	resp, err := browser.PostForm(action, form)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(browser.PostForm(action, form))
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
@@ -513,10 +472,7 @@ func posted(t testing.TB, browser *http.Client, page, action string, form url.Va
 
 func fetchedBy(t testing.TB, browser *http.Client, url string) string {
 	t.Helper()
-	resp, err := browser.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(browser.Get(url))
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
@@ -531,10 +487,7 @@ func TestStopEndsStreams(t *testing.T) {
 	signedIn(t, browser, strings.TrimSpace(sh.do(t, "settings-link")))
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/console/campaigns/"+s.campaign(t)+"/live", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/console/campaigns/"+s.campaign(t)+"/live", nil))
 	resp, err := browser.Do(r)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%+v, %v", resp, err)

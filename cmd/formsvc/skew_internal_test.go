@@ -18,20 +18,13 @@ func nextProgram(t *testing.T) string {
 		"ALTER TABLE formsvc_campaigns ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_webhooks ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_events ADD COLUMN next BIGINT NOT NULL DEFAULT 0;\n"
-	if err := os.WriteFile(step, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	path, err := filepath.Abs("../../storage/internal/bunstore/migrations/0003_next.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(step, []byte(text), 0o600))
+	path := must(filepath.Abs("../../storage/internal/bunstore/migrations/0003_next.sql"))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: step}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(buildDir, "overlay.json"), overlay, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return "-overlay=" + filepath.Join(buildDir, "overlay.json")
 }
 

@@ -32,15 +32,11 @@ func TestFirstStartPrintsAccountAndKeyOnce(t *testing.T) {
 		s := sh.spawn(t)
 		contains(t, name, s.out.String(), `account "default"`, s.url+"/v1/campaigns", s.url+"/docs")
 		s.call(t, http.StatusOK, http.MethodGet, "/v1/me", nil)
-		if status := s.stop(); status != 0 {
-			t.Errorf("%s: status %d after SIGTERM", name, status)
-		}
+		equal(t, s.stop(), 0, "%s: status %d after SIGTERM", name)
 		lacks(t, "the log", s.log.String(), s.key)
 
 		again := sh.spawn(t)
-		if got := again.out.String(); got != "" {
-			t.Errorf("%s: the second start prints:\n%s", name, got)
-		}
+		equal(t, again.out.String(), "", "%s: the second start prints:\n%s", name)
 		again.key = s.key
 		again.call(t, http.StatusOK, http.MethodGet, "/v1/me", nil)
 		again.key = ""
@@ -98,20 +94,12 @@ func TestTerminationWaitsForSlowRequest(t *testing.T) {
 	sh := newShell(t)
 	s := sh.spawn(t)
 	campaign := s.campaign(t)
-	body, err := json.Marshal(submission("slow@example.com", "yes"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must(json.Marshal(submission("slow@example.com", "yes")))
 	host := strings.TrimPrefix(s.url, "http://")
-	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(net.Dial("tcp", host))
 	defer func() { _ = conn.Close() }()
 	write := func(text string) {
-		if _, err := io.WriteString(conn, text); err != nil {
-			t.Fatal(err)
-		}
+		must(io.WriteString(conn, text))
 	}
 	write("POST " + responses(campaign) + " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + s.key +
 		"\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n")
@@ -139,9 +127,7 @@ func TestTerminationWaitsForSlowRequest(t *testing.T) {
 	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || resp.StatusCode != http.StatusCreated {
 		t.Fatalf("the request was answered with %s (%v)", resp.Status, err)
 	}
-	if status := s.stop(); status != 0 {
-		t.Errorf("status %d", status)
-	}
+	equal(t, s.stop(), 0, "status %d")
 	again := sh.serve(t)
 	again.key = s.key
 	contains(t, "stored", again.call(t, http.StatusOK, http.MethodGet, responses(campaign)+"/"+made.UUID, nil), "slow@example.com")
@@ -158,9 +144,7 @@ func TestTerminationReturnsHangingDeliveryToQueue(t *testing.T) {
 	s.hook(t, r.URL(), "all")
 	s.submit(t, s.campaign(t))
 	first := arrived(t, r, 1)[0]
-	if status := s.stop(); status != 0 {
-		t.Errorf("status %d", status)
-	}
+	equal(t, s.stop(), 0, "status %d")
 	r.AnswerAlways(webhooktest.Reply{})
 	sh.spawn(t, lease...)
 	if again := arrived(t, r, 2)[1]; string(again.Delivery.Body) != string(first.Delivery.Body) || again.Header.Get("X-Service-Attempt") != "1" {
@@ -238,9 +222,7 @@ func TestRequestsAreLogged(t *testing.T) {
 		if want[0].RequestID == "" {
 			l.RequestID = "" // a generated one
 		}
-		if l.logged != want[0] {
-			t.Errorf("got %+v, want %+v", l.logged, want[0])
-		}
+		equal(t, l.logged, want[0], "got %+v")
 		want = want[1:]
 	}
 	if len(want) > 0 {

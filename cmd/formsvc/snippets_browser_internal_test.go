@@ -78,9 +78,7 @@ func TestSnippetsOnAnotherSite(t *testing.T) {
 
 	visitor = open(snippet("Embed the form") + `<p>below</p>`)
 	visitor.until(`document.querySelector("iframe").height > 701`)
-	if frame := visitor.eval(`[document.querySelector("iframe").title, document.querySelectorAll("img").length]`); frame != `["Say \"hi\"",0]` {
-		t.Errorf("the frame is %s", frame)
-	}
+	equal(t, visitor.eval(`[document.querySelector("iframe").title, document.querySelectorAll("img").length]`), `["Say \"hi\"",0]`, "the frame is %s")
 	visitor.keep("frame.png")
 	high := visitor.eval(`document.querySelector("iframe").height`)
 	for _, forged := range []string{`1e9`, `-1`, `"5"`, `NaN`, `Infinity`} { // from the page itself
@@ -88,9 +86,7 @@ func TestSnippetsOnAnotherSite(t *testing.T) {
 	}
 	visitor.eval(`(document.querySelector("iframe").focus(), 1)`)
 	visitor.do(chromedp.KeyEvent("\t\t\t\t"), chromedp.KeyEvent("by a frame"), chromedp.Sleep(2100*time.Millisecond)) // faster is a bot
-	if now := visitor.eval(`document.querySelector("iframe").height`); now != high {
-		t.Errorf("a forged message changes the height from %s to %s", high, now)
-	}
+	equal(t, visitor.eval(`document.querySelector("iframe").height`), high, "a forged message changes the height from %s to %s", high)
 	visitor.do(chromedp.KeyEvent("\r"))
 	arrive(3, "by a frame")
 	visitor.until(`document.querySelector("iframe").height === "700"`)

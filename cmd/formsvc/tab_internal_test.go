@@ -56,9 +56,7 @@ func (b lonelyBrowser) open(t *testing.T, origin, path, scheme string, width int
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	t.Cleanup(cancel)
 	d := &tab{t: t, ctx: ctx, origin: origin}
-	if err := chromedp.Listen(ctx, d.watch); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, chromedp.Listen(ctx, d.watch))
 	if width > 0 {
 		d.do(chromedp.EmulateViewport(width, 740, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulatePortrait))
 	} else {
@@ -106,9 +104,7 @@ func (d *tab) watch(event any) {
 // called sends a command to the browser.
 func called[P, R any](d *tab, command cdp.Command[P, R], params P) {
 	d.t.Helper()
-	if _, err := chromedp.Call(d.ctx, command, params); err != nil {
-		d.t.Fatal(err)
-	}
+	must(chromedp.Call(d.ctx, command, params))
 }
 
 // do takes steps, each of which waits for its element.
@@ -174,13 +170,8 @@ func (d *tab) fits(page string, width int) {
 // keep saves a picture under a name.
 func (d *tab) keep(name string) {
 	d.t.Helper()
-	picture, err := chromedp.Run(d.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.t.ArtifactDir(), name), picture, 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	picture := must(chromedp.Run(d.ctx, chromedp.FullScreenshot(100)))
+	noError(d.t, os.WriteFile(filepath.Join(d.t.ArtifactDir(), name), picture, 0o600))
 }
 
 // forgetConsole drops the expected console messages so far.
@@ -193,12 +184,8 @@ func (d *tab) forgetConsole() {
 // finish checks that there were no problems, and that the browser stored no key.
 func (d *tab) finish() {
 	d.t.Helper()
-	if got := d.eval(`violations`); got != "[]" {
-		d.t.Errorf("the policy forbade %s", got)
-	}
-	if got := d.eval(`[{...localStorage}, {...sessionStorage}, document.cookie]`); got != `[{},{},""]` {
-		d.t.Errorf("the page stores %s", got)
-	}
+	equal(d.t, d.eval(`violations`), "[]", "the policy forbade %s")
+	equal(d.t, d.eval(`[{...localStorage}, {...sessionStorage}, document.cookie]`), `[{},{},""]`, "the page stores %s")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, problem := range d.problems {

@@ -29,9 +29,7 @@ func TestThemeInBrowsers(t *testing.T) {
 	}
 	pages, pagesErr := console.New(forms.Service, api, &console.Options{Theme: theme, FormsURL: "/f", Authenticate: visitor})
 	public, publicErr := intake.New(forms.Service, &intake.Options{Theme: theme})
-	if err := cmp.Or(apiErr, pagesErr, publicErr); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmp.Or(apiErr, pagesErr, publicErr))
 	mux := http.NewServeMux()
 	mux.Handle("/console/", http.StripPrefix("/console", pages))
 	mux.Handle("/f/", http.StripPrefix("/f", public))
@@ -42,9 +40,7 @@ func TestThemeInBrowsers(t *testing.T) {
 			d := browser.open(t, server.URL, path, "light", width)
 			d.wait("header img")
 			const looks = `[document.querySelector("header img").naturalWidth, ...["backgroundColor", "color"].map((of) => getComputedStyle([...document.querySelectorAll("button:not(.plain, .hidden)")].at(-1))[of])]`
-			if got := d.eval(looks); got != `[90,"rgb(18, 52, 86)","rgb(254, 220, 186)"]` {
-				t.Errorf("%s: %s", path, got)
-			}
+			equal(t, d.eval(looks), `[90,"rgb(18, 52, 86)","rgb(254, 220, 186)"]`, "%s: %s", path)
 			if width > 0 {
 				d.fits(path, int(width))
 			}

@@ -22,10 +22,8 @@ func certificate(t testing.TB) (certFile, keyFile string, client *http.Client) {
 	pair := other.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	certFile, keyFile = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	if err := errors.Join(err, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
-		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)))
 	client = other.Client()
 	client.Transport.(*http.Transport).ForceAttemptHTTP2 = true
 	return certFile, keyFile, client
@@ -65,12 +63,7 @@ func TestServeTLS(t *testing.T) {
 		t.Errorf("the cookie is not for TLS alone: %v", cookies)
 	}
 	redirects := s.log.wait(s.ctx, `"redirectAddr":"([^"]+)"`)[1]
-	resp, err = http.DefaultTransport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+redirects+"/docs?x=1", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp = must(http.DefaultTransport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+redirects+"/docs?x=1", nil)))
 	_ = resp.Body.Close()
-	if got := resp.Header.Get("Location"); got != "https://"+addr+"/docs?x=1" {
-		t.Errorf("redirected to %q", got)
-	}
+	equal(t, resp.Header.Get("Location"), "https://"+addr+"/docs?x=1", "redirected to %q")
 }

@@ -36,9 +36,7 @@ func TestFormWithoutCode(t *testing.T) {
 	p.says("The form's address")
 	p.audit("share")
 	var address string
-	if err := json.Unmarshal([]byte(p.eval(`document.querySelector("pre.copy").textContent`)), &address); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(p.eval(`document.querySelector("pre.copy").textContent`)), &address))
 	campaign := strings.TrimSuffix(strings.TrimPrefix(p.eval(`location.pathname`), `"/console`), `/share"`)
 
 	p.opens("/webhooks/new", "Add webhook")

@@ -42,10 +42,7 @@ var wiring = map[string][]string{
 
 func TestEveryFlagHasAnEffect(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(new(cli))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must(newParser(new(cli)))
 	tested := map[string]bool{}
 	for _, flags := range wiring {
 		for _, f := range flags {
@@ -111,11 +108,9 @@ func flagsOfWork(t *testing.T) {
 		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "too_many_transfers")
 	})
 	var made struct{ Form struct{ Token string } }
-	if err := json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", map[string]any{
+	noError(t, json.Unmarshal([]byte(s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", map[string]any{
 		"title": "x", "requireEmail": false, "form": map[string]any{"enabled": true}, "modules": []any{map[string]any{"name": "f", "type": "file"}},
-	})), &made); err != nil {
-		t.Fatal(err)
-	}
+	})), &made))
 	form, part := "/f/"+made.Form.Token, "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"\r\n\r\n"+strings.Repeat("x", 40<<10)
 	until(t, "the forms share these transfers", func() bool {
 		begin(form, part, "Content-Type", "multipart/form-data; boundary=x", "X-Forwarded-For", "192.0.2.1")
@@ -146,14 +141,9 @@ func flagsOfFiles(t *testing.T) {
 // change changes the SQLite database.
 func (s *shell) change(t testing.TB, statement string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(s.data, "formsvc.db")+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", filepath.Join(s.data, "formsvc.db")+"?_pragma=busy_timeout(5000)"))
 	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(t.Context(), statement))
 }
 
 func flagsOfWebhooks(t *testing.T) {
@@ -172,15 +162,10 @@ func flagsOfWebhooks(t *testing.T) {
 	}
 	s.submit(t, campaign)
 	leased := func() (n int) {
-		db, err := sql.Open("sqlite", filepath.Join(sh.data, "formsvc.db")+"?_pragma=busy_timeout(5000)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(sql.Open("sqlite", filepath.Join(sh.data, "formsvc.db")+"?_pragma=busy_timeout(5000)"))
 		defer func() { _ = db.Close() }()
 		at := time.Now().Add(9 * time.Hour).UnixMicro()
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM formsvc_deliveries WHERE lease % 2 = 1 AND due_at > ?", at).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM formsvc_deliveries WHERE lease % 2 = 1 AND due_at > ?", at).Scan(&n))
 		return n
 	}
 	until(t, "--webhook-lease", func() bool { return leased() > 0 })
@@ -218,18 +203,13 @@ func flagOfRetention(t *testing.T) {
 	campaign, key := s.campaign(t), s.key
 	account := formsvc.ID(sh.list(t, "accounts", "list")[0]["uuid"].(string))
 	s.stop()
-	store, err := sqlite.Open(t.Context(), filepath.Join(sh.data, "formsvc.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(sqlite.Open(t.Context(), filepath.Join(sh.data, "formsvc.db"), nil))
 	svc, err := formsvc.New(store, &formsvc.Options{Now: func() time.Time { return time.Now().Add(-2 * time.Hour) }})
 	if err == nil {
 		_, err = svc.Responses.Create(t.Context(), formsvc.CampaignKey{AccountID: account, ID: formsvc.ID(campaign)},
 			formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	}
-	if err := errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, store.Close()))
 	for _, period := range []string{"3h", "1h"} {
 		s := sh.serve(t, "--retention", period, "--webhook-retries", "1m")
 		s.key = key

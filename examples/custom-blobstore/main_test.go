@@ -25,16 +25,9 @@ const key = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
 func open(t testing.TB, dir string) *sealed {
 	t.Helper()
-	files, err := fileblob.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(fileblob.Open(dir))
 	t.Cleanup(func() { _ = files.Close() })
-	s, err := newSealed(files, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must(newSealed(files, key))
 }
 
 func TestConformance(t *testing.T) {
@@ -55,18 +48,12 @@ func TestConformance(t *testing.T) {
 // TestDiskHasNoPlaintext looks for the content of an upload in the files on the disk.
 func TestDiskHasNoPlaintext(t *testing.T) {
 	dir := t.TempDir()
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "forms.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(sqlite.Open(t.Context(), filepath.Join(dir, "forms.db"), nil))
 	defer func() { _ = store.Close() }()
 	if _, err := newAPI(store, dir+"/files", "too short"); err == nil || strings.Contains(err.Error(), "too short") {
 		t.Errorf("a bad key: error %v, want one that keeps it", err)
 	}
-	api, err := newAPI(store, dir+"/files", key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := must(newAPI(store, dir+"/files", key))
 	response, bearer := newResponse(t.Context(), t, store)
 	secret := strings.Repeat("nobody else may read this. ", 10_000)
 	do := func(method, path, body string, header ...string) *httptest.ResponseRecorder {
@@ -109,21 +96,20 @@ func TestDiskHasNoPlaintext(t *testing.T) {
 // newResponse returns the path of a response, and a key.
 func newResponse(ctx context.Context, t *testing.T, store formsvc.Store) (path, bearer string) {
 	t.Helper()
-	forms, err := formsvc.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	forms := must(formsvc.New(store, nil))
 	account, first, err := forms.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := forms.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := forms.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(forms.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"}))
+	r := must(forms.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}))
 	return "/v1/campaigns/" + string(c.ID) + "/responses/" + string(r.ID), first.Value
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
 }

@@ -9,34 +9,36 @@ import (
 )
 
 func TestOrderAndResponseCommitTogether(t *testing.T) {
-	db, err := sql.Open("pgx", postgrestest.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("pgx", postgrestest.DSN(t)))
 	t.Cleanup(func() { _ = db.Close() })
 	ctx := t.Context()
 	forms, campaign, err := setUp(ctx, db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := order(ctx, db, forms, campaign, "a bicycle"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.ExecContext(ctx, "ALTER TABLE orders ADD CHECK (what <> 'nonsense')"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	must(order(ctx, db, forms, campaign, "a bicycle"))
+	must(db.ExecContext(ctx, "ALTER TABLE orders ADD CHECK (what <> 'nonsense')"))
 	if _, err := order(ctx, db, forms, campaign, "nonsense"); err == nil {
 		t.Error("the host's constraint did not hold")
 	}
-	page, err := forms.Responses.List(ctx, formsvc.ResponseQuery{AccountID: campaign.AccountID, CampaignID: campaign.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(forms.Responses.List(ctx, formsvc.ResponseQuery{AccountID: campaign.AccountID, CampaignID: campaign.ID}))
 	var orders int
-	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM orders").Scan(&orders); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRowContext(ctx, "SELECT count(*) FROM orders").Scan(&orders))
 	if page.Total != 1 || orders != 1 {
 		t.Errorf("%d responses and %d orders, want 1 of each", page.Total, orders)
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -25,34 +25,18 @@ func orderWithPgx(ctx context.Context, pool *pgxpool.Pool, forms *formsvc.Servic
 func TestOrderWithPgx(t *testing.T) {
 	ctx, dsn := t.Context(), postgrestest.DSN(t)
 	store, err := postgres.Open(ctx, dsn, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = store.Close() }()
-	forms, err := formsvc.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := forms.Accounts.Create(ctx, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := forms.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Orders"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool, err := pgxpool.New(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	forms := must(formsvc.New(store, nil))
+	account := must(forms.Accounts.Create(ctx, "shop"))
+	c := must(forms.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Orders"}))
+	pool := must(pgxpool.New(ctx, dsn))
 	defer pool.Close()
 	if err := orderWithPgx(ctx, pool, forms, c, "a lamp"); err == nil {
 		t.Error("an order went without a table for it")
 	}
 	_, err = pool.Exec(ctx, "CREATE TABLE orders (response text, what text)")
-	if err := errors.Join(err, orderWithPgx(ctx, pool, forms, c, "a lamp")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, orderWithPgx(ctx, pool, forms, c, "a lamp")))
 	list, err := forms.Responses.List(ctx, formsvc.ResponseQuery{AccountID: account.ID, CampaignID: c.ID})
 	if err != nil || list.Total != 1 {
 		t.Errorf("%d responses (%v), want that of the second order", list.Total, err)

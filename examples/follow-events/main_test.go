@@ -15,29 +15,14 @@ import (
 
 // TestOneTaskForEachResponse stops the program repeatedly while responses come in.
 func TestOneTaskForEachResponse(t *testing.T) {
-	db, err := sql.Open("sqlite", sqlite.DSN(filepath.Join(t.TempDir(), "app.db")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", sqlite.DSN(filepath.Join(t.TempDir(), "app.db"))))
 	defer func() { _ = db.Close() }()
-	store, err := sqlite.OpenDB(t.Context(), db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	forms, err := formsvc.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(sqlite.OpenDB(t.Context(), db, nil))
+	forms := must(formsvc.New(store, nil))
 	var campaigns []formsvc.Campaign
 	for _, tenant := range []string{"a", "b"} {
-		account, err := forms.Accounts.Ensure(t.Context(), tenant)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := forms.Campaigns.Create(t.Context(), account, formsvc.CampaignInput{Title: tenant})
-		if err != nil {
-			t.Fatal(err)
-		}
+		account := must(forms.Accounts.Ensure(t.Context(), tenant))
+		c := must(forms.Campaigns.Create(t.Context(), account, formsvc.CampaignInput{Title: tenant}))
 		campaigns = append(campaigns, c)
 	}
 	const rounds, each = 8, 5
@@ -50,11 +35,9 @@ func TestOneTaskForEachResponse(t *testing.T) {
 		go func() { done <- follow(ctx, db, forms) }()
 		for i := range each {
 			c := campaigns[i%2]
-			if _, err := forms.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{
+			must(forms.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{
 				User: formsvc.User{Email: "ada@example.com"},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		for guard := time.Now().Add(2 * time.Minute); round == rounds-1 && count(t, db, "tasks") < rounds*each && time.Now().Before(guard); {
 			runtime.Gosched()
@@ -79,4 +62,12 @@ func count(t *testing.T, db *sql.DB, from string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
 }

@@ -35,13 +35,9 @@ func (b *browser) get(path string) (int, string) {
 
 func read(t *testing.T, reply *http.Response, err error) (int, string) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	text, err := io.ReadAll(reply.Body)
-	if err := errors.Join(err, reply.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, reply.Body.Close()))
 	return reply.StatusCode, string(text)
 }
 
@@ -60,21 +56,12 @@ func signIn(t *testing.T, address, name string) *browser {
 
 func start(t *testing.T) (*product, string, formsvc.ID) {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), postgrestest.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must(pgxpool.New(t.Context(), postgrestest.DSN(t)))
 	t.Cleanup(pool.Close)
-	p, err := newProduct(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(newProduct(t.Context(), pool))
 	server := httptest.NewServer(p.web)
 	t.Cleanup(server.Close)
-	account, err := p.forms.Accounts.Ensure(t.Context(), "rowing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := must(p.forms.Accounts.Ensure(t.Context(), "rowing"))
 	return p, server.URL, account
 }
 
@@ -82,13 +69,8 @@ func start(t *testing.T) (*product, string, formsvc.ID) {
 func TestRulesAndPlans(t *testing.T) {
 	p, address, account := start(t)
 	ctx := t.Context()
-	if _, err := p.pool.Exec(ctx, "INSERT INTO plans VALUES ($1, 'free')", string(account)); err != nil {
-		t.Fatal(err)
-	}
-	c, err := p.newForm(ctx, account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(p.pool.Exec(ctx, "INSERT INTO plans VALUES ($1, 'free')", string(account)))
+	c := must(p.newForm(ctx, account))
 	if _, err := p.newForm(ctx, account); !errors.Is(err, formsvc.ErrLimit) {
 		t.Errorf("a free plan has two forms: %v", err)
 	}
@@ -115,9 +97,7 @@ func TestRulesAndPlans(t *testing.T) {
 		t.Error(code, text)
 	}
 	for range 2 {
-		if err := p.join(ctx, c.Key(), ada, membership{Boat: "single", Weight: 70, IBAN: iban}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, p.join(ctx, c.Key(), ada, membership{Boat: "single", Weight: 70, IBAN: iban}))
 	}
 	if err := p.join(ctx, c.Key(), ada, membership{Boat: "single", Weight: 70, IBAN: iban}); !errors.Is(err, formsvc.ErrLimit) {
 		t.Errorf("the plan allows a fourth: %v", err)
@@ -137,13 +117,8 @@ func TestRulesAndPlans(t *testing.T) {
 // What a role may not do is neither shown nor done.
 func TestRoles(t *testing.T) {
 	p, address, account := start(t)
-	c, err := p.newForm(t.Context(), account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.join(t.Context(), c.Key(), formsvc.User{Email: "ada@example.com"}, membership{Boat: "single", Weight: 70, IBAN: iban}); err != nil {
-		t.Fatal(err)
-	}
+	c := must(p.newForm(t.Context(), account))
+	noError(t, p.join(t.Context(), c.Key(), formsvc.User{Email: "ada@example.com"}, membership{Boat: "single", Weight: 70, IBAN: iban}))
 	for name, edits := range map[string]bool{"ada": true, "bob": false, "cleo": false} {
 		b := signIn(t, address, name)
 		code, text := b.get("/app/forms/console/campaigns/" + string(c.ID))
@@ -165,10 +140,7 @@ func TestRoles(t *testing.T) {
 // An import can run again, and mails go on where they ended.
 func TestImportAndMail(t *testing.T) {
 	p, _, account := start(t)
-	c, err := p.newForm(t.Context(), account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(p.newForm(t.Context(), account))
 	old := []string{"m-1,2019-05-01,ada@example.com,60," + iban, "m-2,2020-01-31,bob@example.com,20," + iban, "m-3,2021-01-31,cleo@example.com,70," + iban}
 	for _, want := range []int{2, 0} {
 		report, err := p.importOld(t.Context(), c.Key(), slices.Values(old))
@@ -189,14 +161,28 @@ func TestImportAndMail(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		if err := p.join(ctx, c.Key(), formsvc.User{Email: "ada@example.com"}, membership{Boat: "single", Weight: 70, IBAN: iban}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, p.join(ctx, c.Key(), formsvc.User{Email: "ada@example.com"}, membership{Boat: "single", Weight: 70, IBAN: iban}))
 	}
 	if err := p.mailAbout(ctx); err != nil {
 		t.Error(err)
 	}
 	if !slices.Equal(mails, []string{"rowing@clubs.example", "rowing@clubs.example", "rowing@clubs.example"}) {
 		t.Error(mails)
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -51,9 +51,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 	comment := url.Values{"body": {"Called her.\nAll <well>."}}
 	w.submit(page, one+"/comments", comment).is(303).leadsTo(one).says("Comment added", "Called her. All <well>.", "console")
 	w.submit(page, one+"/comments", comment).is(303) // a double click
-	if n := strings.Count(w.get(one).body, "Called her."); n != 1 {
-		t.Errorf("the comment is there %d times", n)
-	}
+	equal(t, strings.Count(w.get(one).body, "Called her."), 1, "the comment is there %d times")
 	w.submit(page, one+"/comments", url.Values{"body": {" "}, "once": {"other"}}).is(422)
 
 	w.get(path + "/responses/" + string(other.ID)).lacks("Metadata")
@@ -74,9 +72,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 		t.Errorf("ndjson %s", a.body)
 	}
 	w.get(path + "/export/responses.xml").is(404)
-	if name := w.get(path + "/export/responses.csv?createdAfter=soon").is(400).header.Get("Content-Disposition"); name != "" {
-		t.Errorf("a failed export is saved as %q", name)
-	}
+	equal(t, w.get(path+"/export/responses.csv?createdAfter=soon").is(400).header.Get("Content-Disposition"), "", "a failed export is saved as %q")
 	if csv.header.Get("X-Ratelimit-Limit") != "" {
 		t.Error("looking at pages counts for the quota")
 	}

@@ -31,12 +31,8 @@ func TestKeyIsShownOnce(t *testing.T) {
 	fields := url.Values{"name": {"Website"}, "permissions": {"campaigns:read", "responses:write"}, "expires": {"168h"}}
 	made := w.submit(page, "/keys", fields).is(200).says("won't be shown again", "Website", "campaigns:read", "/v1/campaigns")
 	value := made.secret()
-	if status := w.ask("/v1/campaigns", value); status != 200 {
-		t.Errorf("the key opens nothing: %d", status)
-	}
-	if status := w.ask("/v1/webhooks", value); status != 403 {
-		t.Errorf("the key may do more than was chosen: %d", status)
-	}
+	equal(t, w.ask("/v1/campaigns", value), 200, "the key opens nothing: %d")
+	equal(t, w.ask("/v1/webhooks", value), 403, "the key may do more than was chosen: %d")
 	made.says("curl -H 'Authorization: Bearer " + value + "' " + w.server.URL + "/forms/v1/campaigns")
 	if made.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("header %v", made.header)
@@ -47,18 +43,14 @@ func TestKeyIsShownOnce(t *testing.T) {
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
-	if left := keys[0].ExpiresAt.Sub(keys[0].CreatedAt); left != 7*24*time.Hour {
-		t.Errorf("it lasts %v", left)
-	}
+	equal(t, keys[0].ExpiresAt.Sub(keys[0].CreatedAt), 7*24*time.Hour, "it lasts %v")
 	at := w.clock().UTC().Truncate(time.Second)
 	w.must(w.store.UseKeys(t.Context(), []formsvc.KeyUse{{AccountID: w.account.ID, ID: keys[0].ID, At: at}}))
 	list.says(keys[0].Prefix+"…", "last used: never")
 	w.get("/keys").says("last used: " + at.Format("2006-01-02 15:04:05 UTC"))
 
 	w.submit(list, "/keys/"+string(keys[0].ID)+"/revoke", nil).is(303).leadsTo("/keys").is(200).says("Key revoked", "revoked")
-	if status := w.ask("/v1/campaigns", value); status != 401 {
-		t.Errorf("the key still opens: %d", status)
-	}
+	equal(t, w.ask("/v1/campaigns", value), 401, "the key still opens: %d")
 	w.get("/keys?note=%3Cb%3E").is(200).lacks("<b>", `class="note"`)
 }
 

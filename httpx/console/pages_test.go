@@ -81,9 +81,7 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 			"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		} {
-			if got := a.header.Get(name); got != want {
-				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
-			}
+			equal(t, a.header.Get(name), want, "%s: %s is %q", path, name)
 		}
 		if len(a.header.Get("X-Request-Id")) != 26 {
 			t.Errorf("%s: X-Request-Id is %q", path, a.header.Get("X-Request-Id"))
@@ -227,9 +225,7 @@ func TestAssets(t *testing.T) {
 		}
 		w.do("HEAD", "/assets/"+name, nil).is(200)
 		body := strings.ReplaceAll(a.body, "http://www.w3.org/2000/svg", "") // a namespace, which isn't loaded
-		if found := regexp.MustCompile(`(?i)//[a-z0-9]|@import|url\(`).FindString(body); found != "" {
-			t.Errorf("%s has %q", name, found)
-		}
+		equal(t, regexp.MustCompile(`(?i)//[a-z0-9]|@import|url\(`).FindString(body), "", "%s has %q", name)
 	}
 }
 

@@ -191,9 +191,7 @@ func TestKeyHasNoMorePermissionsThanItsMaker(t *testing.T) {
 	w := newGuarded(t)
 	w.who.Permissions = []formsvc.Permission{formsvc.KeysWrite, formsvc.CampaignsRead}
 	page := w.get("/keys").is(200)
-	if got := strings.Count(page.body, `name="permissions"`); got != 1 {
-		t.Errorf("%d permissions are offered", got)
-	}
+	equal(t, strings.Count(page.body, `name="permissions"`), 1, "%d permissions are offered")
 	w.submit(page, "/keys", url.Values{"name": {"much"}, "permissions": {"campaigns:read", "campaigns:write"}}).is(403).says("campaigns:write")
 	w.submit(page, "/keys", url.Values{"name": {"little"}, "permissions": {"campaigns:read"}}).is(200)
 	keys, err := w.svc.Keys.List(t.Context(), w.account.ID)
@@ -228,8 +226,6 @@ func TestChangesNameTheVisitor(t *testing.T) {
 		t.Errorf("%d entries", len(list)-old)
 	}
 	for _, e := range list[:len(list)-old] {
-		if e.Actor != "Ada" {
-			t.Errorf("%s by %q", e.Action, e.Actor)
-		}
+		equal(t, e.Actor, "Ada", "%s by %q", e.Action)
 	}
 }

@@ -183,9 +183,7 @@ func TestTimeZone(t *testing.T) {
 	if c, err = w.svc.Campaigns.Get(t.Context(), c.Key()); err != nil || !c.OpensAt.Equal(time.Date(2026, 11, 28, 19, 30, 0, 0, time.UTC)) {
 		t.Errorf("opens at %v, %v", c.OpensAt, err)
 	}
-	if got := w.get(path + "/edit").form(path + "/edit").Get("opensAt"); got != "2026-11-29T08:30" {
-		t.Errorf("the form has %s", got)
-	}
+	equal(t, w.get(path+"/edit").form(path+"/edit").Get("opensAt"), "2026-11-29T08:30", "the form has %s")
 }
 
 // A status that no response has is asked twice. Known ones, and those of other responses, aren't.
@@ -200,13 +198,9 @@ func TestNewStatusIsAskedTwice(t *testing.T) {
 		return got.Status
 	}
 	asked := w.submit(w.get(one+"?search=a"), one+"/status", url.Values{"status": {"Confimed"}}).is(422).says("Create the status “Confimed”?", "completed, pending, validated")
-	if status() != "pending" {
-		t.Errorf("it is %s at once", status())
-	}
+	equal(t, status(), "pending", "it is %s at once")
 	w.submit(asked, one+"/status", nil).is(303).leadsTo(one)
-	if status() != "Confimed" {
-		t.Errorf("then it is %s", status())
-	}
+	equal(t, status(), "Confimed", "then it is %s")
 	w.submit(w.get(one), one+"/status", url.Values{"status": {"validated"}}).is(303)
 	many := url.Values{"response": {string(r.ID), string(other.ID)}, "do": {"status"}, "newStatus": {"Called"}}
 	asked = w.submit(w.get(path), path+"/selected", many).is(422).says("Create it for 2 selected")
@@ -401,9 +395,7 @@ func TestLiveResumes(t *testing.T) {
 		{"?since=" + now, plain, "retry: 30000\nevent: off\ndata: off\nid: " + now + "\n\n"},
 		{"?since=" + seen, plain, "retry: 30000\nevent: off\ndata: off\nid: " + now + "\n\ndata: changed\nid: " + now + "\n\n"},
 	} {
-		if got := whole(row.query, row.wrap); got != row.want {
-			t.Errorf("%s: %q, want %q", row.query, got, row.want)
-		}
+		equal(t, whole(row.query, row.wrap), row.want, "%s: %q", row.query)
 	}
 	w.response(&c, "between two streams")
 	if got = first("?since="+seen, last); !strings.HasPrefix(got, "retry: 1000\n\ndata: changed\nid: ") {
@@ -431,16 +423,12 @@ func TestStreamsPerAccount(t *testing.T) {
 			t.Fatalf("a stream begins with %q", got)
 		}
 	}
-	if got := begin(); got != "retry: 5000\n" {
-		t.Errorf("one too many begins with %q", got)
-	}
+	equal(t, begin(), "retry: 5000\n", "one too many begins with %q")
 	other, err := w.svc.Accounts.Create(t.Context(), "other")
 	w.must(err)
 	w.account, w.client = other, newClient(t)
 	w.signIn()
-	if got := begin(); got != "retry: 1000\n" {
-		t.Errorf("that of another account begins with %q", got)
-	}
+	equal(t, begin(), "retry: 1000\n", "that of another account begins with %q")
 	w.pages.Close()
 }
 

@@ -179,9 +179,7 @@ func TestCookieOnTLS(t *testing.T) {
 		}
 		r = httptest.NewRequest("GET", "https://forms.example.com/", nil)
 		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: c.Value})
-		if code := ask(r).Code; code != 401 {
-			t.Errorf("%q: a cookie that a neighbour may have set is taken: %d", base, code)
-		}
+		equal(t, ask(r).Code, 401, "%q: a cookie that a neighbour may have set is taken: %d", base)
 	}
 }
 

@@ -151,10 +151,7 @@ func (w *world) runs(line string) {
 // fragment returns the elements of an HTML text.
 func fragment(t *testing.T, text string) (list []*html.Node) {
 	t.Helper()
-	page, err := html.Parse(strings.NewReader("<!doctype html><title>x</title><body>" + text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(html.Parse(strings.NewReader("<!doctype html><title>x</title><body>" + text)))
 	for n := range page.Descendants() {
 		if n.Type == html.ElementNode && !slices.Contains([]string{"html", "head", "title", "body"}, n.Data) {
 			list = append(list, n)
@@ -397,9 +394,7 @@ func TestPhases(t *testing.T) {
 					}
 				}
 			}
-			if got != want {
-				t.Errorf("%s says %q, want %q", page, got, want)
-			}
+			equal(t, got, want, "%s says %q", page)
 			if page == path && x.in.Status == "closed" {
 				note := "The campaign is open."
 				if !c.OpensAt.IsZero() || !c.ClosesAt.IsZero() {

@@ -123,9 +123,7 @@ func TestWebhookOfDeletedCampaign(t *testing.T) {
 		w.get("/webhooks").is(200).says("Of " + says)
 		w.get(path).is(200).says("Events of " + says)
 		edit := w.get(path + "/edit").is(200)
-		if got := edit.form(path).Get("campaign"); got != string(c.ID) {
-			t.Errorf("%s: the form preselects %q", c.Title, got)
-		}
+		equal(t, edit.form(path).Get("campaign"), string(c.ID), "%s: the form preselects %q", c.Title)
 		wrong := w.submit(edit, path, url.Values{"url": {"nonsense"}}).is(422)
 		w.submit(wrong, path, url.Values{"url": {"https://example.com/2" + c.Title}, "disabled": {"true"}}).is(303).leadsTo(path).says("disabled")
 		w.submit(w.get(path), path+"/state", nil).is(303)
@@ -148,22 +146,18 @@ func TestDeliveries(t *testing.T) {
 	w := newSignedIn(t)
 	campaign := w.campaign("Bicycle survey")
 	good, bad := w.hook(w.receiver(200, "thanks")), w.hook(w.receiver(503, "<b>busy</b>"))
-	if _, err := w.svc.Webhooks.Replace(t.Context(), formsvc.WebhookKey{AccountID: w.account.ID, ID: good.ID}, formsvc.WebhookInput{
+	must(w.svc.Webhooks.Replace(t.Context(), formsvc.WebhookKey{AccountID: w.account.ID, ID: good.ID}, formsvc.WebhookInput{
 		URL: good.URL, Events: good.Events, Headers: []formsvc.HeaderInput{{Name: "X-Token", Value: "for the receiver"}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	r := w.response(&campaign, "Ada")
 	path := "/webhooks/" + string(good.ID)
 	w.get(path).is(200).says("pending", "1 pending")
 	w.get("/").says("2 pending deliveries")
 	w.get(w.get(path).linkTo("/deliveries/")).says("next attempt").lacks("sending since")
 	now := w.clock()
-	if _, err := w.store.Claim(t.Context(), delivery.ClaimRequest{
+	must(w.store.Claim(t.Context(), delivery.ClaimRequest{
 		Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(good.ID), N: 1}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	w.get(w.get(path).linkTo("/deliveries/")).says("sending since", now.UTC().Format("15:04")).lacks("next attempt")
 	w.wait(time.Minute)
 	w.drain()

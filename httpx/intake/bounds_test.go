@@ -87,9 +87,7 @@ func TestUnfinishedFiles(t *testing.T) {
 		address.Store("198.51.100.1")
 		w := httptest.NewRecorder()
 		post(w, strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n"+strings.Repeat("x", 40<<10)+"\r\n--x--\r\n"))
-		if w.Code != 303 {
-			t.Errorf("status %d", w.Code)
-		}
+		equal(t, w.Code, 303, "status %d")
 		_ = send.Close()
 		all.Wait()
 	})

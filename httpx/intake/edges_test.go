@@ -75,9 +75,7 @@ func TestErrorsKeepUnknownFields(t *testing.T) {
 	w.post(names...).is(303)
 	w.post(append(names, "n50", "x")...).is(422).has("A form may have at most 50 fields", `name="n50"`)
 	text, _ := json.Marshal(w.responses()[0].Answers.JSON())
-	if n := strings.Count(string(text), "value"); n != 50 {
-		t.Errorf("%d answers", n)
-	}
+	equal(t, strings.Count(string(text), "value"), 50, "%d answers")
 }
 
 // A question whose file was lost with an error says so until it has a file, or the visitor does without.
@@ -98,9 +96,7 @@ func TestLostFilesAreAskedFor(t *testing.T) {
 	w.sendAgain(first(), map[string]string{"email": "bob@example.com", "_without": "cv"}).is(422).has(`href="#q5"`) // is required
 	a = w.upload([]part{cv, {"proof", "p", "p"}}, "email", "nobody", "note", "proved").is(422).has(`name="_files" value="proof"`)
 	w.sendAgain(a, map[string]string{"email": "eve@example.com", "note": "n"}, cv).is(303) // the question is hidden now
-	if n := len(w.responses()); n != 3 {
-		t.Errorf("%d responses", n)
-	}
+	equal(t, len(w.responses()), 3, "%d responses")
 }
 
 // A form without a place for its files keeps its texts.
@@ -144,9 +140,7 @@ func TestSameFormSameFiles(t *testing.T) {
 	w.upload([]part{a}, "_page", page, "email", "a@example.com", "note", "n", "lastName", "A").is(303)
 	send("a@example.com", part{"cv", "a", "1"}, part{"more", "b", "2"})
 	send("a@example.com", part{"more", "a", "1"}, part{"cv", "b", "2"})
-	if n := len(w.responses()); n != 9 {
-		t.Errorf("%d responses", n)
-	}
+	equal(t, len(w.responses()), 9, "%d responses")
 	for i, r := range w.responses()[:5] {
 		page, err := w.svc.Files.List(t.Context(), r.Key(), formsvc.PageQuery{})
 		if w.must(err); len(page.Items) != []int{1, 1, 2, 1, 1}[i] {
@@ -169,9 +163,7 @@ func TestFailedUploadWithOtherFile(t *testing.T) {
 			t.Errorf("%d files", len(page.Items))
 		}
 	}
-	if n := len(w.responses()); n != 2 {
-		t.Errorf("%d responses", n)
-	}
+	equal(t, len(w.responses()), 2, "%d responses")
 	w.post("_page", a.token(), "note", "other").is(422)
 }
 
@@ -326,9 +318,7 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 	text := strings.Repeat("text ", 200_000)
 	a = w.post("q", text, "url", text, "url", text, "email", "nobody").is(422).has(text)
-	if n := strings.Count(a.body, text); n != 2 {
-		t.Errorf("%d texts of 1 MB are shown", n)
-	}
+	equal(t, strings.Count(a.body, text), 2, "%d texts of 1 MB are shown")
 
 	options := make([]string, 1000)
 	for i := range options {
@@ -363,9 +353,7 @@ func TestPerAddress(t *testing.T) {
 			}
 		}
 	}
-	if stored != 30 {
-		t.Errorf("%d are stored", stored)
-	}
+	equal(t, stored, 30, "%d are stored")
 	w.address.Store("192.0.2.9")
 	w.post("a", "1").is(303)
 }
@@ -438,13 +426,9 @@ func TestLinksWithMore(t *testing.T) {
 		for _, more := range []string{"/", "//", ".", ")", ",", ">", ";", `"`, "'", " ", "\u00a0", "…", "”", "!", ").", "/.", "/)", "*", "]", "%20", ". Thanks"} {
 			a := get("GET", token+more).is(302)
 			base := "/f/" + token + more
-			if to := resolve(base, a.header.Get("Location")); to != "/f/"+token {
-				t.Errorf("%q leads to %q", more, to)
-			}
+			equal(t, resolve(base, a.header.Get("Location")), "/f/"+token, "%q leads to %q", more)
 			a = get("POST", token+more).is(303)
-			if to := resolve(base, a.header.Get("Location")); to != "/f/"+token+"/thanks" {
-				t.Errorf("posted to %q leads to %q", more, to)
-			}
+			equal(t, resolve(base, a.header.Get("Location")), "/f/"+token+"/thanks", "posted to %q leads to %q", more)
 		}
 		get("GET", token).is(200)
 		get("GET", token+"//thanks").is(200).has(`href="../../assets/`)

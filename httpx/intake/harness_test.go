@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -234,4 +235,12 @@ func (a *answer) token() string {
 		a.t.Fatalf("no page with a form: %.500s", a.body)
 	}
 	return match[1]
+}
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
+	}
 }

@@ -64,9 +64,7 @@ func TestPageAsksEveryModule(t *testing.T) {
 		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "private, no-cache", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Set-Cookie": "",
 		"Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 	} {
-		if got := a.header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		equal(t, a.header.Get(name), want, "%s: %q", name)
 	}
 	size := len(a.body)
 	found := regexp.MustCompile(`assets/form\.(css|js|svg)\?\w+`).FindAllString(a.body, -1)
@@ -92,9 +90,7 @@ func TestEveryModuleRoundTrip(t *testing.T) {
 	a := w.post("_page", token, "_honeypot", "", "email", " ada@example.com ", "firstName", "Ada", "lastName", "", "nick", "  Ada é~", "about", "one\r\ntwo",
 		"oth/er~1", " a@example.com", "site", "https://example.com/?a=b&c", "age", "36 ", "from", "2026-12-31", "car", "true", "seats", "4",
 		"size", "", "land", "G", "days", "Fri", "days", "Sun", "langs", "en", "langs", "", "langs", "de").is(303)
-	if to := a.header.Get("Location"); to != w.campaign.FormToken+"/thanks" {
-		t.Errorf("redirected to %q", to)
-	}
+	equal(t, a.header.Get("Location"), w.campaign.FormToken+"/thanks", "redirected to %q")
 	w.get("/thanks").is(200).has("See you there.", `href="../assets/form.css?`)
 	list := w.responses()
 	if len(list) != 1 {
@@ -165,9 +161,7 @@ func TestHiddenQuestions(t *testing.T) {
 	w.post(append(user, "car", "false", "seats", "4")...).is(422).has(`href="#q11"`, "Leave this empty", `name="seats" value="4"`)
 	w.post(append(user, "car", "true")...).is(422).has(`href="#q11"`, "Fill in this field")
 	w.post(append(user, "car", "on", "seats", "4")...).is(303) // a checkbox on somebody's own site
-	if n := len(w.responses()); n != 2 {
-		t.Errorf("%d responses", n)
-	}
+	equal(t, len(w.responses()), 2, "%d responses")
 }
 
 // A module with the name of a field of the user is asked once and filled from it.

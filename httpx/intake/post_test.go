@@ -173,9 +173,7 @@ func TestSentTwice(t *testing.T) {
 	for range 2 {
 		w.json(`{"responses":{"a":{"value":["1"]}}}`, "Idempotency-Key", "k").is(201)
 	}
-	if n := len(w.responses()); n != 4 {
-		t.Errorf("%d responses", n)
-	}
+	equal(t, len(w.responses()), 4, "%d responses")
 }
 
 // A second click while the first one is being stored waits for it.
@@ -287,9 +285,7 @@ func TestPerVisitor(t *testing.T) {
 		w.post("a", "1").is(303)
 	}
 	a := w.post("a", "1").is(429).has("Wait a minute")
-	if a.header.Get("Retry-After") != "6" {
-		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
-	}
+	equal(t, a.header.Get("Retry-After"), "6", "Retry-After %q")
 	if a := w.json(`{}`, "Origin", "https://friend.example").is(429).has(`"code":"too_many_requests"`); a.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Error(a.header)
 	}
@@ -356,9 +352,7 @@ func TestFormsThatTakeNothing(t *testing.T) {
 			t.Error(policy)
 		}
 	}
-	if allow := w.do(http.MethodPut, w.url, "", nil).is(405).header.Get("Allow"); allow != "GET, HEAD, OPTIONS, POST" {
-		t.Errorf("Allow: %s", allow)
-	}
+	equal(t, w.do(http.MethodPut, w.url, "", nil).is(405).header.Get("Allow"), "GET, HEAD, OPTIONS, POST", "Allow: %s")
 	change := func(edit func(in *formsvc.CampaignInput)) {
 		in := w.campaign.CampaignInput
 		edit(&in)
@@ -375,9 +369,7 @@ func TestFormsThatTakeNothing(t *testing.T) {
 	w.post("a", "1").is(409) // as it was a second ago
 	w.get("").is(404)
 	w.post("a", "1").is(404)
-	if n := len(w.responses()); n != 1 {
-		t.Errorf("%d responses", n)
-	}
+	equal(t, len(w.responses()), 1, "%d responses")
 	w.must(w.store.Close())
 	w.get("").is(503).has("The form is busy")
 	w.json(`{}`).is(503).has(`"code":"unavailable"`)
@@ -402,9 +394,7 @@ func TestHostRefuses(t *testing.T) {
 	w.post("_page", token, "iban", "typed here").is(402).has("The plan is used up.", "typed here")
 	w.upload([]part{{"file", "a.txt", "a"}}, "_page", token, "iban", "typed here").is(402).has("The plan is used up.", "typed here")
 	w.json(`{"responses":{"iban":{"value":["x"]}}}`).is(402).has("plan_exhausted")
-	if n := len(w.responses()) + w.events(); n != 0 {
-		t.Errorf("%d responses and events", n)
-	}
+	equal(t, len(w.responses())+w.events(), 0, "%d responses and events")
 	rule = nil
 	w.post("_page", token, "iban", "typed here").is(303)
 }

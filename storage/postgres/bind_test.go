@@ -36,14 +36,9 @@ func TestBindWithPgx(t *testing.T) {
 			if mode != "" {
 				dsn += "&default_query_exec_mode=" + mode
 			}
-			pool, err := pgxpool.New(t.Context(), dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pool := must(pgxpool.New(t.Context(), dsn))
 			t.Cleanup(pool.Close)
-			if err := orderForm(t.Context(), pool, f.svc, f.account, f.campaign); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, orderForm(t.Context(), pool, f.svc, f.account, f.campaign))
 			list, err := f.svc.Responses.List(t.Context(), formsvc.ResponseQuery{AccountID: f.account, CampaignID: f.campaign})
 			var orders int
 			err2 := pool.QueryRow(t.Context(), "SELECT count(*) FROM orders WHERE quantity = 3").Scan(&orders)
@@ -51,15 +46,9 @@ func TestBindWithPgx(t *testing.T) {
 				t.Errorf("%d responses and %d orders (%v), want one of each", list.Total, orders, err)
 			}
 			if pgxOwn {
-				tx, err := pool.Begin(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				tx := must(pool.Begin(t.Context()))
 				defer func() { _ = tx.Rollback(context.Background()) }()
-				bound, err := postgres.BindPgx(tx, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				bound := must(postgres.BindPgx(tx, nil))
 				f.doEverything(bound, func() error { return tx.Commit(t.Context()) })
 				if _, err := bound.Account(t.Context(), f.account); !errors.Is(err, pgx.ErrTxClosed) {
 					t.Errorf("after the commit: %v, want ErrTxClosed", err)
@@ -68,15 +57,9 @@ func TestBindWithPgx(t *testing.T) {
 			}
 			db := stdlib.OpenDBFromPool(pool)
 			defer func() { _ = db.Close() }()
-			tx, err := db.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must(db.BeginTx(t.Context(), nil))
 			defer func() { _ = tx.Rollback() }()
-			bound, err := postgres.Bind(tx, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bound := must(postgres.Bind(tx, nil))
 			f.doEverything(bound, tx.Commit)
 		})
 	}
@@ -86,9 +69,7 @@ func TestBindWithPgx(t *testing.T) {
 func TestBindPgxEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := postgres.BindPgx(struct{ pgx.Tx }{}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(postgres.BindPgx(struct{ pgx.Tx }{}, nil))
 	})
 }
 
@@ -98,9 +79,7 @@ func (f *feed) doEverything(bound formsvc.Store, commit func() error) {
 	f.Helper()
 	ctx, must := f.Context(), func(err error) {
 		f.Helper()
-		if err != nil {
-			f.Fatal(err)
-		}
+		noError(f, err)
 	}
 	svc := f.svc.With(bound)
 	_, _, err := svc.Webhooks.Create(ctx, f.account, formsvc.WebhookInput{URL: "https://example.com/", Events: []formsvc.EventType{"response.created"}})
@@ -185,23 +164,13 @@ func TestBindAcceptsWrappedTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t)
 	db, err := sql.Open("pgx", f.store.dsn) // prepares statements, as hosts' pools do
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = db.Close() }()
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(db.BeginTx(t.Context(), nil))
 	var pool storage.Tx = preparedTx{tx}
-	bound, err := postgres.Bind(pool, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bound := must(postgres.Bind(pool, nil))
 	id := f.add(f.svc.With(bound))
-	if err := errors.Join(f.move(f.svc.With(bound), f.key(id), "seen"), tx.Commit()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(f.move(f.svc.With(bound), f.key(id), "seen"), tx.Commit()))
 	if r, err := f.svc.Responses.Get(t.Context(), f.key(id)); err != nil || r.Status != "seen" {
 		t.Errorf("got %+v, %v", r, err)
 	}

@@ -21,19 +21,13 @@ func TestOpenDBRefuses(t *testing.T) {
 		{"&standard_conforming_strings=off", "standard_conforming_strings is off"},
 		{"&synchronous_commit=off", "synchronous_commit is off"},
 	} {
-		db, err := sql.Open("pgx", dsn+c.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(sql.Open("pgx", dsn+c.options))
 		defer func() { _ = db.Close() }()
 		if _, err := postgres.OpenDB(t.Context(), db, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}
-	gone, err := sql.Open("pgx", "postgres://127.0.0.1:1/db?connect_timeout=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must(sql.Open("pgx", "postgres://127.0.0.1:1/db?connect_timeout=1"))
 	defer func() { _ = gone.Close() }()
 	if _, err := postgres.OpenDB(t.Context(), gone, nil); !errors.Is(err, formsvc.ErrUnavailable) {
 		t.Errorf("no server: error %v, want ErrUnavailable", err)
@@ -71,25 +65,14 @@ func TestOpenDBRefusesAnotherDriver(t *testing.T) {
 // OpenDB works on a pool as sql.Open creates it, and leaves it open.
 func TestOpenDBWorksOnDefaultPool(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("pgx", postgrestest.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("pgx", postgrestest.DSN(t)))
 	defer func() { _ = db.Close() }()
 	for range 2 { // the second time, the schema exists
-		s, err := postgres.OpenDB(t.Context(), db, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		svc, err := formsvc.New(s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must(postgres.OpenDB(t.Context(), db, nil))
+		svc := must(formsvc.New(s, nil))
 		if _, err := svc.Accounts.Ensure(t.Context(), `it's "a" \ tenant`); err != nil {
 			t.Error(err)
 		}
-		if err := errors.Join(s.Close(), db.PingContext(t.Context())); err != nil {
-			t.Error(err)
-		}
+		noError(t, errors.Join(s.Close(), db.PingContext(t.Context())))
 	}
 }

@@ -16,9 +16,7 @@ import (
 func TestCommitOfAbortedTransactionFails(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), postgrestest.DSN(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = s.Close() }()
 	err = s.tx.Run(t.Context(), func(ctx context.Context, c bun.IConn) error {
 		_, _ = c.ExecContext(ctx, "SELECT 1 / 0")

@@ -18,16 +18,10 @@ func TestConformanceUnprepared(t *testing.T) {
 func TestConformanceOnTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	onCallers := func(t testing.TB, dsn string) handle {
-		db, err := sql.Open("pgx", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(sql.Open("pgx", dsn))
 		t.Cleanup(func() { _ = db.Close() })
 		db.SetMaxOpenConns(4)
-		s, err := postgres.OpenDB(t.Context(), db, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must(postgres.OpenDB(t.Context(), db, nil))
 		t.Cleanup(func() { _ = s.Close() })
 		return handle{s, dsn}
 	}

@@ -50,24 +50,15 @@ func (f *feed) add(svc *formsvc.Service) formsvc.ID {
 // begin starts a transaction of a host and returns a service inside it.
 func (f *feed) begin() (bun.Tx, *formsvc.Service) {
 	f.Helper()
-	tx, err := f.db.BeginTx(f.Context(), nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	bound, err := postgres.Bind(tx, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	tx := must(f.db.BeginTx(f.Context(), nil))
+	bound := must(postgres.Bind(tx, nil))
 	return tx, f.svc.With(bound)
 }
 
 // read returns the responses of the events after a position.
 func (f *feed) read(after *formsvc.Cursor, limit int) (ids []formsvc.ID) {
 	f.Helper()
-	page, err := f.svc.Events.List(f.Context(), formsvc.EventQuery{AccountID: f.account, After: *after, Limit: limit})
-	if err != nil {
-		f.Fatal(err)
-	}
+	page := must(f.svc.Events.List(f.Context(), formsvc.EventQuery{AccountID: f.account, After: *after, Limit: limit}))
 	for _, e := range page.Items {
 		ids = append(ids, e.ResponseID)
 	}
@@ -78,10 +69,7 @@ func (f *feed) read(after *formsvc.Cursor, limit int) (ids []formsvc.ID) {
 // readWhole returns the responses in the feed of all accounts.
 func (f *feed) readWhole() (ids []formsvc.ID) {
 	f.Helper()
-	page, err := f.store.AllEvents(f.Context(), formsvc.EventQuery{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	page := must(f.store.AllEvents(f.Context(), formsvc.EventQuery{}))
 	for _, e := range page.Items {
 		ids = append(ids, e.ResponseID)
 	}
@@ -122,9 +110,7 @@ func TestFeedWaitsForOlderTransactions(t *testing.T) {
 			t.Fatalf("saw %v of all accounts while the transaction of an earlier event is open", ids)
 		}
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit())
 	if ids := f.readAll(position, 2); !slices.Equal(ids, []formsvc.ID{second, third}) {
 		t.Errorf("saw %v, want %v and %v", ids, second, third)
 	}
@@ -141,30 +127,22 @@ func TestFeedContinuesAfterMoving(t *testing.T) {
 	ids := []formsvc.ID{f.add(f.svc), f.add(f.svc), f.add(f.svc)}
 	f.exec("UPDATE formsvc_events SET xact = xact + 1000000000000")
 	var commit, row int64
-	if err := f.db.NewSelect().Table("formsvc_events").Column("xact", "seq").Where("response_id = ?", string(ids[0])).
-		Scan(t.Context(), &commit, &row); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.db.NewSelect().Table("formsvc_events").Column("xact", "seq").Where("response_id = ?", string(ids[0])).
+		Scan(t.Context(), &commit, &row))
 	position := formsvc.Cursor(fmt.Sprintf("%d.%d", commit, row))
 	tx, svc := f.begin() // begins before the move, writes after it
-	if err := tx.QueryRowContext(t.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.QueryRowContext(t.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)))
 	for range 20 { // other transactions begin later
 		f.exec("SELECT pg_current_xact_id()")
 	}
 	for range 2 { // the second time, nothing changes
-		if err := f.store.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.store.Migrate(t.Context()))
 	}
 	if got := f.readAll(position, 2); !slices.Equal(got, ids[1:]) {
 		t.Errorf("after the first event: %v, want %v", got, ids[1:])
 	}
 	ids = append(ids, f.add(svc))
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit())
 	ids = append(ids, f.add(f.svc), f.add(f.svc))
 	if got := f.readAll(position, 5); !slices.Equal(got, ids[1:]) {
 		t.Errorf("after the first event: %v, want %v", got, ids[1:])
@@ -189,9 +167,7 @@ func TestMigrateKeepsFeedOffset(t *testing.T) {
 		}
 	})
 	for range 20 {
-		if err := f.store.Migrate(t.Context()); err != nil {
-			t.Error(err)
-		}
+		noError(t, f.store.Migrate(t.Context()))
 	}
 	stop()
 	writer.Wait()
@@ -202,9 +178,7 @@ func TestMigrateKeepsFeedOffset(t *testing.T) {
 
 func (f *feed) exec(sql string) {
 	f.Helper()
-	if _, err := f.db.ExecContext(f.Context(), sql); err != nil {
-		f.Fatal(err)
-	}
+	must(f.db.ExecContext(f.Context(), sql))
 }
 
 func (f *feed) offset() (offset int64) {

@@ -24,26 +24,15 @@ import (
 // is isolated, and returns a service inside it.
 func (f *feed) begun(isolation sql.IsolationLevel) (*sql.Tx, *formsvc.Service) {
 	f.Helper()
-	tx, err := f.db.DB.BeginTx(f.Context(), &sql.TxOptions{Isolation: isolation})
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := tx.QueryRowContext(f.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)); err != nil {
-		f.Fatal(err)
-	}
-	bound, err := postgres.Bind(tx, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	tx := must(f.db.DB.BeginTx(f.Context(), &sql.TxOptions{Isolation: isolation}))
+	noError(f, tx.QueryRowContext(f.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)))
+	bound := must(postgres.Bind(tx, nil))
 	return tx, f.svc.With(bound)
 }
 
 func (f *feed) withFiles() {
 	f.Helper()
-	svc, err := formsvc.New(f.store, &formsvc.Options{Blobs: memblob.New()})
-	if err != nil {
-		f.Fatal(err)
-	}
+	svc := must(formsvc.New(f.store, &formsvc.Options{Blobs: memblob.New()}))
 	f.svc = svc
 }
 
@@ -86,9 +75,7 @@ func (f *feed) wantOneHistory(events []formsvc.Event) {
 	status, updated, wrong := "pending", time.Time{}, 0
 	for i := range events {
 		var e envelope
-		if err := json.Unmarshal(events[i].Payload, &e); err != nil {
-			f.Fatal(err)
-		}
+		noError(f, json.Unmarshal(events[i].Payload, &e))
 		r := &e.Data.Response
 		before := r.Status
 		if e.Event == "response.status_changed" {
@@ -151,10 +138,7 @@ func TestFeedOrdersChangesOfOneResponse(t *testing.T) {
 	var seen []formsvc.Event
 	q := formsvc.EventQuery{AccountID: f.account, Limit: 7}
 	look := func() {
-		page, err := f.svc.Events.List(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(f.svc.Events.List(t.Context(), q))
 		seen, q.After = append(seen, page.Items...), page.Next
 	}
 	for changing := true; changing; {
@@ -165,25 +149,18 @@ func TestFeedOrdersChangesOfOneResponse(t *testing.T) {
 		}
 		look()
 	}
-	if err := f.move(f.svc, key, "last"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.move(f.svc, key, "last"))
 	for len(seen) < 202 { // the feed waits for transactions of other tests
 		look()
 	}
 	f.wantOneHistory(seen)
-	about, err := f.svc.Events.About(t.Context(), key, 300)
-	if err != nil {
-		t.Fatal(err)
-	}
+	about := must(f.svc.Events.About(t.Context(), key, 300))
 	for name, list := range map[string][]formsvc.Event{"about the response": about, "of all accounts": f.whole()} {
 		if !slices.EqualFunc(list, seen, func(a, b formsvc.Event) bool { return a.ID == b.ID }) {
 			t.Errorf("%d events %s are not the %d of the feed in their order", len(list), name, len(seen))
 		}
 	}
-	if err := f.svc.Responses.Delete(t.Context(), key, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.svc.Responses.Delete(t.Context(), key, nil))
 	whole := f.whole()
 	for len(whole) < 203 { // the feed waits for transactions of other tests
 		whole = f.whole()
@@ -219,10 +196,7 @@ func (f *feed) host(isolation sql.IsolationLevel, change func(*formsvc.Service) 
 func (f *feed) whole() (events []formsvc.Event) {
 	f.Helper()
 	for q := (formsvc.EventQuery{}); ; {
-		page, err := f.store.AllEvents(f.Context(), q)
-		if err != nil {
-			f.Fatal(err)
-		}
+		page := must(f.store.AllEvents(f.Context(), q))
 		events, q.After = append(events, page.Items...), page.Next
 		if !page.More {
 			return events
@@ -241,15 +215,11 @@ func TestChangeFromOldSnapshotIsRolledBack(t *testing.T) {
 		for name, add := range map[string]func(*formsvc.Service, formsvc.ResponseKey) error{"a file": f.upload, "a signature": f.sign} {
 			key := f.key(f.add(f.svc))
 			tx, svc := f.begun(isolation)
-			if err := add(f.svc, key); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, add(f.svc, key))
 			if err := f.move(svc, key, "late"); !undoneByOthers(err) || !errors.Is(err, formsvc.ErrUnavailable) {
 				t.Errorf("%v beside %s: error %v, want that of a transaction to begin again", isolation, name, err)
 			}
-			if err := tx.Rollback(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, tx.Rollback())
 		}
 	}
 }

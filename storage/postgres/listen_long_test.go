@@ -20,15 +20,9 @@ func TestWorkOfAnotherProcessEndsWait(t *testing.T) {
 		"opened":     func(t testing.TB, dsn string) *Store { return openStore(t, dsn, nil) },
 		"unprepared": func(t testing.TB, dsn string) *Store { return openStore(t, dsn+"&default_query_exec_mode=exec", nil) },
 		"the caller's database": func(t testing.TB, dsn string) *Store {
-			db, err := sql.Open("pgx", dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must(sql.Open("pgx", dsn))
 			t.Cleanup(func() { _ = db.Close() })
-			s, err := OpenDB(t.Context(), db, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must(OpenDB(t.Context(), db, nil))
 			t.Cleanup(func() { _ = s.Close() })
 			return s
 		},
@@ -78,9 +72,7 @@ func TestSecondWaitDoesNotBlock(t *testing.T) {
 		s.listener.turn.Unlock()
 		time.Sleep(time.Millisecond)
 	}
-	if err := s.Wait(t.Context(), 10*time.Millisecond); err != nil {
-		t.Error(err)
-	}
+	noError(t, s.Wait(t.Context(), 10*time.Millisecond))
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first: %v, want context.Canceled", err)
@@ -102,9 +94,7 @@ func TestCloseEndsWait(t *testing.T) {
 				result <- err
 			}()
 			time.Sleep(20 * time.Millisecond)
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			noError(t, s.Close())
 			if err := <-result; !errors.Is(err, formsvc.ErrStoreClosed) {
 				t.Errorf("Wait during Close: %v, want ErrStoreClosed", err)
 			}

@@ -16,10 +16,7 @@ import (
 
 func openStore(t testing.TB, dsn string, opts *Options) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), dsn, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), dsn, opts))
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -32,18 +29,9 @@ type queue struct {
 
 func newQueue(t testing.TB, s formsvc.Store) *queue {
 	t.Helper()
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(s, nil))
+	account := must(svc.Accounts.Create(t.Context(), "a"))
+	campaign := must(svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"}))
 	if _, _, err := svc.Webhooks.Create(t.Context(), account.ID, formsvc.WebhookInput{
 		URL: "https://example.com/", Events: webhook.EventTypes(),
 	}); err != nil {
@@ -86,18 +74,10 @@ func TestNotifyAfterTheCallersCommit(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	engine, s := openListening(t, dsn), openStore(t, dsn, nil)
 	q := newQueue(t, s)
-	tx, err := bun.NewDB(s.db, pgdialect.New()).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bound, err := Bind(tx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(bun.NewDB(s.db, pgdialect.New()).BeginTx(t.Context(), nil))
+	bound := must(Bind(tx, nil))
 	(&queue{svc: q.svc.With(bound), campaign: q.campaign}).add(t)
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit())
 	s.Notify()
 	wait(t, engine)
 }
@@ -128,9 +108,7 @@ func TestWaitKeepsItsConnection(t *testing.T) {
 			engine.Notify()
 			wait(t, engine)
 		case 1:
-			if err := engine.Wait(t.Context(), time.Duration(i)*time.Microsecond); err != nil {
-				t.Error(err)
-			}
+			noError(t, engine.Wait(t.Context(), time.Duration(i)*time.Microsecond))
 		case 2:
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Duration(i)*time.Microsecond, cancel)
@@ -154,20 +132,14 @@ func TestWaitReconnects(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	engine := openListening(t, dsn)
 	pid := engine.listener.conn.PgConn().PID()
-	if _, err := engine.db.ExecContext(t.Context(), "SELECT pg_terminate_backend($1)", pid); err != nil {
-		t.Fatal(err)
-	}
+	must(engine.db.ExecContext(t.Context(), "SELECT pg_terminate_backend($1)", pid))
 	for engine.listener.conn != nil {
-		if err := engine.Wait(t.Context(), 10*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, engine.Wait(t.Context(), 10*time.Millisecond))
 	}
 	engine.listener.retryAt = time.Now().Add(time.Hour)
 	engine.Notify()
 	wait(t, engine)
-	if err := engine.Wait(t.Context(), 200*time.Millisecond); err != nil {
-		t.Error(err)
-	}
+	noError(t, engine.Wait(t.Context(), 200*time.Millisecond))
 	if engine.listener.conn != nil {
 		t.Error("connected again too soon")
 	}
@@ -194,8 +166,22 @@ func TestListeningFollowsOptions(t *testing.T) {
 		if got := s.listener != nil; got != c.listens {
 			t.Errorf("%+v: listens %t, want %t", c.opts, got, c.listens)
 		}
-		if err := s.Wait(t.Context(), 10*time.Millisecond); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.Wait(t.Context(), 10*time.Millisecond))
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -45,9 +45,7 @@ func TestUnknownCommit(t *testing.T) {
 	c, svc, campaign := behindCutter(t, "cache_statement")
 	in := formsvc.ResponseInput{User: formsvc.User{Email: lostEmail}}
 	r, err := svc.Responses.Create(t.Context(), campaign.Key(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	key := formsvc.ResponseKey{AccountID: campaign.AccountID, CampaignID: campaign.ID, ID: r.ID}
 	status := "changed"
 	c.after("commit")
@@ -67,10 +65,7 @@ const lostEmail = "lost@example.com"
 // mode of pgx, and a campaign.
 func behindCutter(t *testing.T, mode string) (*cutter, *formsvc.Service, formsvc.Campaign) {
 	t.Helper()
-	dsn, err := url.Parse(postgrestest.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dsn := must(url.Parse(postgrestest.DSN(t)))
 	c := newCutter(t, dsn.Host)
 	dsn.Host = c.addr
 	svc, campaign := newService(t, open(t, dsn.String()+"&default_query_exec_mode="+mode, &postgres.Options{NoListen: true}))
@@ -87,10 +82,7 @@ type cutter struct {
 
 func newCutter(t testing.TB, target string) *cutter {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { _ = l.Close() })
 	c := &cutter{addr: l.Addr().String(), target: target}
 	go func() {

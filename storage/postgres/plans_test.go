@@ -115,15 +115,9 @@ type plans struct {
 func newPlans(t *testing.T, callers bool) *plans {
 	t.Helper()
 	dsn := postgrestest.DSN(t)
-	store, err := Open(t.Context(), dsn, &Options{NoListen: true, MaxConns: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must(Open(t.Context(), dsn, &Options{NoListen: true, MaxConns: 1}))
 	t.Cleanup(func() { _ = store.Close() })
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(pgx.Connect(t.Context(), dsn))
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	p := &plans{T: t, dsn: dsn, conn: conn, statements: make(map[string]string)}
 	if callers {
@@ -189,9 +183,7 @@ func (p *plans) explainText(name, statement string) *plan {
 		p.Fatalf("%s: %v", name, err)
 	}
 	var result []struct{ Plan plan }
-	if err := json.Unmarshal(text, &result); err != nil {
-		p.Fatal(err)
-	}
+	noError(p, json.Unmarshal(text, &result))
 	return &result[0].Plan
 }
 

@@ -50,15 +50,9 @@ func (p *pool) take(t testing.TB) schema {
 		return lent
 	}
 	dsn := postgrestest.DSN(p.t)
-	s, err := postgres.Open(t.Context(), dsn, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(postgres.Open(t.Context(), dsn, nil))
 	_ = s.Close()
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("pgx", dsn))
 	p.t.Cleanup(func() { _ = db.Close() })
 	exec(t, db, keepInitialRows)
 	return schema{dsn, db}
@@ -102,7 +96,5 @@ const empty = `DO $$
 func exec(t testing.TB, db *sql.DB, statement string) {
 	t.Helper()
 	// The test's own context has ended when it cleans up.
-	if _, err := db.ExecContext(context.Background(), statement); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(context.Background(), statement))
 }

@@ -17,10 +17,7 @@ type handle struct {
 
 func open(t testing.TB, dsn string, opts *postgres.Options) handle {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), dsn, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(postgres.Open(t.Context(), dsn, opts))
 	t.Cleanup(func() { _ = s.Close() })
 	return handle{s, dsn}
 }
@@ -28,18 +25,9 @@ func open(t testing.TB, dsn string, opts *postgres.Options) handle {
 // newService returns a service on the store, with a campaign.
 func newService(t testing.TB, s formsvc.Store) (*formsvc.Service, formsvc.Campaign) {
 	t.Helper()
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(s, nil))
+	account := must(svc.Accounts.Create(t.Context(), "a"))
+	campaign := must(svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"}))
 	return svc, campaign
 }
 
@@ -79,5 +67,21 @@ func TestExample(t *testing.T) {
 	t.Parallel()
 	if r, err := submit(t.Context(), postgrestest.DSN(t)); err != nil || r.Status != formsvc.StatusPending {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -29,17 +29,13 @@ func TestRetries(t *testing.T) {
 						c.failures, code),
 					"CREATE TRIGGER undo BEFORE INSERT OR UPDATE ON formsvc_responses FOR EACH ROW EXECUTE FUNCTION undo()",
 				} {
-					if _, err := f.db.ExecContext(t.Context(), statement); err != nil {
-						t.Fatal(err)
-					}
+					must(f.db.ExecContext(t.Context(), statement))
 				}
 				status := "changed"
 				if _, err := f.svc.Responses.Update(t.Context(), key, formsvc.ResponsePatch{Status: &status}); !errors.Is(err, c.want) {
 					t.Errorf("update: %v, want %v", err, c.want)
 				}
-				if _, err := f.db.ExecContext(t.Context(), "ALTER SEQUENCE tries RESTART"); err != nil {
-					t.Fatal(err)
-				}
+				must(f.db.ExecContext(t.Context(), "ALTER SEQUENCE tries RESTART"))
 				_, err := f.svc.Responses.Create(t.Context(), formsvc.CampaignKey{AccountID: f.account, ID: f.campaign}, formsvc.ResponseInput{
 					User: formsvc.User{Email: "b@example.com"},
 				})

@@ -19,10 +19,7 @@ func TestSettingsOfTheDatabase(t *testing.T) {
 	dsn := postgrestest.DSN(t) + "&options=" + strings.ReplaceAll(url.QueryEscape("-c bytea_output=escape -c array_nulls=off -c transform_null_equals=on "+
 		"-c client_encoding=latin1 -c DateStyle=German -c TimeZone=Asia/Kathmandu -c default_transaction_isolation=serializable"), "+", "%20")
 	q := newQueue(t, openStore(t, dsn, nil))
-	made, err := q.svc.Keys.Create(t.Context(), q.campaign.AccountID, formsvc.KeyInput{Name: "€", Permissions: formsvc.AllPermissions()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(q.svc.Keys.Create(t.Context(), q.campaign.AccountID, formsvc.KeyInput{Name: "€", Permissions: formsvc.AllPermissions()}))
 	if who, err := q.svc.Keys.Authenticate(t.Context(), made.Value); err != nil || who.KeyName != "€" {
 		t.Errorf("got %+v, %v", who, err)
 	}
@@ -48,9 +45,7 @@ func TestReadOnlySessionEnds(t *testing.T) {
 		},
 		"ready": func() error { return q.svc.Ready(t.Context()) },
 	} {
-		if _, err := s.db.ExecContext(t.Context(), "SET default_transaction_read_only = on"); err != nil {
-			t.Fatal(err)
-		}
+		must(s.db.ExecContext(t.Context(), "SET default_transaction_read_only = on"))
 		if err := call(); !errors.Is(err, formsvc.ErrUnavailable) {
 			t.Errorf("%s on a read-only session: %v", name, err)
 		}
@@ -64,10 +59,7 @@ func TestReadOnlySessionEnds(t *testing.T) {
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	direct := postgrestest.DSN(t)
-	dsn, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dsn := must(url.Parse(direct))
 	dsn.Host = otherPID(t, dsn.Host)
 	for name, kept := range map[string]bool{direct: true, dsn.String(): false, dsn.String() + "&default_query_exec_mode=cache_statement": true} {
 		if s := openStore(t, name, nil); (s.listener != nil) != kept {
@@ -79,10 +71,7 @@ func TestPooler(t *testing.T) {
 // otherPID forwards connections, and changes the process that the server names.
 func otherPID(t *testing.T, server string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

@@ -102,14 +102,9 @@ func TestFailoverDropsIdleConnections(t *testing.T) {
 func TestLockedRow(t *testing.T) {
 	t.Parallel()
 	s, w := throughTunnel(t, &postgres.Options{StatementTimeout: 300 * time.Millisecond, MaxConns: 1, NoListen: true})
-	tx, err := w.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(w.db.BeginTx(t.Context(), nil))
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "SELECT FROM formsvc_responses FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.ExecContext(t.Context(), "SELECT FROM formsvc_responses FOR UPDATE"))
 	before := s.PoolStats()
 	status := "changed"
 	if _, err := w.svc.Responses.Update(t.Context(), w.key, formsvc.ResponsePatch{Status: &status}); !errors.Is(err, formsvc.ErrUnavailable) {
@@ -127,14 +122,9 @@ func TestLockedRow(t *testing.T) {
 func TestMigrationsHaveNoLimit(t *testing.T) {
 	t.Parallel()
 	s, w := throughTunnel(t, &postgres.Options{StatementTimeout: 300 * time.Millisecond, NoListen: true})
-	tx, err := w.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(w.db.BeginTx(t.Context(), nil))
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "LOCK TABLE formsvc_schema"); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.ExecContext(t.Context(), "LOCK TABLE formsvc_schema"))
 	done := make(chan error, 1)
 	go func() { done <- s.Migrate(t.Context()) }()
 	select {
@@ -142,12 +132,8 @@ func TestMigrationsHaveNoLimit(t *testing.T) {
 		t.Errorf("migrating beside a lock: %v", err)
 	case <-time.After(3 * time.Second): // longer than the limits of the server and the client
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	noError(t, tx.Rollback())
+	noError(t, <-done)
 }
 
 // A tunneled service has an account, a campaign and a response.
@@ -163,9 +149,7 @@ func throughTunnel(t *testing.T, opts *postgres.Options) (handle, *tunneled) {
 	t.Helper()
 	direct := postgrestest.DSN(t)
 	dsn, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	w := &tunneled{tunnel: newTunnel(t, dsn.Host)}
 	dsn.Host = w.tunnel.l.Addr().String()
 	q := dsn.Query()
@@ -181,12 +165,8 @@ func throughTunnel(t *testing.T, opts *postgres.Options) (handle, *tunneled) {
 		}
 		return err
 	}
-	if err := w.create(); err != nil {
-		t.Fatal(err)
-	}
-	if w.db, err = sql.Open("pgx", direct); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.create())
+	w.db = must(sql.Open("pgx", direct))
 	t.Cleanup(func() { _ = w.db.Close() })
 	return s, w
 }
@@ -205,10 +185,7 @@ type tunnel struct {
 
 func newTunnel(t testing.TB, target string) *tunnel {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	u := &tunnel{l: l}
 	u.moved.L = &u.mu
 	go func() {

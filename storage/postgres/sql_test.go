@@ -43,10 +43,8 @@ func TestSQL(t *testing.T) {
 			},
 			BindPgx: bindPgx,
 			Waiting: func(t testing.TB) (waiting bool) {
-				if err := db.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-					WHERE application_name = current_setting('application_name') AND wait_event_type = 'Lock')`).Scan(&waiting); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, db.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+					WHERE application_name = current_setting('application_name') AND wait_event_type = 'Lock')`).Scan(&waiting))
 				return waiting
 			},
 			Poison: `CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -59,10 +57,7 @@ func TestSQL(t *testing.T) {
 // withPgx opens a database, and returns how to bind to the transaction of pgx inside one of database/sql.
 func withPgx(t testing.TB, dsn string) (*bun.DB, func(storage.Tx, *keyring.Keyring) (formsvc.Store, error)) {
 	t.Helper()
-	config, err := pgx.ParseConfig(dsn + rawOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must(pgx.ParseConfig(dsn + rawOptions))
 	var conns sync.Map // by process of the server
 	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(_ context.Context, c *pgx.Conn) error {
 		conns.Store(c.PgConn().PID(), c)
@@ -91,10 +86,7 @@ const rawOptions = "&default_query_exec_mode=exec&standard_conforming_strings=on
 
 func raw(t testing.TB, dsn string) *bun.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", dsn+rawOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("pgx", dsn+rawOptions))
 	t.Cleanup(func() { _ = db.Close() })
 	return bun.NewDB(db, pgdialect.New())
 }
@@ -106,26 +98,14 @@ func TestLongTransactionOfHostDoesNotBlockOthers(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	ctx := t.Context()
 	svc, campaign := newService(t, open(t, dsn, nil))
-	tx, err := raw(t, dsn).BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bound, err := postgres.Bind(tx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(raw(t, dsn).BeginTx(ctx, nil))
+	bound := must(postgres.Bind(tx, nil))
 	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
-	if _, err := svc.With(bound).Responses.Create(ctx, campaign.Key(), in); err != nil {
-		t.Fatal(err)
-	}
+	must(svc.With(bound).Responses.Create(ctx, campaign.Key(), in))
 	for range 20 { // would wait for the host's transaction until the test times out
-		if _, err := svc.Responses.Create(ctx, campaign.Key(), in); err != nil {
-			t.Fatal(err)
-		}
+		must(svc.Responses.Create(ctx, campaign.Key(), in))
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit())
 	wantShards(t, raw(t, dsn), 1, 20)
 	got, err := svc.Campaigns.Get(ctx, campaign.Key())
 	if err != nil || got.ResponseCount != 21 {
@@ -138,12 +118,9 @@ func TestLongTransactionOfHostDoesNotBlockOthers(t *testing.T) {
 func wantShards(t *testing.T, db *bun.DB, hosts, stores int) {
 	t.Helper()
 	var byHosts, byStores int
-	err := db.NewSelect().Table("formsvc_counters").
+	noError(t, db.NewSelect().Table("formsvc_counters").
 		ColumnExpr("coalesce(sum(responses) FILTER (WHERE shard >= 8), 0)").
-		ColumnExpr("coalesce(sum(responses) FILTER (WHERE shard < 8), 0)").Scan(t.Context(), &byHosts, &byStores)
-	if err != nil {
-		t.Fatal(err)
-	}
+		ColumnExpr("coalesce(sum(responses) FILTER (WHERE shard < 8), 0)").Scan(t.Context(), &byHosts, &byStores))
 	if byHosts != hosts || byStores != stores {
 		t.Errorf("%d counted in the rows of hosts and %d in those of stores, want %d and %d", byHosts, byStores, hosts, stores)
 	}

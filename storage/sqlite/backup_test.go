@@ -86,9 +86,7 @@ func TestBackupBesideWriters(t *testing.T) {
 		promised := append([]formsvc.ID(nil), before...)
 		mu.Unlock()
 		path := filepath.Join(dir, fmt.Sprintf("copy ?#%d.db", n))
-		if err := f.Backup(t.Context(), path); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Backup(t.Context(), path))
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the copy is %v, %v", info, err)
 		}
@@ -106,29 +104,21 @@ func check(t *testing.T, db *bun.DB, promised []formsvc.ID) {
 		t.Fatalf("integrity_check: %s, %v", verdict, err)
 	}
 	var responses, events, counted int
-	if err := db.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM formsvc_responses), "+
-		"(SELECT count(*) FROM formsvc_events), (SELECT sum(responses) FROM formsvc_counters)").Scan(&responses, &events, &counted); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM formsvc_responses), "+
+		"(SELECT count(*) FROM formsvc_events), (SELECT sum(responses) FROM formsvc_counters)").Scan(&responses, &events, &counted))
 	if responses != events || responses != counted || responses < 3200+len(promised) {
 		t.Errorf("%d responses, %d events, a count of %d; %d were promised", responses, events, counted, 3200+len(promised))
 	}
 	rows, err := db.QueryContext(t.Context(), "SELECT id FROM formsvc_responses")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = rows.Close() }()
 	stored := make(map[formsvc.ID]bool, responses)
 	for rows.Next() {
 		var id bunstore.ID
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(&id))
 		stored[formsvc.ID(id)] = true
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, rows.Err())
 	for _, id := range promised {
 		if !stored[id] {
 			t.Fatalf("response %s is not in the copy", id)
@@ -161,21 +151,15 @@ func TestRestoredFeed(t *testing.T) {
 	dir := t.TempDir()
 	f := stock(t, open(t, filepath.Join(dir, "forms.db"), nil), 32)
 	path := filepath.Join(dir, "copy.db")
-	if err := f.Backup(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.Backup(t.Context(), path))
 	f.submit(t) // lost, but already read
 	page, err := f.svc.Events.List(t.Context(), formsvc.EventQuery{AccountID: f.account, Limit: formsvc.MaxLimit})
 	if err != nil || len(page.Items) != 33 {
 		t.Fatalf("%d events, %v", len(page.Items), err)
 	}
 	back := &stocked{handle: open(t, path, nil), account: f.account, campaign: f.campaign}
-	if back.svc, err = formsvc.New(back, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := back.Restored(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	back.svc = must(formsvc.New(back, nil))
+	noError(t, back.Restored(t.Context()))
 	id := back.submit(t)
 	news, err := back.svc.Events.List(t.Context(), formsvc.EventQuery{AccountID: f.account, After: page.Next})
 	if err != nil || len(news.Items) != 1 || news.Items[0].ResponseID != id {
@@ -187,21 +171,13 @@ func TestRestoredFeed(t *testing.T) {
 func TestBackupOfTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	db, err := sql.Open("sqlite", sqlite.DSN(filepath.Join(dir, "callers.db")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", sqlite.DSN(filepath.Join(dir, "callers.db"))))
 	t.Cleanup(func() { _ = db.Close() })
-	own, err := sqlite.OpenDB(t.Context(), db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must(sqlite.OpenDB(t.Context(), db, nil))
 	t.Cleanup(func() { _ = own.Close() })
 	f := stock(t, handle{own, ""}, 3200)
 	path := filepath.Join(dir, "copy.db")
-	if err := f.Backup(t.Context(), path); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.Backup(t.Context(), path))
 	check(t, raw(t, path), nil)
 	f.submit(t) // the connection is back, and out of its transaction
 }
@@ -214,16 +190,12 @@ func TestCheckIntegrity(t *testing.T) {
 	if err := f.CheckIntegrity(t.Context()); err != nil {
 		t.Errorf("of a sound database: %v", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.Close())
 	if err := f.CheckIntegrity(t.Context()); !errors.Is(err, formsvc.ErrStoreClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, err = file.WriteAt(make([]byte, 4096), 40*4096)
 	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)

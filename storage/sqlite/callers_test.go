@@ -35,14 +35,9 @@ func TestOpenDBRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db")+"?"+c.dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := must(sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db")+"?"+c.dsn))
 			defer func() { _ = db.Close() }()
-			if _, err := db.ExecContext(t.Context(), c.exec); err != nil {
-				t.Fatal(err)
-			}
+			must(db.ExecContext(t.Context(), c.exec))
 			if _, err := sqlite.OpenDB(t.Context(), db, nil); err == nil || !strings.Contains(err.Error(), c.want) ||
 				!strings.Contains(err.Error(), "sqlite.DSN") {
 				t.Errorf("error %v, want one with %q that says what to do", err, c.want)
@@ -79,18 +74,13 @@ func TestDSN(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, path := range []string{"forms.db", "a b?#%.db", filepath.Join(dir, "c&d=e.db")} {
-		db, err := sql.Open("sqlite", sqlite.DSN(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(sql.Open("sqlite", sqlite.DSN(path)))
 		s, err := sqlite.OpenDB(t.Context(), db, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		var file string
-		if err := db.QueryRowContext(t.Context(), "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRowContext(t.Context(), "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file))
 		if filepath.Base(file) != filepath.Base(path) {
 			t.Errorf("%s was opened as %s", path, file)
 		}

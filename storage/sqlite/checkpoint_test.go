@@ -30,22 +30,12 @@ func newLogWorld(t *testing.T, frames int) *logWorld {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "forms.db")
 	s, err := Open(t.Context(), path, &Options{LogSize: int64(frames) * pageSize})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	w := &logWorld{T: t, path: path, store: s}
-	if w.svc, err = formsvc.New(s, nil); err != nil {
-		t.Fatal(err)
-	}
-	account, err := w.svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := w.svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.svc = must(formsvc.New(s, nil))
+	account := must(w.svc.Accounts.Create(t.Context(), "a"))
+	campaign := must(w.svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"}))
 	w.account, w.campaign = account.ID, campaign.ID
 	return w
 }
@@ -85,9 +75,7 @@ func (w *logWorld) frames() int {
 	w.Helper()
 	w.store.checkpoints.work.Wait()
 	log, _, err := checkpoint(w.Context(), w.store.checkpoints.db, "NOOP")
-	if err != nil {
-		w.Fatal(err)
-	}
+	noError(w, err)
 	return log
 }
 
@@ -158,14 +146,9 @@ func TestLogStaysWhileReadersNeedIt(t *testing.T) {
 	t.Parallel()
 	const limit = 500
 	w := newLogWorld(t, limit)
-	tx, err := w.store.owned[1].BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(w.store.owned[1].BeginTx(t.Context(), nil))
 	count := func() (n int) {
-		if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM formsvc_responses").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, tx.QueryRowContext(t.Context(), "SELECT count(*) FROM formsvc_responses").Scan(&n))
 		return n
 	}
 	w.write(8)
@@ -179,9 +162,7 @@ func TestLogStaysWhileReadersNeedIt(t *testing.T) {
 	if got := count(); got != 8 {
 		t.Errorf("the reader sees %d responses, want those at its beginning", got)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback())
 	w.writeOn(2_000)
 	if got := w.frames(); got > 4*limit {
 		t.Errorf("the log has %d frames after the reader ended, want it moved", got)
@@ -195,19 +176,12 @@ func TestCloseDuringACheckpoint(t *testing.T) {
 	for range 10 {
 		w := newLogWorld(t, 50)
 		w.write(200)
-		if err := w.store.Close(); err != nil {
-			t.Error(err)
-		}
-		again, err := Open(t.Context(), w.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.store.Close())
+		again := must(Open(t.Context(), w.path, nil))
 		page, err := again.Responses(t.Context(), formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign})
 		if err != nil || page.Total != int64(w.created) {
 			t.Errorf("%d of %d responses, %v", page.Total, w.created, err)
 		}
-		if err := again.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, again.Close())
 	}
 }

@@ -13,15 +13,9 @@ import (
 func TestConformanceOnTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(t testing.TB, path string) handle {
-		db, err := sql.Open("sqlite", sqlite.DSN(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(sql.Open("sqlite", sqlite.DSN(path)))
 		t.Cleanup(func() { _ = db.Close() })
-		s, err := sqlite.OpenDB(t.Context(), db, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must(sqlite.OpenDB(t.Context(), db, nil))
 		t.Cleanup(func() { _ = s.Close() })
 		return handle{s, path}
 	}, storagetest.Model)

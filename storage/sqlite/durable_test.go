@@ -14,19 +14,13 @@ import (
 // log and then the database.
 func TestCommitsAreFlushed(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil))
 	t.Cleanup(func() { _ = s.Close() })
 	w, ok := s.writer.(*pinnedWriter)
 	if !ok {
 		t.Fatalf("it writes with a %T", s.writer)
 	}
-	mover, err := s.checkpoints.db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	mover := must(s.checkpoints.db.Conn(t.Context()))
 	defer func() { _ = mover.Close() }()
 	for name, conn := range map[string]*sql.Conn{"the writer": w.conn, "the checkpointer": mover} {
 		for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2"} {
@@ -51,19 +45,12 @@ func TestPragmasAreChecked(t *testing.T) {
 			pragmas[i] = bad
 		}
 		db, err := sql.Open("sqlite", dsn(filepath.Join(t.TempDir(), "forms.db"), new((*Options)(nil).withDefaults()), pragmas...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		conn := must(db.Conn(t.Context()))
 		err = checkPragmas(t.Context(), conn)
 		if (err == nil) != (bad == "") || err != nil && !strings.Contains(err.Error(), name) {
 			t.Errorf("%q: %v", bad, err)
 		}
-		if err := errors.Join(conn.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
+		noError(t, errors.Join(conn.Close(), db.Close()))
 	}
 }

@@ -21,15 +21,9 @@ func filled(t *testing.T, s *sqlite.Store) formsvc.EraseQuery {
 	for i := range 30 {
 		user := formsvc.User{Email: "eve@example.com", LastName: "Unmistakable"}
 		long := formsvc.Answer{Name: "q", Value: []string{strings.Repeat("Unmistakable ", 1000)}}
-		r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: user, Answers: []formsvc.Answer{long}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: user, Answers: []formsvc.Answer{long}}))
 		key := formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: r.ID}
-		sig, err := svc.Signatures.Create(ctx, key, formsvc.SignatureInput{Signer: user})
-		if err != nil {
-			t.Fatal(err)
-		}
+		sig := must(svc.Signatures.Create(ctx, key, formsvc.SignatureInput{Signer: user}))
 		switch i % 15 {
 		case 0:
 			e.Responses = append(e.Responses, key)
@@ -47,31 +41,20 @@ func TestErasedTextIsOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "forms.db")
 	s := open(t, path, nil)
 	e := filled(t, s.Store)
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(s, nil))
 	found := func() (n int) {
 		t.Helper()
 		for _, file := range []string{path, path + "-wal"} {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := must(os.ReadFile(file))
 			n += bytes.Count(content, []byte("Unmistakable"))
 		}
 		return n
 	}
-	reader, err := raw(t, path).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must(raw(t, path).BeginTx(t.Context(), nil))
 	if err := s.Scrub(t.Context()); err == nil {
 		t.Error("the log was emptied although somebody writes")
 	}
-	if err := reader.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, reader.Rollback())
 	if found() == 0 {
 		t.Fatal("INVALID: what is to be erased is not in the files")
 	}

@@ -40,14 +40,10 @@ func TestErasurePlans(t *testing.T) {
 		var seen statements
 		s := sqlite.NewOn(db.WithQueryHook(&seen))
 		t.Cleanup(func() { _ = s.Close() })
-		if err := s.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Migrate(t.Context()))
 		e := filled(t, s)
 		if analyzed {
-			if _, err := db.ExecContext(t.Context(), "ANALYZE"); err != nil {
-				t.Fatal(err)
-			}
+			must(db.ExecContext(t.Context(), "ANALYZE"))
 		}
 		seen.list = nil
 		_, err1 := s.EventsAbout(t.Context(), e.Responses[0], 10)

@@ -22,9 +22,7 @@ func TestFilterPlans(t *testing.T) {
 	var seen statements
 	s := sqlite.NewOn(db.WithQueryHook(&seen))
 	t.Cleanup(func() { _ = s.Close() })
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Migrate(t.Context()))
 	key := filled(t, s).Responses[0]
 	now := time.Now()
 	for ranges, f := range map[string]formsvc.ResponseFilter{
@@ -40,9 +38,7 @@ func TestFilterPlans(t *testing.T) {
 			seen.list = nil
 			q := formsvc.ResponseQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, Filter: f}
 			q.Page.Ascending = ascending
-			if _, err := s.Responses(t.Context(), q); err != nil {
-				t.Fatal(err)
-			}
+			must(s.Responses(t.Context(), q))
 			for _, statement := range seen.list {
 				steps := sqlite.Steps(t, db.DB, statement)
 				for _, step := range steps {

@@ -17,23 +17,11 @@ import (
 // and leave nothing, and work again when there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil))
 	t.Cleanup(func() { _ = s.Close() })
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(s, nil))
+	account := must(svc.Accounts.Create(t.Context(), "a"))
+	c := must(svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"}))
 	create := func() error {
 		_, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{
 			User:    formsvc.User{Email: "a@example.com"},
@@ -65,10 +53,24 @@ func TestFullDisk(t *testing.T) {
 // limitPages sets the maximum size of the database.
 func (s *Store) limitPages(t *testing.T, pages string) {
 	t.Helper()
-	if err := s.tx.Run(t.Context(), func(_ context.Context, c bun.IConn) error {
+	noError(t, s.tx.Run(t.Context(), func(_ context.Context, c bun.IConn) error {
 		var most int
 		return c.QueryRowContext(t.Context(), "PRAGMA max_page_count = "+pages).Scan(&most)
-	}); err != nil {
+	}))
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }

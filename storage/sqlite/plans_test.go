@@ -33,17 +33,12 @@ func TestPlans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must(Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil))
 			defer func() { _ = s.Close() }()
-			if err := s.tx.Run(t.Context(), func(_ context.Context, c bun.IConn) error {
+			noError(t, s.tx.Run(t.Context(), func(_ context.Context, c bun.IConn) error {
 				_, err := c.ExecContext(t.Context(), before)
 				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			for name, statement := range queueStatements() {
 				for _, step := range explain(t, s, statement) {
 					orders := step == "USE TEMP B-TREE FOR ORDER BY" && name == "Ready" // of the endpoints it has found
@@ -96,20 +91,14 @@ func NewOn(db *bun.DB) *Store {
 func Steps(t *testing.T, db *sql.DB, statement string) (list []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var id, parent, unused int
 		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(&id, &parent, &unused, &detail))
 		list = append(list, detail)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, rows.Err())
 	return list
 }

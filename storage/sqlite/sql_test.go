@@ -46,10 +46,7 @@ func TestSQL(t *testing.T) {
 
 func raw(t testing.TB, path string) *bun.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_txlock=immediate"))
 	t.Cleanup(func() { _ = db.Close() })
 	return bun.NewDB(db, sqlitedialect.New())
 }
@@ -60,14 +57,8 @@ func TestBusy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forms.db")
 	s := open(t, path, &sqlite.Options{BusyTimeout: 50 * time.Millisecond})
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := raw(t, path).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(s, nil))
+	other := must(raw(t, path).BeginTx(t.Context(), nil))
 	if _, err := svc.Accounts.Create(t.Context(), "a"); !errors.Is(err, formsvc.ErrUnavailable) {
 		t.Errorf("a write beside a writer: %v, want ErrUnavailable", err)
 	}
@@ -79,9 +70,7 @@ func TestBusy(t *testing.T) {
 			t.Errorf("migrations beside a writer: %v, %v", list, err)
 		}
 	}
-	if err := other.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, other.Rollback())
 	if _, err := svc.Accounts.Create(t.Context(), "a"); err != nil {
 		t.Errorf("a write after the other writer: %v", err)
 	}
@@ -95,10 +84,7 @@ func TestFileIsReadableByOwnerOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "forms.db")
 	open(t, path, nil)
 	for _, file := range []string{path, path + "-wal"} {
-		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must(os.Stat(file))
 		if mode := info.Mode().Perm(); mode != 0o600 {
 			t.Errorf("%s has mode %o, want 600", filepath.Base(file), mode)
 		}
@@ -112,13 +98,8 @@ func TestPartsOfAddresses(t *testing.T) {
 	svc, c := newService(t, open(t, path, nil))
 	db := raw(t, path)
 	for _, seq := range []int{1, 4095, 4096, 9000} {
-		r, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "Zoë@example.com"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.ExecContext(t.Context(), "UPDATE formsvc_responses SET seq = ? WHERE seq = (SELECT max(seq) FROM formsvc_responses)", seq); err != nil {
-			t.Fatal(err)
-		}
+		r := must(svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "Zoë@example.com"}}))
+		must(db.ExecContext(t.Context(), "UPDATE formsvc_responses SET seq = ? WHERE seq = (SELECT max(seq) FROM formsvc_responses)", seq))
 		var id string
 		if err := db.QueryRowContext(t.Context(), "SELECT response_id FROM formsvc_v1_responses ORDER BY response_id DESC").Scan(&id); err != nil || id != string(r.ID) {
 			t.Errorf("the last response is %q as text, %v; want %s", id, err, r.ID)

@@ -18,10 +18,7 @@ type handle struct {
 
 func open(t testing.TB, path string, opts *sqlite.Options) handle {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(sqlite.Open(t.Context(), path, opts))
 	t.Cleanup(func() { _ = s.Close() })
 	return handle{s, path}
 }
@@ -29,18 +26,9 @@ func open(t testing.TB, path string, opts *sqlite.Options) handle {
 // newService returns a service on the store, with a campaign.
 func newService(t testing.TB, s formsvc.Store) (*formsvc.Service, formsvc.Campaign) {
 	t.Helper()
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	svc := must(formsvc.New(s, nil))
+	account := must(svc.Accounts.Create(t.Context(), "a"))
+	campaign := must(svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"}))
 	return svc, campaign
 }
 
@@ -67,4 +55,20 @@ func conformance(t *testing.T, open func(t testing.TB, path string) handle, only
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(t testing.TB, path string) handle { return open(t, path, nil) })
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -27,17 +27,13 @@ func TestBlockedEndpointLosesNoAttempt(t *testing.T) {
 		if r := q.get("d1"); r.claim.Lease != 0 || len(rec.seen()) != 1 {
 			t.Errorf("%d requests, %+v", len(rec.seen()), r)
 		}
-		if m.blocked() != 1 {
-			t.Errorf("%d blocked", m.blocked())
-		}
+		equal(t, m.blocked(), 1, "%d blocked")
 		q.move("a", func(e *delivery.Endpoint) { e.Err = nil })
 		time.Sleep(2 * time.Second)
 		if r := q.get("d1"); r.result != delivery.Delivered || len(r.attempts) != 1 {
 			t.Errorf("%+v", r)
 		}
-		if m.blocked() != 0 {
-			t.Errorf("%d blocked", m.blocked())
-		}
+		equal(t, m.blocked(), 0, "%d blocked")
 		stop()
 		if n := strings.Count(out.String(), "no key k7"); n != 3 {
 			t.Errorf("%d warnings in two and a half minutes: %s", n, out.String())

@@ -36,15 +36,9 @@ func TestBothSecretsSign(t *testing.T) {
 				standard += " " + signStandard("old", "event-d1", c.at, "body")
 			}
 			h := c.header
-			if got := h.Get("x-service-signature"); got != own {
-				t.Errorf("attempt %d: x-service-signature %s, want %s", i+1, got, own)
-			}
-			if got := h.Get("webhook-signature"); got != standard {
-				t.Errorf("attempt %d: webhook-signature %s, want %s", i+1, got, standard)
-			}
-			if got := h.Get("webhook-timestamp"); got != fmt.Sprint(c.at.Unix()) {
-				t.Errorf("attempt %d: webhook-timestamp %s", i+1, got)
-			}
+			equal(t, h.Get("x-service-signature"), own, "attempt %d: x-service-signature %s", i+1)
+			equal(t, h.Get("webhook-signature"), standard, "attempt %d: webhook-signature %s", i+1)
+			equal(t, h.Get("webhook-timestamp"), fmt.Sprint(c.at.Unix()), "attempt %d: webhook-timestamp %s", i+1)
 			ids[h.Get("webhook-id")] = true
 		}
 		if len(ids) != 1 || !ids["event-d1"] {

@@ -194,3 +194,11 @@ func unexpected(t *testing.T) func(context.Context, delivery.Failure) error {
 		return nil
 	}
 }
+
+// equal fails the test unless got is want. The format has a verb for each argument, and the last one for got.
+func equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+", want %v", append(slices.Clone(args), got, want)...)
+	}
+}

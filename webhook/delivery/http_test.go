@@ -258,9 +258,7 @@ func TestAddressesAreCheckedByDefault(t *testing.T) {
 			t.Errorf("%d: %+v", i, a)
 		}
 	}
-	if n := conns.Load(); n != 0 {
-		t.Errorf("%d connections", n)
-	}
+	equal(t, conns.Load(), 0, "%d connections")
 }
 
 // Run closes its connections, and can be called again.
@@ -283,9 +281,7 @@ func TestRunLeavesNoConnections(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := conns.Load(); n != 2 {
-		t.Errorf("%d connections for two runs", n)
-	}
+	equal(t, conns.Load(), 2, "%d connections for two runs")
 	// Close waits until the server's connections are idle or closed.
 	server.Close()
 }

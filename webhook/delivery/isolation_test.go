@@ -134,9 +134,7 @@ func TestHalfOfTheReceiversHang(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if got := w.at("hanging0"); got != 1 {
-			t.Errorf("%d requests at an endpoint that hangs, want the probe", got)
-		}
+		equal(t, w.at("hanging0"), 1, "%d requests at an endpoint that hangs")
 	})
 }
 

@@ -79,9 +79,7 @@ func TestNoticesAreDurable(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		stop()
 		// The second engine asks each minute from 60 s on. It stops at 160 s.
-		if got, want := l.String(), "[d1 0s d1 2m0s d1 12m40s]"; got != want {
-			t.Errorf("given %s, want %s", got, want)
-		}
+		equal(t, l.String(), "[d1 0s d1 2m0s d1 12m40s]", "given %s")
 		if q.unnoted() != 0 {
 			t.Error("not noted")
 		}
@@ -178,9 +176,7 @@ func TestShutdownDuringNotice(t *testing.T) {
 			time.Sleep(time.Second)
 			begin := time.Now()
 			stop()
-			if took := time.Since(begin); took != tt.stops {
-				t.Errorf("Run returned after %v, want %v", took, tt.stops)
-			}
+			equal(t, time.Since(begin), tt.stops, "Run returned after %v")
 			if len(l.given) != 8 || 20-q.unnoted() != tt.noted {
 				t.Errorf("%d given, %d noted", len(l.given), 20-q.unnoted())
 			}

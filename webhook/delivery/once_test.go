@@ -35,9 +35,7 @@ func TestRunOnceDeliversEverythingDue(t *testing.T) {
 		if n != 41 || err != nil {
 			t.Errorf("RunOnce: %d, %v", n, err)
 		}
-		if n := q.count(delivery.Delivered); n != 40 {
-			t.Errorf("%d delivered", n)
-		}
+		equal(t, q.count(delivery.Delivered), 40, "%d delivered")
 		if r := q.get("fails"); !r.due.After(time.Now()) || r.claim.Attempts != 1 {
 			t.Errorf("retry %+v", r)
 		}
@@ -80,9 +78,7 @@ func TestRunOnceErrors(t *testing.T) {
 		if n, err := engine.RunOnce(t.Context()); n != 1 || err == nil {
 			t.Errorf("finish: %d, %v", n, err)
 		}
-		if n := q.count(delivery.Delivered); n != 1 {
-			t.Errorf("%d delivered", n)
-		}
+		equal(t, q.count(delivery.Delivered), 1, "%d delivered")
 	})
 }
 
@@ -97,9 +93,7 @@ func TestRunOnceEndsWithContext(t *testing.T) {
 		if n != 0 || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("RunOnce: %d, %v", n, err)
 		}
-		if took := time.Since(start); took != 11*time.Second {
-			t.Errorf("took %v", took)
-		}
+		equal(t, time.Since(start), 11*time.Second, "took %v")
 		if r := q.get("d1"); !r.until.IsZero() || r.claim.Attempts != 0 {
 			t.Errorf("not released: %+v", r)
 		}

@@ -68,17 +68,11 @@ func TestFinishOutage(t *testing.T) {
 			q.add(fmt.Sprint("d", i), endpoint(fmt.Sprint("e", i)), "body")
 		}
 		time.Sleep(39 * time.Second)
-		if n := len(rec.seen()); n != 4 {
-			t.Errorf("%d requests while nothing could be recorded, want 4 for the half of 8 slots", n)
-		}
+		equal(t, len(rec.seen()), 4, "%d requests while nothing could be recorded")
 		time.Sleep(11 * time.Second)
-		if n := q.count(delivery.Delivered); n != 30 {
-			t.Errorf("%d delivered", n)
-		}
+		equal(t, q.count(delivery.Delivered), 30, "%d delivered")
 		for id, n := range perDelivery(rec.seen()) {
-			if n != 1 {
-				t.Errorf("%s was sent %d times", id, n)
-			}
+			equal(t, n, 1, "%s was sent %d times", id)
 		}
 	})
 }
@@ -103,9 +97,7 @@ func TestRefusedOutcomeDelaysNoOthers(t *testing.T) {
 			q.add(fmt.Sprint("d", i), endpoint("healthy"), "body")
 		}
 		time.Sleep(delivery.DefaultLease - time.Second)
-		if n := q.count(delivery.Delivered); n != 100 {
-			t.Errorf("%d delivered", n)
-		}
+		equal(t, q.count(delivery.Delivered), 100, "%d delivered")
 	})
 }
 

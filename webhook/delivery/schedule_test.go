@@ -27,9 +27,7 @@ func TestFourAttemptsOnSchedule(t *testing.T) {
 		var failures []delivery.Failure
 		start := time.Now()
 		stop := run(t, q, delivery.Options{Transport: rec, OnFailure: func(_ context.Context, f delivery.Failure) error {
-			if got := q.get("d1").result; got != delivery.Failed {
-				t.Errorf("OnFailure before the failure was recorded: %v", got)
-			}
+			equal(t, q.get("d1").result, delivery.Failed, "OnFailure before the failure was recorded: %v")
 			if !f.At.Equal(time.Now()) {
 				t.Errorf("OnFailure %v after the failure", time.Since(f.At))
 			}
@@ -55,22 +53,14 @@ func TestFourAttemptsOnSchedule(t *testing.T) {
 		var got []time.Duration
 		for i, c := range rec.seen() {
 			got = append(got, c.at.Sub(start))
-			if c.body != body {
-				t.Errorf("attempt %d: body %q", i+1, c.body)
-			}
+			equal(t, c.body, body, "attempt %d: body %q", i+1)
 			secret := "secret-a"
 			if i >= 2 {
 				secret = "rotated"
 			}
-			if s := c.header.Get("x-service-signature"); s != sign(secret, body) {
-				t.Errorf("attempt %d: signature %q", i+1, s)
-			}
-			if n := c.header.Get("x-service-attempt"); n != strconv.Itoa(i+1) {
-				t.Errorf("attempt %d: number %q", i+1, n)
-			}
-			if id := c.header.Get("x-service-delivery"); id != "d1" {
-				t.Errorf("attempt %d: delivery %q", i+1, id)
-			}
+			equal(t, c.header.Get("x-service-signature"), sign(secret, body), "attempt %d: signature %q", i+1)
+			equal(t, c.header.Get("x-service-attempt"), strconv.Itoa(i+1), "attempt %d: number %q", i+1)
+			equal(t, c.header.Get("x-service-delivery"), "d1", "attempt %d: delivery %q", i+1)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("attempts at %v, want %v", got, want)

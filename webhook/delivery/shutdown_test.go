@@ -25,9 +25,7 @@ func TestShutdownReleasesHangingDeliveries(t *testing.T) {
 			time.Sleep(time.Second)
 			begin := time.Now()
 			stop()
-			if took := time.Since(begin); took != tt.takes {
-				t.Errorf("Run returned after %v, want %v", took, tt.takes)
-			}
+			equal(t, time.Since(begin), tt.takes, "Run returned after %v")
 			r := q.get("d1")
 			if r.result != 0 || len(r.attempts) != 0 || r.claim.Attempts != 0 || !r.until.IsZero() {
 				t.Errorf("counted or not released: %+v", r)
@@ -57,12 +55,8 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		time.Sleep(time.Second / 2) // they aren't slow yet, so there is no room for the third
 		begin := time.Now()
 		stop()
-		if took := time.Since(begin); took != 5500*time.Millisecond {
-			t.Errorf("Run returned after %v", took)
-		}
-		if n := q.count(delivery.Delivered); n != 2 {
-			t.Errorf("%d delivered", n)
-		}
+		equal(t, time.Since(begin), 5500*time.Millisecond, "Run returned after %v")
+		equal(t, q.count(delivery.Delivered), 2, "%d delivered")
 		if r := q.get("d3"); len(rec.seen()) != 2 || r.claim.Lease != 0 {
 			t.Errorf("claimed after the end: %+v", r)
 		}
@@ -109,9 +103,7 @@ func TestShutdownFlushesAfterOutage(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		stop()
-		if n := q.count(delivery.Delivered); n != 3 {
-			t.Errorf("%d delivered", n)
-		}
+		equal(t, q.count(delivery.Delivered), 3, "%d delivered")
 	})
 }
 

@@ -23,10 +23,7 @@ import (
 
 // faultyProxy answers every tenth request with 503 before it reaches the service, and loses every tenth reply after it did.
 func faultyProxy(t *testing.T, target string) string {
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must(url.Parse(target))
 	forward := httputil.NewSingleHostReverseProxy(u)
 	forward.ErrorLog = log.New(io.Discard, "", 0)
 	forward.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
@@ -53,14 +50,8 @@ func linked(t *testing.T, proxy bool) (api *goclient.Client, l *link, campaign s
 	if proxy {
 		near = faultyProxy(t, near)
 	}
-	api, err := goclient.New(near, node.firstKey(t), &goclient.Options{Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := api.Campaigns.Create(t.Context(), goclient.CampaignInput{Title: "Linked"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api = must(goclient.New(near, node.firstKey(t), &goclient.Options{Timeout: 5 * time.Second}))
+	made := must(api.Campaigns.Create(t.Context(), goclient.CampaignInput{Title: "Linked"}))
 	return api, l, made.UUID
 }
 
@@ -94,9 +85,7 @@ func TestClientLink(t *testing.T) {
 	group.Wait()
 	seen := map[string]int{}
 	for r, err := range api.Responses.All(ctx, campaign, &goclient.ResponseQuery{PageQuery: goclient.PageQuery{Limit: 1000}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		marker, _ := r.Answers.Get("marker")
 		seen[marker[0]]++
 	}
@@ -151,23 +140,15 @@ func TestClientTransfer(t *testing.T) {
 	if err == nil {
 		err = file.Truncate(size)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer file.Close()
-	made, err := api.Responses.Create(t.Context(), campaign, goclient.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(api.Responses.Create(t.Context(), campaign, goclient.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}))
 	up := &cutter{File: file, link: l, every: cut, until: cut}
 	stored, err := api.Files.Upload(t.Context(), campaign, made.UUID, goclient.Upload{Name: "large", Content: up})
 	if err != nil || stored.Size != size || up.cuts != 10 {
 		t.Fatalf("%+v, %v after %d cuts", stored, err, up.cuts)
 	}
-	content, err := api.Files.Download(t.Context(), stored.UUID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must(api.Files.Download(t.Context(), stored.UUID))
 	defer content.Close()
 	down := &cutter{link: l, every: cut, until: cut}
 	n, err := io.Copy(writer(func(p []byte) (int, error) { down.passed(len(p)); return len(p), nil }), content)

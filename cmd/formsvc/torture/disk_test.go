@@ -161,9 +161,7 @@ func mountDisk(t testing.TB) *disk {
 	}
 	d := &disk{t: t, dir: filepath.Join(t.TempDir(), "disk"), left: -1}
 	d.root = d.inode(syscall.S_IFDIR | 0o755)
-	if err := os.Mkdir(d.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(d.dir, 0o700))
 	d.mount()
 	t.Cleanup(d.unmount)
 	return d

@@ -65,10 +65,7 @@ type link struct {
 // newLink creates a link to the host of a URL, and returns the URL of its near end.
 func newLink(t testing.TB, target string) (l *link, near string) {
 	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must(url.Parse(target))
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	l = &link{t: t, proxy: toxiproxy.NewProxy(server, "link", "127.0.0.1:0", u.Host)}
 	l.up()
@@ -118,9 +115,7 @@ func (l *link) disturb(n int, d time.Duration) {
 		l.t.Fatalf("%s: %v", text, err)
 	}
 	time.Sleep(d)
-	if err := l.proxy.Toxics.RemoveToxic(context.Background(), "fault"); err != nil {
-		l.t.Fatal(err)
-	}
+	noError(l.t, l.proxy.Toxics.RemoveToxic(context.Background(), "fault"))
 }
 
 // disturbing makes a link fail in every way under load, each for a fraction of a second, and every tenth time for longer

@@ -83,16 +83,12 @@ func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 	}
 	n.List, n.Many, n.theirs = campaign(attacker), campaign(attacker), campaign(n.victim)
 	var published struct{ Form struct{ Token string } }
-	if err := attacker.get(t.Context(), strings.TrimSuffix(n.Many, "/responses"), &published); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, attacker.get(t.Context(), strings.TrimSuffix(n.Many, "/responses"), &published))
 	n.Form = n.Server + "/f/" + published.Form.Token
 	form := func(c *client, modules string) string {
 		var made struct{ Form struct{ Token string } }
 		uuid := c.made(t, api+"/campaigns", `{"title":"t","requireEmail":false,"form":{"enabled":true},"modules":[`+modules+`]}`)
-		if err := c.get(t.Context(), api+"/campaigns/"+uuid, &made); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.get(t.Context(), api+"/campaigns/"+uuid, &made))
 		return n.Server + "/f/" + made.Form.Token
 	}
 	n.Asks = form(attacker, `{"name":"q","label":"`+strings.Repeat("'", 1000)+`","multiple":true},{"name":"u","type":"url"}`)
@@ -118,9 +114,7 @@ func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 	}
 	n.File = n.Response + "/files/" + a.uuid
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never responds
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	n.Hook = api + "/webhooks/" + attacker.made(t, api+"/webhooks",
 		fmt.Sprintf(`{"url":"http://%s","secret":%q,"events":["response.created"]}`, silent.Addr(), secret))
@@ -135,15 +129,9 @@ func (n *neighbourhood) signIn(t *testing.T, link string) string {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{TLSClientConfig: anyCertificate()},
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, n.Server+"/console/sign-in", strings.NewReader("link="+strings.Fields(token)[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, n.Server+"/console/sign-in", strings.NewReader("link="+strings.Fields(token)[0])))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := browser.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(browser.Do(r))
 	_ = resp.Body.Close()
 	if len(resp.Cookies()) == 0 {
 		t.Fatalf("signing in: %s", resp.Status)
@@ -405,9 +393,7 @@ func (n *neighbourhood) attack(t *testing.T, name string) (stop func()) {
 	if err == nil {
 		err = json.NewEncoder(stdin).Encode(n.target)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return func() {
 		_ = stdin.Close()
 		_ = cmd.Wait()
@@ -472,10 +458,8 @@ func certificate(t *testing.T) []string {
 	pair := server.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	files := []string{filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")}
-	if err := errors.Join(err, os.WriteFile(files[0], pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
-		os.WriteFile(files[1], pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, os.WriteFile(files[0], pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(files[1], pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)))
 	return []string{"--tls-cert", files[0], "--tls-key", files[1]}
 }
 

@@ -39,10 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs every step
-	dir, err := os.MkdirTemp("", "formsvc-torture-")
-	if err != nil {
-		log.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "formsvc-torture-"))
 	program = filepath.Join(dir, "formsvc")
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/formsvc")
 	cmd.Dir = filepath.Join("..", "..", "..")

@@ -224,10 +224,7 @@ func (s *setup) launch(t testing.TB) *process {
 	t.Helper()
 	args := slices.Concat(s.under, []string{program, "serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, s.common(), s.flags)
 	p := &process{cmd: exec.Command(args[0], args[1:]...), log: filepath.Join(t.TempDir(), "log"), done: make(chan struct{})}
-	log, err := os.Create(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must(os.Create(p.log))
 	defer func() { _ = log.Close() }() // the process has its own
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), s.env...), log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed with what it runs under
@@ -328,4 +325,20 @@ func (p *process) tail() string {
 	text, _ := os.ReadFile(p.log)
 	lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool { return strings.Contains(line, `"level":"INFO"`) })
 	return strings.Join(lines[max(0, len(lines)-15):], "")
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

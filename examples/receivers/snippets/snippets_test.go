@@ -84,11 +84,7 @@ func (l language) vectors(t *testing.T, vectors []vector) string {
 }
 
 func asJSON(t *testing.T, vectors []vector) []byte {
-	b, err := json.Marshal(map[string][]vector{"service": vectors})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must(json.Marshal(map[string][]vector{"service": vectors}))
 }
 
 // asLines returns the vectors in the format of Vectors.java.
@@ -117,10 +113,7 @@ func asLines(vectors []vector) []byte {
 
 // readVectors returns the golden vectors.
 func readVectors(t *testing.T) []vector {
-	b, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(vectorsFile))
 	var file struct{ Service []vector }
 	if err := json.Unmarshal(b, &file); err != nil {
 		t.Fatal(err)
@@ -188,10 +181,7 @@ func TestSnippets(t *testing.T) {
 // The snippets compare in constant time, which no verdict can show.
 func TestSnippetsCompareInConstantTime(t *testing.T) {
 	for name, l := range languages() {
-		snippet, err := os.ReadFile(l.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		snippet := must(os.ReadFile(l.file))
 		if !strings.Contains(string(snippet), l.compares) {
 			t.Errorf("%s: %s compares without %s…)", name, l.file, l.compares)
 		}
@@ -200,15 +190,9 @@ func TestSnippetsCompareInConstantTime(t *testing.T) {
 
 // The guide shows the complete snippets.
 func TestGuideShowsTheSnippets(t *testing.T) {
-	guide, err := os.ReadFile("../../../webhook/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	guide := must(os.ReadFile("../../../webhook/README.md"))
 	for name, l := range languages() {
-		snippet, err := os.ReadFile(l.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		snippet := must(os.ReadFile(l.file))
 		if !strings.Contains(string(guide), "\n"+string(snippet)+"```\n") {
 			t.Errorf("the guide does not show %s as it is, for %s", l.file, name)
 		}
@@ -217,15 +201,9 @@ func TestGuideShowsTheSnippets(t *testing.T) {
 
 // The guide's line for each router is the one in its example.
 func TestGuideShowsTheRouters(t *testing.T) {
-	guide, err := os.ReadFile("../../../webhook/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	guide := must(os.ReadFile("../../../webhook/README.md"))
 	for _, router := range []string{"chi", "gin", "echo"} {
-		program, err := os.ReadFile("../" + router + "/main.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := must(os.ReadFile("../" + router + "/main.go"))
 		shown := 0
 		for line := range strings.Lines(string(program)) {
 			if strings.Contains(line, "verifier.EventHandler(") && strings.Contains(string(guide), "\n"+strings.TrimRight(line, "\n")+" // ") {
@@ -236,4 +214,12 @@ func TestGuideShowsTheRouters(t *testing.T) {
 			t.Errorf("the guide does not show the line of %s", router)
 		}
 	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
 }

@@ -58,9 +58,7 @@ func TestBackupBesideUploadsAndErasures(t *testing.T) {
 		m := p.write(t, dir)
 
 		to := t.TempDir()
-		if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
-			t.Fatal(err)
-		}
+		must(backup.Restore(t.Context(), dir, target(t, to)))
 		ids := opened(t, to).sound(t)
 		for _, id := range promised {
 			if !slices.Contains(ids, id) {

@@ -42,27 +42,17 @@ func (p *place) keys() string     { return filepath.Join(p.dir, "secret.keys") }
 func opened(t testing.TB, dir string) *place {
 	t.Helper()
 	p := &place{dir: dir}
-	var err error
-	if p.ring, err = keyring.OpenFile(p.keys()); err != nil {
-		t.Fatal(err)
-	}
-	if p.rows, err = sqlite.Open(t.Context(), p.database(), &sqlite.Options{Keyring: p.ring}); err != nil {
-		t.Fatal(err)
-	}
+	p.ring = must(keyring.OpenFile(p.keys()))
+	p.rows = must(sqlite.Open(t.Context(), p.database(), &sqlite.Options{Keyring: p.ring}))
 	t.Cleanup(func() { _ = p.rows.Close() })
 	p.files = openFiles(t, filepath.Join(dir, "files"))
-	if p.svc, err = formsvc.New(p.rows, &formsvc.Options{Blobs: p.files}); err != nil {
-		t.Fatal(err)
-	}
+	p.svc = must(formsvc.New(p.rows, &formsvc.Options{Blobs: p.files}))
 	return p
 }
 
 func openFiles(t testing.TB, dir string) *fileblob.Store {
 	t.Helper()
-	files, err := fileblob.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(fileblob.Open(dir))
 	t.Cleanup(func() { _ = files.Close() })
 	return files
 }
@@ -71,14 +61,8 @@ func openFiles(t testing.TB, dir string) *fileblob.Store {
 func stocked(t testing.TB) *place {
 	t.Helper()
 	p := opened(t, t.TempDir())
-	a, err := p.svc.Accounts.Create(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := p.svc.Campaigns.Create(t.Context(), a.ID, formsvc.CampaignInput{Title: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must(p.svc.Accounts.Create(t.Context(), "a"))
+	c := must(p.svc.Campaigns.Create(t.Context(), a.ID, formsvc.CampaignInput{Title: "c"}))
 	if _, _, err := p.svc.Webhooks.Create(t.Context(), a.ID, formsvc.WebhookInput{
 		URL: "https://example.com/", Secret: "a secret of ours", Events: []formsvc.EventType{webhook.ResponseCreated},
 	}); err != nil {
@@ -105,11 +89,7 @@ func (p *place) submit(ctx context.Context, t testing.TB, content []byte) formsv
 
 func (p *place) write(t testing.TB, dir string) backup.Summary {
 	t.Helper()
-	m, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return must(backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()}))
 }
 
 // target returns the target of a restore in a directory.
@@ -123,20 +103,14 @@ func target(t testing.TB, dir string) backup.Target {
 // and returns the identifiers of the files.
 func (p *place) sound(t testing.TB) []formsvc.ID {
 	t.Helper()
-	n, err := p.svc.Files.Verify(t.Context(), func(f *formsvc.File, problem error) error {
+	n := must(p.svc.Files.Verify(t.Context(), func(f *formsvc.File, problem error) error {
 		t.Errorf("file %s: %v", f.ID, problem)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	var list []formsvc.File
 	q := formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}
 	for more := true; more; {
-		page, err := p.rows.AllFiles(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(p.rows.AllFiles(t.Context(), q))
 		if list, more = append(list, page.Items...), page.More; more {
 			q.After = list[len(list)-1].ID
 		}
@@ -196,17 +170,12 @@ func TestFileDeletedDuringBackup(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "backup")
-	m, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: files, KeyFile: p.keys()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: files, KeyFile: p.keys()}))
 	if in := names(t, filepath.Join(dir, "files")); !slices.Equal(in, []string{filepath.FromSlash(formsvc.BlobKey(stays.ID))}) {
 		t.Errorf("in the backup are %v", in)
 	}
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
-		t.Fatal(err)
-	}
+	must(backup.Restore(t.Context(), dir, target(t, to)))
 	if ids := opened(t, to).sound(t); !slices.Equal(ids, []formsvc.ID{stays.ID}) || m.Files != 1 {
 		t.Errorf("back are %v, with %d files told of; want %s", ids, m.Files, stays.ID)
 	}
@@ -236,9 +205,7 @@ func TestFileDeletedDuringManySnapshots(t *testing.T) {
 		t.Fatalf("%d files after %d deletions, %v", m.Files, deleted, err)
 	}
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
-		t.Fatal(err)
-	}
+	must(backup.Restore(t.Context(), dir, target(t, to)))
 	if ids := opened(t, to).sound(t); !slices.Equal(ids, []formsvc.ID{stays.ID}) {
 		t.Errorf("restored are %v, want %s", ids, stays.ID)
 	}
@@ -271,9 +238,7 @@ func TestKeyReplacedDuringBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
-		t.Fatal(err)
-	}
+	must(backup.Restore(t.Context(), dir, target(t, to)))
 	opened(t, to).sound(t)
 }
 
@@ -302,10 +267,7 @@ func TestBackupIsCompleteOrAbsent(t *testing.T) {
 	if out, err := sums.CombinedOutput(); err != nil {
 		t.Errorf("sha256sum: %v\n%s", err, out)
 	}
-	listed, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed := must(os.ReadFile(filepath.Join(dir, "SHA256SUMS")))
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -338,9 +300,7 @@ func TestBackupNamesDamagedFiles(t *testing.T) {
 	path := func(f formsvc.File) string {
 		return filepath.Join(p.dir, "files", filepath.FromSlash(formsvc.BlobKey(f.ID)))
 	}
-	if err := errors.Join(os.Remove(path(missing)), os.WriteFile(path(other), []byte("OTHER"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Remove(path(missing)), os.WriteFile(path(other), []byte("OTHER"), 0o600)))
 	dir := filepath.Join(t.TempDir(), "backup")
 	m, err := backup.Write(t.Context(), dir, backup.Source{Store: p.rows, Files: p.files, KeyFile: p.keys()})
 	if !errors.Is(err, backup.ErrDamaged) || !slices.Equal(m.Damaged, []formsvc.ID{missing.ID, other.ID}) {
@@ -357,5 +317,21 @@ func TestBackupNamesDamagedFiles(t *testing.T) {
 	})
 	if err != nil || n != 3 || slices.Contains(broken, good.ID) || len(broken) != 2 {
 		t.Errorf("after the restore, of %d files %v are broken, %v", n, broken, err)
+	}
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

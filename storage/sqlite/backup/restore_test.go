@@ -31,25 +31,20 @@ func backedUp(t testing.TB, withKeys bool) (dir string, p *place) {
 	if withKeys {
 		from.KeyFile = p.keys()
 	}
-	if _, err := backup.Write(t.Context(), dir, from); err != nil {
-		t.Fatal(err)
-	}
+	must(backup.Write(t.Context(), dir, from))
 	return dir, p
 }
 
 // names returns the files below a directory.
 func names(t testing.TB, dir string) (list []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	noError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			name, _ := filepath.Rel(dir, path)
 			list = append(list, name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }
 
@@ -66,9 +61,7 @@ func TestRestoreRefusesNonEmptyTarget(t *testing.T) {
 		},
 	} {
 		to := t.TempDir()
-		if err := prepare(to); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, prepare(to))
 		before := names(t, to)
 		_, err := backup.Restore(t.Context(), dir, target(t, to))
 		if !errors.Is(err, backup.ErrNotEmpty) || !strings.Contains(err.Error(), name) {
@@ -100,9 +93,7 @@ func TestRestoreRefusesBadBackups(t *testing.T) {
 		{"no database", func(dir string) error { return os.Remove(filepath.Join(dir, "formsvc.db")) }, backup.ErrDamaged},
 	} {
 		dir, _ := backedUp(t, true)
-		if err := c.damage(dir); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.damage(dir))
 		to := t.TempDir()
 		if _, err := backup.Restore(t.Context(), dir, target(t, to)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
@@ -141,14 +132,9 @@ func TestRestoreWithSeparateKeys(t *testing.T) {
 	if left := names(t, to); len(left) > 0 {
 		t.Errorf("it left %v", left)
 	}
-	own, err := keyring.OpenFile(p.keys())
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must(keyring.OpenFile(p.keys()))
 	at.Keyring = own
-	if _, err := backup.Restore(t.Context(), dir, at); err != nil {
-		t.Fatal(err)
-	}
+	must(backup.Restore(t.Context(), dir, at))
 	text, err := os.ReadFile(p.keys())
 	if err != nil || os.WriteFile(filepath.Join(to, "secret.keys"), text, 0o600) != nil {
 		t.Fatal(err)
@@ -173,9 +159,7 @@ func TestRestoreResumes(t *testing.T) {
 	if slices.Contains(left, "forms.db") || !slices.Contains(left, filepath.Base(backup.Unfinished("forms.db"))) || len(left) < 2 {
 		t.Errorf("it left %v", left)
 	}
-	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
-		t.Fatal(err)
-	}
+	must(backup.Restore(t.Context(), dir, target(t, to)))
 	if ids := opened(t, to).sound(t); len(ids) != 3 {
 		t.Errorf("%d files are back", len(ids))
 	}
@@ -190,23 +174,15 @@ func TestRestoreAddsMissingFiles(t *testing.T) {
 	dir, p := backedUp(t, true)
 	ids := p.sound(t)
 	to := t.TempDir()
-	if err := os.CopyFS(filepath.Join(to, "files"), os.DirFS(filepath.Join(p.dir, "files"))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.CopyFS(filepath.Join(to, "files"), os.DirFS(filepath.Join(p.dir, "files"))))
 	missing := filepath.Join(to, "files", filepath.FromSlash(formsvc.BlobKey(ids[1])))
-	if err := os.Truncate(missing, 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Truncate(missing, 0))
 	_, err := backup.Restore(t.Context(), dir, target(t, to))
 	if _, gone := os.Stat(missing); gone != nil || !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), formsvc.BlobKey(ids[1])) {
 		t.Errorf("with an empty file: %v, %v", err, gone)
 	}
-	if err := os.Remove(missing); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := backup.Restore(t.Context(), dir, target(t, to)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(missing))
+	must(backup.Restore(t.Context(), dir, target(t, to)))
 	if back := opened(t, to).sound(t); !slices.Equal(back, ids) {
 		t.Errorf("there are %v, want %v", back, ids)
 	}
@@ -220,9 +196,7 @@ func TestRestoreNamesDamagedFiles(t *testing.T) {
 	path := func(id formsvc.ID) string {
 		return filepath.Join(dir, "files", filepath.FromSlash(formsvc.BlobKey(id)))
 	}
-	if err := errors.Join(os.Remove(path(ids[0])), os.WriteFile(path(ids[1]), []byte("x"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.Remove(path(ids[0])), os.WriteFile(path(ids[1]), []byte("x"), 0o600)))
 	to := t.TempDir()
 	m, err := backup.Restore(t.Context(), dir, target(t, to))
 	if !errors.Is(err, backup.ErrDamaged) || !slices.Equal(m.Damaged, ids[:2]) {
@@ -259,36 +233,24 @@ func TestRestoreKeepsDatabaseCreatedMeanwhile(t *testing.T) {
 func TestRestoreKeepsTheIdentity(t *testing.T) {
 	t.Parallel()
 	dir, p := backedUp(t, true)
-	want, err := p.rows.Identity(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must(p.rows.Identity(t.Context()))
 	for _, name := range []string{"nowhere before", "where its marker is"} {
 		at := target(t, t.TempDir())
 		if name == "where its marker is" {
 			mark(t, at.Files, want)
 		}
-		if _, err := backup.Restore(t.Context(), dir, at); err != nil {
-			t.Fatal(err)
-		}
-		restored, err := sqlite.Open(t.Context(), at.Database, &sqlite.Options{SkipMigrations: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(backup.Restore(t.Context(), dir, at))
+		restored := must(sqlite.Open(t.Context(), at.Database, &sqlite.Options{SkipMigrations: true}))
 		if got, err := restored.Identity(t.Context()); err != nil || got != want {
 			t.Errorf("%s: the identity is %q, %v; want %q", name, got, err, want)
 		}
 		marker, _, err := at.Files.Open(t.Context(), formsvc.MarkerKey, 0, int64(len(want)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if owner, err := io.ReadAll(marker); err != nil || formsvc.ID(owner) != want {
 			t.Errorf("%s: the files belong to %q, %v; want %q", name, owner, err, want)
 		}
 		_ = marker.Close()
-		if err := restored.Close(); err != nil {
-			t.Error(err)
-		}
+		noError(t, restored.Close())
 	}
 	if _, err := os.Stat(filepath.Join(dir, "files", formsvc.MarkerKey)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the backup has a marker (%v)", err)
@@ -302,9 +264,7 @@ func TestRestoreRefusesFilesOfAnotherDatabase(t *testing.T) {
 	for _, key := range []string{formsvc.MarkerKey, formsvc.BlobKey(formsvc.NewID(time.Now()))} {
 		to := t.TempDir()
 		at := target(t, to)
-		if _, err := at.Files.Put(t.Context(), key, strings.NewReader(string(formsvc.NewID(time.Now())))); err != nil {
-			t.Fatal(err)
-		}
+		must(at.Files.Put(t.Context(), key, strings.NewReader(string(formsvc.NewID(time.Now())))))
 		before := names(t, to)
 		if _, err := backup.Restore(t.Context(), dir, at); !errors.Is(err, formsvc.ErrOtherBlobs) {
 			t.Errorf("%s: %v, want ErrOtherBlobs", key, err)
@@ -318,7 +278,5 @@ func TestRestoreRefusesFilesOfAnotherDatabase(t *testing.T) {
 // mark makes a blob store belong to the data with that identity.
 func mark(t testing.TB, files blobstore.Store, id formsvc.ID) {
 	t.Helper()
-	if _, err := files.Put(t.Context(), formsvc.MarkerKey, strings.NewReader(string(id))); err != nil {
-		t.Fatal(err)
-	}
+	must(files.Put(t.Context(), formsvc.MarkerKey, strings.NewReader(string(id))))
 }

@@ -16,9 +16,7 @@ func handle(t *testing.T, d webhook.Deduper, id string) {
 	if state := begin(t, d, id); state != webhook.Fresh {
 		t.Fatalf("%s is %v, want fresh", id, state)
 	}
-	if err := d.Commit(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, d.Commit(t.Context(), id))
 }
 
 func TestMemoryDeduperExpiresEvents(t *testing.T) {

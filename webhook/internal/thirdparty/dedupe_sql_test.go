@@ -50,9 +50,7 @@ func TestSQLDeduperTable(t *testing.T) {
 	}
 	sqlite, postgres := openSQLite(t), openPostgres(t)
 	var schema string
-	if err := postgres.QueryRowContext(t.Context(), "SELECT current_schema()").Scan(&schema); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, postgres.QueryRowContext(t.Context(), "SELECT current_schema()").Scan(&schema))
 	for _, table := range []string{"order", "select", "table", "user", "_1", "e", strings.Repeat("x", 63)} {
 		check(sqlite, &webhook.SQLOptions{Table: table, QuestionMarks: true})
 		check(postgres, &webhook.SQLOptions{Table: table})
@@ -157,15 +155,10 @@ func TestReserveWaitsOnPostgres(t *testing.T) {
 func waitUntilBlocked(t *testing.T, db *sql.DB, tx *sql.Tx) {
 	t.Helper()
 	var pid int
-	if err := tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
 	for blocked := 0; blocked == 0; {
-		err := db.QueryRowContext(t.Context(),
-			"SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))", pid).Scan(&blocked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRowContext(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))", pid).Scan(&blocked))
 	}
 }
 

@@ -34,10 +34,7 @@ func (c *clock) advance(by time.Duration) { c.nanoseconds.Add(int64(by)) }
 func openSQLite(t *testing.T) *sql.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.db")
-	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)"))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -45,10 +42,7 @@ func openSQLite(t *testing.T) *sql.DB {
 // openPostgres returns an empty schema of a server.
 func openPostgres(t *testing.T) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", postgrestest.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("pgx", postgrestest.DSN(t)))
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(20)
 	return db
@@ -57,10 +51,7 @@ func openPostgres(t *testing.T) *sql.DB {
 // newSQLDeduper returns a deduper whose table exists.
 func newSQLDeduper(t *testing.T, db *sql.DB, opts *webhook.SQLOptions) *webhook.SQLDeduper {
 	t.Helper()
-	d, err := webhook.NewSQLDeduper(db, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must(webhook.NewSQLDeduper(db, opts))
 	if _, err := db.ExecContext(t.Context(), d.Schema()); err != nil {
 		t.Fatalf("%v in %s", err, d.Schema())
 	}

@@ -28,11 +28,7 @@ func at(now time.Time) *webhook.Options {
 // newVerifier returns a verifier or ends the test.
 func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webhook.Verifier {
 	tb.Helper()
-	v, err := webhook.NewVerifier(secrets, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return v
+	return must(webhook.NewVerifier(secrets, opts))
 }
 
 // signed returns headers with the signature of body by key.
@@ -45,25 +41,31 @@ func signed(key, body string) http.Header {
 // begin returns the state of an event.
 func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	t.Helper()
-	state, err := d.Begin(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state
+	return must(d.Begin(t.Context(), id))
 }
 
 // post delivers content and returns the response with its body closed.
 func post(t *testing.T, url, content string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content)))
 	r.Header = webhooktest.Header(secret, []byte(content))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must(http.DefaultClient.Do(r))
 	_ = answer.Body.Close()
 	return answer
+}
+
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// noError ends the test unless err is nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -12,9 +12,7 @@ import (
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, db *sql.DB, d *webhook.SQLDeduper, _ *clock) {
-		if _, err := db.ExecContext(t.Context(), "CREATE TABLE effects (id TEXT)"); err != nil {
-			t.Fatal(err)
-		}
+		must(db.ExecContext(t.Context(), "CREATE TABLE effects (id TEXT)"))
 		failed := errors.New("failed after the effect")
 		once := func(end func() error) (panicked any, err error) {
 			defer func() { panicked = recover() }()

@@ -23,19 +23,14 @@ func library(t *testing.T, key string) *standardwebhooks.Webhook {
 			wh, err = standardwebhooks.NewWebhook(key)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return wh
 }
 
 // FuzzVerifyStandard checks that the library of Standard Webhooks also accepts every accepted
 // request, and that a request has one identifier and one time.
 func FuzzVerifyStandard(f *testing.F) {
-	all, err := webhooktest.StandardVectors()
-	if err != nil {
-		f.Fatal(err)
-	}
+	all := must(webhooktest.StandardVectors())
 	for _, vec := range all {
 		if len(vec.Body) < 4096 {
 			f.Add(vec.Secrets[0], vec.Body, vec.Header.Get(webhook.StandardIDHeader), vec.Header.Get(webhook.StandardTimestampHeader),
@@ -77,10 +72,7 @@ func FuzzSetSignatures(f *testing.F) {
 	f.Add("secret", "", int64(253402300800), []byte("{}"))
 	f.Fuzz(func(t *testing.T, key, id string, seconds int64, content []byte) {
 		sent := time.Unix(seconds, 0)
-		want, err := library(t, key).Sign(id, sent, content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must(library(t, key).Sign(id, sent, content))
 		h := http.Header{}
 		webhook.SetSignatures(h, id, sent, content, "another", key)
 		if got := h.Get(webhook.StandardSignatureHeader); !strings.HasSuffix(got, " "+want) {
