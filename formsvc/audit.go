@@ -12,7 +12,7 @@ import (
 type AuditEntry struct {
 	ID        ID
 	AccountID ID
-	Actor     string // see [Service.As]: "key " and its identifier, or the name; "" if unknown
+	Actor     string // see [Service.As]: "key " or "person " and an identifier, or the name; "" if unknown
 	Action    AuditAction
 	Target    ID                // the key, webhook, campaign …; "" for none
 	Details   map[string]string // such as a key's name
@@ -44,6 +44,10 @@ const (
 	AuditLinkCreated        AuditAction = "link.created"
 	AuditSignedIn           AuditAction = "session.created"
 	AuditSignedOut          AuditAction = "session.ended"
+	AuditMemberInvited      AuditAction = "member.invited"
+	AuditMemberUpdated      AuditAction = "member.updated"
+	AuditMemberRemoved      AuditAction = "member.removed"
+	AuditPasswordSet        AuditAction = "member.password_set"
 )
 
 // AuditQuery chooses entries of one account.
@@ -55,19 +59,19 @@ type AuditQuery struct {
 	Page      PageQuery
 }
 
-// auditActor returns an actor as audit entries have it.
-func auditActor(a Actor) string {
-	if a.Type == webhook.ActorKey {
-		return "key " + a.ID
+// auditActor returns the actor as audit entries have it.
+func (c *core) auditActor() string {
+	if c.actor.Type == webhook.ActorKey || c.byMember {
+		return string(c.actor.Type) + " " + c.actor.ID
 	}
-	return a.Name
+	return c.actor.Name
 }
 
 // audit returns an entry that commits with a change.
 func (c *core) audit(account ID, action AuditAction, target ID, details map[string]string) *AuditEntry {
 	now := c.now()
 	return &AuditEntry{
-		ID: c.NewID(now), AccountID: account, Actor: auditActor(c.actor), Action: action, Target: target, Details: details, CreatedAt: now,
+		ID: c.NewID(now), AccountID: account, Actor: c.auditActor(), Action: action, Target: target, Details: details, CreatedAt: now,
 	}
 }
 

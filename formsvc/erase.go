@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ type EraseQuery struct {
 	Signatures []ID
 	// Events are removed with their deliveries, attempts and notices. Attempts under way continue, and leave no record.
 	Events []ID
+	// Members are removed, and so is the name of Authors from the account's comments.
+	Members []ID
+	Authors []string
 	// RepliesOf are responses that stay. The replies to calls about them lose their body.
 	RepliesOf []ID
 	// Refusals is whether the account's [IdempotencyRecord]s of refusals, which are about no
@@ -75,6 +79,8 @@ func (r *Receipt) counts() map[string]string {
 //     deliveries, attempts and notices of these events;
 //   - the person's signatures of other responses;
 //   - stored events that name the person as user or signer, although the response is another person's or was deleted;
+//   - if the person was a member who was removed ([Members.Remove]): the record, what it did in stored events, and its name
+//     at comments;
 //   - the replies kept for idempotent retries of calls about all of these, and the account's refusals
 //     kept so, which may name the person.
 //
@@ -97,6 +103,9 @@ func (a Accounts) ErasePerson(ctx context.Context, account ID, email string) (_ 
 			err = eraseEach(ctx, w, w.signatures(ctx), func(q *EraseQuery, sig *Signature) {
 				q.Signatures, q.RepliesOf = append(q.Signatures, sig.ID), append(q.RepliesOf, sig.ResponseID)
 			})
+		}
+		if err == nil {
+			err = w.eraseMembers(ctx)
 		}
 		if err == nil { // the events below are those that are left
 			err = eraseEach(ctx, w, w.events(ctx), func(q *EraseQuery, event *Event) {
@@ -148,6 +157,7 @@ type erasure struct {
 	receipt Receipt
 	email   string      // of the person
 	folded  string      // the address up to its domain as in a JSON string, without the quotes, see fold
+	members []ID        // the person as a former member
 	own     map[ID]bool // responses whose events are the person's although they name nobody
 }
 
@@ -183,7 +193,7 @@ func (w *erasure) audited(
 	if err != nil {
 		return err
 	}
-	if !w.bound && !w.receipt.IsZero() {
+	if !w.bound && (!w.receipt.IsZero() || len(w.members) > 0) {
 		if err := w.store.Scrub(ctx); err != nil {
 			w.Logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
 				slog.Any("error", err))
@@ -213,6 +223,19 @@ func (w *erasure) eraseResponses(ctx context.Context, list iter.Seq2[*Response, 
 			q.Raise = append(q.Raise, w.newEvent(ctx, webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, w.now(), eventExtra{}))
 		}
 	})
+}
+
+// eraseMembers removes the person as a former member.
+func (w *erasure) eraseMembers(ctx context.Context) error {
+	list, err := w.store.Members(ctx, MemberQuery{AccountID: w.receipt.AccountID, Email: w.email, Removed: true})
+	var q EraseQuery
+	for _, m := range list {
+		q.Members, q.Authors = append(q.Members, m.ID), append(q.Authors, m.Name)
+	}
+	if w.members = q.Members; err == nil && len(q.Members) > 0 {
+		err = w.erase(ctx, q)
+	}
+	return err
 }
 
 // eraseEach removes what add names for each record, in atomic writes of eraseUnit records.
@@ -341,9 +364,10 @@ func (w *erasure) events(ctx context.Context) iter.Seq2[*Event, error] {
 	}
 }
 
-// named reports whether a payload names the person as user or signer.
+// named reports whether a payload names the person as user, signer or actor.
 func (w *erasure) named(payload []byte) bool {
-	if !strings.Contains(fold(string(payload)), w.folded) {
+	acted := func(id ID) bool { return strings.Contains(string(payload), string(id)) }
+	if !strings.Contains(fold(string(payload)), w.folded) && !slices.ContainsFunc(w.members, acted) {
 		return false // payloads all write the part before the domain with the same bytes
 	}
 	type user struct {
@@ -352,13 +376,14 @@ func (w *erasure) named(payload []byte) bool {
 	}
 	var v struct {
 		Data struct {
-			Response  user `json:"response"`
-			Signature user `json:"signature"`
+			Response  user            `json:"response"`
+			Signature user            `json:"signature"`
+			Actor     struct{ ID ID } `json:"actor"`
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(payload, &v); err != nil {
 		return true // written by another program: its structure is unknown
 	}
 	email := FoldEmail(w.email)
-	return FoldEmail(v.Data.Response.User.Email) == email || FoldEmail(v.Data.Signature.Signer.Email) == email
+	return slices.Contains(w.members, v.Data.Actor.ID) || FoldEmail(v.Data.Response.User.Email) == email || FoldEmail(v.Data.Signature.Signer.Email) == email
 }

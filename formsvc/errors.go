@@ -23,6 +23,8 @@ var (
 	ErrCampaignClosed = errors.New("formsvc: campaign is closed")
 	// ErrCampaignNotEmpty means that the campaign has responses, so it can't be deleted. It is [ErrConflict].
 	ErrCampaignNotEmpty = fmt.Errorf("formsvc: campaign has responses: %w", ErrConflict)
+	// ErrLastAdmin means that the account would be left without an admin. It is [ErrConflict].
+	ErrLastAdmin = fmt.Errorf("formsvc: last admin: %w", ErrConflict)
 	// ErrTransition means that the workflow does not allow the change of status; the error is a *[TransitionError].
 	ErrTransition = errors.New("formsvc: transition not allowed")
 	// ErrUnauthenticated means that the API key, the sign-in link or the session is missing,

@@ -33,6 +33,9 @@ const (
 // KeysWrite lets a person read, create and revoke API keys on the console. No key can have it.
 const KeysWrite Permission = "keys:write"
 
+// PeopleWrite lets a person invite, change and remove the members of the account on the console. No key can have it.
+const PeopleWrite Permission = "people:write"
+
 // AllPermissions returns every permission that a key can have.
 func AllPermissions() []Permission {
 	return []Permission{
@@ -45,8 +48,8 @@ type Role string
 
 // The roles.
 const (
-	Admin    Role = "admin"    // everything, keys too
-	Editor   Role = "editor"   // everything but keys
+	Admin    Role = "admin"    // everything, keys and members too
+	Editor   Role = "editor"   // everything but keys and members
 	Reviewer Role = "reviewer" // reads and changes responses with their files, reads campaigns
 	Viewer   Role = "viewer"   // reads everything but keys
 )
@@ -55,7 +58,7 @@ const (
 func (r Role) Permissions() []Permission {
 	switch r {
 	case Admin:
-		return append(AllPermissions(), KeysWrite)
+		return append(AllPermissions(), KeysWrite, PeopleWrite)
 	case Editor:
 		return AllPermissions()
 	case Reviewer:

@@ -14,6 +14,7 @@ const (
 	MaxComment          = 10_000      // characters of a comment
 	MaxAuthor           = 200         // characters of its author
 	MaxWebhooks         = 50          // webhooks of an account
+	MaxMembers          = 1000        // members of an account
 	MaxHeaders          = 10          // custom headers of a webhook
 	MaxPayload          = 1_000_000   // bytes of the body that a webhook gets
 	MaxIdempotencyKey   = 255         // bytes of an idempotency key
@@ -59,7 +60,10 @@ const (
 	DefaultGrace     = 24 * time.Hour      // how long the old secret signs after [Webhooks.Rotate]
 	MaxGrace         = 30 * 24 * time.Hour // upper limit
 	LinkTTL          = 15 * time.Minute    // a [Link]
-	SessionTTL       = 12 * time.Hour      // a [Session], from its start; using it doesn't extend it
+	InvitationTTL    = 7 * 24 * time.Hour  // the [Link] of a person who is invited
+	SessionTTL       = 12 * time.Hour      // a [Session] of an account's operator, from its start; using it doesn't extend it
+	SessionIdleTTL   = 24 * time.Hour      // a [Session] of a member, from its last use
+	SessionMaxTTL    = 30 * 24 * time.Hour // a [Session] of a member, from its start
 	// IdempotencyTTL is how long the reply to a call is stored. Afterwards its key can be used again.
 	IdempotencyTTL = 24 * time.Hour
 	// KeyCacheTTL is how long a node may go on accepting a key that was revoked on another node or

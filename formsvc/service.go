@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,7 @@ type Service struct {
 	Quotas     Quotas
 	Audits     Audits
 	Sessions   Sessions
+	Members    Members
 
 	core *core
 }
@@ -124,6 +126,8 @@ type core struct {
 	quota        *quotaCounter
 	once         *oneCall                                   // nil unless the call is idempotent
 	actor        Actor                                      // of changes
+	byMember     bool                                       // whether it is a member
+	hashing      chan struct{}                              // held while a password is hashed
 	refused      []FieldError                               // faults of the input, see Call
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
 	uses         *boundedMap[ID, KeyUse]                    // not written yet
@@ -172,7 +176,9 @@ func New(store Store, opts *Options) (*Service, error) {
 	c := &core{
 		Options: &o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
-		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map), followers: new(sync.Map),
+		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map),
+		hashing:   make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, 4))), // a processor stays for others
+		followers: new(sync.Map),
 	}
 	c.forget()
 	return assemble(c), nil
@@ -220,7 +226,13 @@ type Actor = webhook.Actor
 func (s *Service) As(actor Actor) *Service {
 	actor.Type = cmp.Or(actor.Type, webhook.ActorSystem)
 	actor.ID, actor.Name = actorText(actor.ID), actorText(actor.Name)
-	return s.view(func(c *core) { c.actor = actor })
+	return s.view(func(c *core) { c.actor, c.byMember = actor, false })
+}
+
+// AsMember does the same for a member. In the audit trail they have no name, but "person " and their identifier.
+func (s *Service) AsMember(m *Member) *Service {
+	actor := Actor{Type: webhook.ActorPerson, ID: string(m.ID), Name: m.Name}
+	return s.view(func(c *core) { c.actor, c.byMember = actor, true })
 }
 
 // maxActor is the largest length of the texts of an actor in bytes.
@@ -247,7 +259,7 @@ func assemble(c *core) *Service {
 		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Files: Files{c},
 		Comments: Comments{c}, Signatures: Signatures{c},
 		Webhooks: Webhooks{c}, Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
-		Quotas: Quotas{c.quota}, Audits: Audits{c}, Sessions: Sessions{c}, core: c,
+		Quotas: Quotas{c.quota}, Audits: Audits{c}, Sessions: Sessions{c}, Members: Members{c}, core: c,
 	}
 }
 

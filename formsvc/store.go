@@ -41,6 +41,7 @@ import (
 type Store interface {
 	AccountStore
 	SessionStore
+	MemberStore
 	CampaignStore
 	ResponseStore
 	FileStore
@@ -79,14 +80,20 @@ type AccountStore interface {
 // A SessionStore keeps the sessions of people who are signed in to the console of accounts, and their sign-in links.
 // They are also returned after they have expired, until they are pruned; the caller compares the times.
 type SessionStore interface {
-	// CreateLink adds a link, whose hash is unique.
+	// CreateLink adds a link, whose hash is unique, and so is its code unless that is zero.
 	CreateLink(ctx context.Context, link Link, change Change) error
-	// RedeemLink removes the link whose token has this SHA-256 and adds the session that decide
+	// RedeemLink removes the link whose token or code has this SHA-256 and adds the session that decide
 	// returns for it, whose hash is unique. Two concurrent calls for one link create one session. The
-	// session always belongs to the link's account.
+	// session always belongs to the link's account and member.
 	RedeemLink(
 		ctx context.Context, hash [sha256.Size]byte, decide func(*Link) (Session, Change, error),
 	) (Session, error)
+	// CreateSession adds a session, whose hash is unique.
+	CreateSession(ctx context.Context, session Session, change Change) error
+	// UseSession sets LastUsedAt and ExpiresAt of the session whose value has this SHA-256.
+	UseSession(ctx context.Context, hash [sha256.Size]byte, used, expires time.Time) error
+	// Sessions returns the sessions of a member, ordered by ID. An unknown member has none.
+	Sessions(ctx context.Context, key MemberKey) ([]Session, error)
 	// SessionByHash returns the session whose value has this SHA-256.
 	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
 	// EndSession removes the account's session whose value has this SHA-256.
@@ -94,6 +101,16 @@ type SessionStore interface {
 	// EndAllSessions removes all links and sessions of the account. A link that is redeemed at the same
 	// time leaves no session.
 	EndAllSessions(ctx context.Context, account ID, change Change) error
+}
+
+// A MemberStore keeps the people who sign in to the console of accounts. Their record stays when they are removed.
+type MemberStore interface {
+	// CreateMember adds a member, if [CheckMember] allows it with change.Limit.
+	CreateMember(ctx context.Context, member Member, change Change) error
+	// UpdateMember changes a member, if [CheckMember] allows it. It changes removed members, too.
+	UpdateMember(ctx context.Context, key MemberKey, decide func(*Member) (Change, error)) (Member, error)
+	// Members returns the members that q finds ([MemberQuery.Finds]), ordered by ID, of any account unless q has one.
+	Members(ctx context.Context, q MemberQuery) ([]Member, error)
 }
 
 // A CampaignStore keeps campaigns.
@@ -279,7 +296,7 @@ type MaintenanceStore interface {
 	// Erase removes what q names, of which callers name few records at a time. It returns what it
 	// removed: nothing for an unknown account.
 	Erase(ctx context.Context, q EraseQuery) (Erased, error)
-	// DeleteAccount removes an account's keys, quotas, links, sessions and webhooks. Unless it has campaigns, it then
+	// DeleteAccount removes an account's keys, quotas, links, sessions, members and webhooks. Unless it has campaigns, it then
 	// removes about limit of its other records, and at last the account, which it reports. What others create meanwhile
 	// is removed by the next call, or fails with ErrNotFound. It leaves the remains of webhooks to PruneEvents.
 	DeleteAccount(ctx context.Context, account ID, limit int) (Erased, error)
@@ -306,8 +323,8 @@ type Change struct {
 	// Idempotency keeps the result of the call for an idempotent retry. It is nil unless the caller
 	// asked for it ([Call]).
 	Idempotency *IdempotencyRecord
-	// Limit is how many campaigns, responses, usable keys or bytes of files the account may have with the new one. It is 0 for
-	// no limit, and for all calls but CreateKey, CreateCampaign, CreateResponse and CreateFile.
+	// Limit is how many campaigns, responses, usable keys, members or bytes of files the account may have with the new one. It is 0 for
+	// no limit, and for all calls but CreateKey, CreateCampaign, CreateMember, CreateResponse and CreateFile.
 	Limit int
 }
 

@@ -43,6 +43,11 @@ type Options struct {
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
 	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
 	SendLink func(ctx context.Context, to, link string, until time.Time) error
+	// Providers are the OpenID providers where people can sign in, in the order of their buttons, with distinct names. Defaults to none.
+	Providers []Provider
+	// Proxied returns whom a trusted proxy has signed in, by a header of the request, or nil if the request doesn't come from it. Each
+	// request is such a person's, without a session. An error is [formsvc.ErrUnauthenticated]. Defaults to none.
+	Proxied func(*http.Request) (*formsvc.Identity, error)
 	// Preview replies with the form of a campaign that isn't saved, as Preview of httpx/intake.Handler does. Defaults to
 	// none, so that campaigns are edited without a preview.
 	Preview func(http.ResponseWriter, *http.Request, *formsvc.Campaign)
@@ -66,6 +71,22 @@ type Visitor struct {
 	// anything else: they reply with 403. A page of a campaign needs [formsvc.CampaignsRead] beside its own permission, and a change
 	// needs the permission to read what it changes. An empty list permits nothing. Defaults to everything, for nil.
 	Permissions []formsvc.Permission
+
+	member *formsvc.Member // nil for the operator and for users of a host
+}
+
+// A Provider signs people in by OpenID Connect. Its methods are called concurrently.
+type Provider interface {
+	// Name is the last segment of its path under sign-in, and Title what its button says.
+	Name() string
+	Title() string
+	// Begin returns where the browser goes to sign in, and a state that only this browser gets. The provider sends it back to callback.
+	Begin(ctx context.Context, callback string) (location, state string, err error)
+	// Finish returns who has signed in, from the query of the request to callback and the state of Begin. It fails with
+	// [formsvc.ErrUnauthenticated] if the provider didn't sign anybody in, or if something doesn't fit.
+	Finish(ctx context.Context, callback, state string, query url.Values) (formsvc.Identity, error)
+	// End returns where a browser goes to end its session there, to come back to after; "" for nowhere.
+	End(ctx context.Context, after string) string
 }
 
 // A Handler serves the pages. It is safe for concurrent use and starts no goroutines in the background, except to

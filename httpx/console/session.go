@@ -64,15 +64,23 @@ func (v *visit) authenticate() (*Visitor, error) {
 	if err != nil {
 		return nil, formsvc.ErrUnauthenticated
 	}
-	var session formsvc.Session
+	var member *formsvc.Member
 	if err := v.look(func() (err error) {
-		session, err = v.h.svc.Sessions.Authenticate(v.ctx(), cookie.Value)
+		v.began, member, err = v.h.svc.Sessions.Authenticate(v.ctx(), cookie.Value)
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	v.session = cookie.Value
-	return &Visitor{AccountID: session.AccountID}, nil
+	if member != nil {
+		return visitorOf(member), nil
+	}
+	return &Visitor{AccountID: v.began.AccountID}, nil
+}
+
+// visitorOf returns a member as the visitor.
+func visitorOf(m *formsvc.Member) *Visitor {
+	return &Visitor{AccountID: m.AccountID, UserID: string(m.ID), Name: m.Name, Permissions: m.Role.Permissions(), member: m}
 }
 
 // secure reports whether the browser speaks TLS.
@@ -122,7 +130,7 @@ func (v *visit) signIn() error {
 	var session formsvc.Session
 	var value string
 	err := v.look(func() (err error) {
-		session, value, err = v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"))
+		session, value, err = v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"), v.r.UserAgent())
 		return err
 	})
 	if errors.Is(err, formsvc.ErrUnauthenticated) {

@@ -42,6 +42,7 @@ type visit struct {
 	campaign formsvc.Campaign
 	// session is the value of the cookie, "" if the host application has the sessions.
 	session string
+	began   formsvc.Session // that session
 	// wrong has the errors of the form, by the name of the field.
 	wrong map[string]string
 }
@@ -75,6 +76,9 @@ func (v *visit) enter() error {
 		v.who.Name = "console"
 	}
 	v.svc = v.h.svc.As(formsvc.Actor{Type: webhook.ActorPerson, ID: v.who.UserID, Name: v.who.Name})
+	if v.who.member != nil {
+		v.svc = v.h.svc.AsMember(v.who.member)
+	}
 	if err := cmp.Or(v.permitted(v.r.Pattern), v.readForm()); err != nil {
 		return err
 	}

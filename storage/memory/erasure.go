@@ -56,6 +56,12 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (out formsvc.Er
 		out.Events++
 		return true
 	})
+	pruneTable(&s.members, len(q.Members), func(m *formsvc.Member) bool { return m.AccountID == a.ID && slices.Contains(q.Members, m.ID) })
+	for _, c := range s.comments.rows {
+		if c.AccountID == a.ID && slices.Contains(q.Authors, c.Author) {
+			c.Author = ""
+		}
+	}
 	for key, r := range s.records {
 		if r.AccountID != a.ID {
 			continue
@@ -86,6 +92,7 @@ func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, _ int) (o
 	pruneTable(&s.endpoints, len(s.endpoints.ids), func(e *endpoint) bool { return e.AccountID == a.ID })
 	pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return l.AccountID == a.ID })
 	pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool { return x.AccountID == a.ID })
+	pruneTable(&s.members, len(s.members.ids), func(m *formsvc.Member) bool { return m.AccountID == a.ID })
 	if len(a.campaigns.ids) > 0 {
 		return out, nil
 	}

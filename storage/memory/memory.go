@@ -33,6 +33,7 @@ type Store struct {
 	quota     map[quotaWindow]int // requests counted
 	links     table[*formsvc.Link]
 	sessions  table[*formsvc.Session]
+	members   table[*formsvc.Member]
 
 	closed chan struct{}
 	wake   chan struct{} // holds one token while there may be new work for Wait

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -15,8 +16,10 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 	}
 	return s.write(ctx, func() (formsvc.Change, error) {
 		_, err := s.account(link.AccountID)
-		if _, taken := s.link(link.Hash); err == nil && taken == nil {
-			err = formsvc.ErrConflict
+		for _, hash := range [...][sha256.Size]byte{link.Hash, link.Code} {
+			if _, taken := s.link(hash); err == nil && taken == nil {
+				err = formsvc.ErrConflict
+			}
 		}
 		return change, err
 	}, func() error {
@@ -41,7 +44,7 @@ func (s *Store) RedeemLink(
 		}
 		return change, err
 	}, func() error {
-		session.AccountID = link.AccountID
+		session.AccountID, session.MemberID = link.AccountID, link.MemberID
 		if err := s.sessions.add(session.ID, new(session)); err != nil {
 			return err
 		}
@@ -49,6 +52,47 @@ func (s *Store) RedeemLink(
 		return nil
 	})
 	return session, err
+}
+
+// CreateSession implements [formsvc.Store].
+func (s *Store) CreateSession(ctx context.Context, session formsvc.Session, change formsvc.Change) error {
+	session, err := stored(&session)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, func() (formsvc.Change, error) {
+		_, err := s.account(session.AccountID)
+		if _, taken := s.session(session.Hash); err == nil && taken == nil {
+			err = formsvc.ErrConflict
+		}
+		return change, err
+	}, func() error {
+		return s.sessions.add(session.ID, &session)
+	})
+}
+
+// UseSession implements [formsvc.Store].
+func (s *Store) UseSession(ctx context.Context, hash [sha256.Size]byte, used, expires time.Time) error {
+	_, err := read(ctx, s, s.session, hash, func(x *formsvc.Session) error {
+		x.LastUsedAt, x.ExpiresAt = kept(used), kept(expires)
+		return nil
+	})
+	return err
+}
+
+// Sessions implements [formsvc.Store].
+func (s *Store) Sessions(ctx context.Context, key formsvc.MemberKey) ([]formsvc.Session, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	sessions := []formsvc.Session{}
+	for _, id := range s.sessions.ids {
+		if x := s.sessions.rows[id]; x.AccountID == key.AccountID && x.MemberID == key.ID && key.ID != "" {
+			sessions = append(sessions, *x)
+		}
+	}
+	return sessions, nil
 }
 
 // SessionByHash implements [formsvc.Store].
@@ -82,9 +126,11 @@ func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change f
 	})
 }
 
-// link returns the link with that hash. The caller holds s.mu.
+// link returns the link with that hash or code. The caller holds s.mu.
 func (s *Store) link(hash [sha256.Size]byte) (*formsvc.Link, error) {
-	return s.links.first(func(link *formsvc.Link) bool { return link.Hash == hash })
+	return s.links.first(func(link *formsvc.Link) bool {
+		return link.Hash == hash || link.Code == hash && hash != [sha256.Size]byte{}
+	})
 }
 
 // session returns the session with that hash. The caller holds s.mu.

@@ -98,6 +98,8 @@ var kinds = [...]kind{
 		"The campaign takes no new responses now."},
 	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "campaign_not_empty", "This campaign has responses",
 		"The campaign has responses. Delete them first."},
+	{formsvc.ErrLastAdmin, http.StatusConflict, "last_admin", "An admin is needed",
+		"The account would be left without an admin. Make somebody else an admin first, who has signed in."},
 	{formsvc.ErrTransition, http.StatusConflict, "transition_not_allowed", "",
 		"The status can't be changed to that one."},
 	{formsvc.ErrInFlight, http.StatusConflict, "idempotency_in_flight", "In progress",

@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -57,7 +58,7 @@ func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
 			return err
 		}
 	}
-	if err := r.events(ctx, q.Events); err != nil {
+	if err := cmp.Or(r.events(ctx, q.Events), r.members(ctx, q)); err != nil {
 		return err
 	}
 	if err := r.replies(ctx, q); err != nil {
@@ -75,6 +76,19 @@ func (r *erasure) run(ctx context.Context, q *formsvc.EraseQuery) error {
 		return err
 	}
 	return r.apply(ctx, r.c, &raise)
+}
+
+// members removes members, and the names of authors. Of both there are few.
+func (r *erasure) members(ctx context.Context, q *formsvc.EraseQuery) error {
+	if len(q.Members) == 0 && len(q.Authors) == 0 {
+		return nil
+	}
+	_, err := r.build.NewUpdate().Conn(r.c).Model((*commentRow)(nil)).Set("author = ''").
+		Where("account_id = ? AND author IN (?)", r.account, bun.List(q.Authors)).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	return r.remove(ctx, new(int), "formsvc_members", "account_id = ? AND id IN (?)", r.account, bun.List(sortedIDs(q.Members)))
 }
 
 // eraseBatch is how many identifiers one statement names.

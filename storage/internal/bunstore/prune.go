@@ -169,7 +169,7 @@ func accountSteps(limit int) [][]string {
 			" AND (NOT deleted OR EXISTS (SELECT 1 FROM formsvc_campaigns AS c WHERE c.account_id = $1))",
 		"DELETE FROM formsvc_quota WHERE subject IN (SELECT k.id FROM formsvc_keys AS k WHERE k.account_id = $1)",
 		"DELETE FROM formsvc_quota WHERE subject = $1",
-		"DELETE FROM formsvc_keys WHERE account_id = $1", deleteLinks, deleteSessions,
+		"DELETE FROM formsvc_keys WHERE account_id = $1", deleteLinks, deleteSessions, "DELETE FROM formsvc_members WHERE account_id = $1",
 		"DELETE FROM formsvc_webhooks WHERE account_id = $1",
 	}, {
 		some("formsvc_notices", "delivery_id"), some("formsvc_audit", "id"), some("formsvc_events", "id"),

@@ -4,47 +4,89 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
+	"time"
 
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// signRow is the row of a link, or of a session, which has the same fields.
-type signRow struct {
-	bun.BaseModel `bun:"table:formsvc_links,alias:l"`
-
+// signColumns are the columns that links and sessions share.
+type signColumns struct {
 	ID        ID `bun:",pk"`
 	AccountID ID
+	MemberID  ID
+	Epoch     int64
 	Hash      []byte
 	CreatedAt int64
 	ExpiresAt int64
 }
 
-func newSignRow(l *formsvc.Link) *signRow {
-	return &signRow{
-		ID: ID(l.ID), AccountID: ID(l.AccountID), Hash: l.Hash[:],
-		CreatedAt: micros(l.CreatedAt), ExpiresAt: micros(l.ExpiresAt),
-	}
+type linkRow struct {
+	bun.BaseModel `bun:"table:formsvc_links,alias:l"`
+	signColumns   `bun:",extend"`
+
+	Code []byte
 }
 
-func (r *signRow) link() formsvc.Link {
+type sessionRow struct {
+	bun.BaseModel `bun:"table:formsvc_sessions,alias:x"`
+	signColumns   `bun:",extend"`
+
+	Way    string
+	Device string
+	UsedAt int64
+}
+
+func newLinkRow(l *formsvc.Link) *linkRow {
+	row := &linkRow{signColumns: signColumns{
+		ID: ID(l.ID), AccountID: ID(l.AccountID), MemberID: ID(l.MemberID), Epoch: l.Epoch, Hash: l.Hash[:],
+		CreatedAt: micros(l.CreatedAt), ExpiresAt: micros(l.ExpiresAt),
+	}}
+	if l.Code != [sha256.Size]byte{} {
+		row.Code = l.Code[:]
+	}
+	return row
+}
+
+func (r *linkRow) link() formsvc.Link {
 	l := formsvc.Link{
-		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID),
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), MemberID: formsvc.ID(r.MemberID), Epoch: r.Epoch,
 		CreatedAt: fromMicros(r.CreatedAt), ExpiresAt: fromMicros(r.ExpiresAt),
 	}
 	copy(l.Hash[:], r.Hash)
+	copy(l.Code[:], r.Code)
 	return l
 }
 
-func (r *signRow) session() formsvc.Session { return formsvc.Session(r.link()) }
+// newSessionRow checks a session and returns its row.
+func newSessionRow(x *formsvc.Session) (*sessionRow, error) {
+	// The member is optional.
+	return &sessionRow{
+		signColumns: signColumns{
+			ID: ID(x.ID), AccountID: ID(x.AccountID), MemberID: ID(x.MemberID), Epoch: x.Epoch, Hash: x.Hash[:],
+			CreatedAt: micros(x.CreatedAt), ExpiresAt: micros(x.ExpiresAt),
+		},
+		Way: x.Way, Device: x.Device, UsedAt: micros(x.LastUsedAt),
+	}, errors.Join(checkIDs(x.ID, cmp.Or(x.MemberID, x.ID)), formsvc.CheckText(x.Way, x.Device))
+}
+
+func (r *sessionRow) session() formsvc.Session {
+	x := formsvc.Session{
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), MemberID: formsvc.ID(r.MemberID), Epoch: r.Epoch, Way: r.Way, Device: r.Device,
+		CreatedAt: fromMicros(r.CreatedAt), LastUsedAt: fromMicros(r.UsedAt), ExpiresAt: fromMicros(r.ExpiresAt),
+	}
+	copy(x.Hash[:], r.Hash)
+	return x
+}
 
 // CreateLink implements formsvc.SessionStore.
 func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, link.AccountID), checkIDs(link.ID), checkChange(&change)); err != nil {
+	if err := cmp.Or(s.ready(ctx, link.AccountID), checkIDs(link.ID, cmp.Or(link.MemberID, link.ID)), checkChange(&change)); err != nil {
 		return err
 	}
-	row := newSignRow(&link)
+	row := newLinkRow(&link)
 	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
 		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
@@ -59,22 +101,24 @@ func (s *Store) RedeemLink(
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Session{}, err
 	}
-	var row *signRow
+	var row *sessionRow
 	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
-		used, err := lockRow[signRow](ctx, s, c, "hash = ?", hash[:])
+		used, err := lockRow[linkRow](ctx, s, c, "hash = ? OR code = ?", hash[:], hash[:])
 		if err != nil {
 			return err
 		}
 		session, change, err := decide(new(used.link()))
-		if err := cmp.Or(err, checkIDs(session.ID), checkChange(&change)); err != nil {
+		if err := cmp.Or(err, checkChange(&change)); err != nil {
+			return err
+		}
+		session.AccountID, session.MemberID = formsvc.ID(used.AccountID), formsvc.ID(used.MemberID)
+		if row, err = newSessionRow(&session); err != nil {
 			return err
 		}
 		if _, err := s.build.NewDelete().Conn(c).Model(&used).WherePK().Exec(ctx); err != nil {
 			return err
 		}
-		session.AccountID = formsvc.ID(used.AccountID)
-		row = newSignRow((*formsvc.Link)(&session))
-		if _, err := s.build.NewInsert().Conn(c).Model(row).ModelTableExpr("formsvc_sessions").Exec(ctx); err != nil {
+		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
 			return err
 		}
 		return s.apply(ctx, c, &change)
@@ -85,17 +129,43 @@ func (s *Store) RedeemLink(
 	return row.session(), nil
 }
 
+// CreateSession implements formsvc.SessionStore.
+func (s *Store) CreateSession(ctx context.Context, session formsvc.Session, change formsvc.Change) error {
+	row, err := newSessionRow(&session)
+	if err := cmp.Or(s.ready(ctx, session.AccountID), err, checkChange(&change)); err != nil {
+		return err
+	}
+	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		return err
+	})
+}
+
+// UseSession implements formsvc.SessionStore.
+func (s *Store) UseSession(ctx context.Context, hash [sha256.Size]byte, used, expires time.Time) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+		return changedOne(s.build.NewUpdate().Conn(c).Model((*sessionRow)(nil)).Set("used_at = ?", micros(used)).
+			Set("expires_at = ?", micros(expires)).Where("hash = ?", hash[:]).Exec(ctx))
+	})
+}
+
+// Sessions implements formsvc.SessionStore.
+func (s *Store) Sessions(ctx context.Context, key formsvc.MemberKey) ([]formsvc.Session, error) {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return nil, noneWhenNotFound(err)
+	}
+	return all(ctx, s, (*sessionRow).session, "account_id = ? AND member_id = ?", ID(key.AccountID), ID(key.ID))
+}
+
 // SessionByHash implements formsvc.SessionStore.
 func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Session{}, err
 	}
-	var row signRow
-	err := s.build.NewSelect().Conn(s.read).Model(&row).ModelTableExpr("formsvc_sessions AS l").Where("hash = ?", hash[:]).Scan(ctx)
-	if err != nil {
-		return formsvc.Session{}, s.notFound(err)
-	}
-	return row.session(), nil
+	return one(ctx, s, (*sessionRow).session, "hash = ?", hash[:])
 }
 
 const (
