@@ -225,6 +225,7 @@ func (s Members) update(ctx context.Context, key MemberKey, action AuditAction, 
 // An Identity is who a login of another service says that a person is: an OpenID provider, or a proxy.
 type Identity struct {
 	Issuer, Subject string // of an OpenID provider; both "" for a proxy
+	Provider        string // a short name of that provider, for [Session].Way
 	Email           string // "" unless that service has verified it
 	Name            string
 	Account         string // its name; "" means any that has the person as a member
