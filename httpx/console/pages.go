@@ -27,6 +27,7 @@ type page struct {
 	Base, Name, Title, Section string
 	Who                        string // "" if no visitor is signed in
 	SignsOut, Own              bool   // whether the session, and the people, are ours
+	Operator                   bool   // whether the visitor came by a link of the account
 	Token, Once                string // hidden fields of forms
 	Note                       string // the result of the last form
 	Wrong                      map[string]string
