@@ -41,11 +41,11 @@ func (r *signRow) session() formsvc.Session { return formsvc.Session(r.link()) }
 
 // CreateLink implements formsvc.SessionStore.
 func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, link.AccountID), checkIDs(link.ID), checkChange(&change)); err != nil {
+	if err := checkIDs(link.ID); err != nil {
 		return err
 	}
 	row := newSignRow(&link)
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(link.AccountID), &change, func(ctx context.Context, c *Tx) error {
 		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
@@ -56,11 +56,8 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 func (s *Store) RedeemLink(
 	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
 ) (formsvc.Session, error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.Session{}, err
-	}
 	var row *signRow
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		used, err := lockRow[signRow](ctx, s, c, "hash = ?", hash[:])
 		if err != nil {
 			return err
@@ -106,10 +103,7 @@ const (
 
 // EndSession implements formsvc.SessionStore.
 func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256.Size]byte, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
-		return err
-	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(account), &change, func(ctx context.Context, c *Tx) error {
 		return changedOne(c.ExecContext(ctx, deleteSession, s.dialect.arg(account), hash[:]))
 	})
 }
@@ -117,10 +111,7 @@ func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256
 // EndAllSessions implements formsvc.SessionStore. It deletes links first: this waits for a
 // link that is being redeemed, and the next statement finds its session.
 func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
-		return err
-	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(account), &change, func(ctx context.Context, c *Tx) error {
 		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", ID(account)).Exists(ctx)
 		if err != nil {
 			return err
