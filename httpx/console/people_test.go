@@ -273,6 +273,8 @@ func TestProviders(t *testing.T) {
 	w.get(callback).is(401).says("connect Example on your own page")
 	w.client = mine
 	w.get("/sign-in/with/idp").is(303)
+	w.get("/sign-in/with/idp/callback?state=no").is(401).says("didn't sign you in")
+	w.get("/sign-in/with/idp").is(303)
 	w.get(callback).is(303).leadsTo("/you").says("Connected")
 	begin()
 	w.get(callback).is(303)
