@@ -24,9 +24,15 @@ func (w *world) link(account formsvc.ID) string {
 // signedIn returns a new session of an account and its value.
 func (w *world) signedIn(account formsvc.ID) (formsvc.Session, string) {
 	w.tb.Helper()
-	session, value, err := w.svc.Sessions.SignIn(w.ctx, w.link(account))
+	session, value, err := w.svc.Sessions.SignIn(w.ctx, w.link(account), "browser")
 	noError(w.tb, err)
 	return session, value
+}
+
+// session returns why a value belongs to no session.
+func (w *world) session(value string) error {
+	_, _, err := w.svc.Sessions.Authenticate(w.ctx, value)
+	return err
 }
 
 func (w *world) second() formsvc.ID {
@@ -51,22 +57,22 @@ func TestSignIn(t *testing.T) {
 		t.Fatalf("a token of %d characters, good until %v, %v", len(token), expires, err)
 	}
 	w.clock.add(time.Minute)
-	session, value, err := w.svc.Sessions.SignIn(w.ctx, token)
+	session, value, err := w.svc.Sessions.SignIn(w.ctx, token, "browser")
 	if err != nil || !tokenPattern.MatchString(value) || value == token {
 		t.Fatalf("a value of %d characters, %v", len(value), err)
 	}
 	want := formsvc.Session{
 		ID: session.ID, AccountID: w.account, Hash: sha256.Sum256([]byte(value)),
-		CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(12 * time.Hour),
+		Way: "link", Device: "browser", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(12 * time.Hour),
 	}
 	equal(t, session, want, "the session is %+v")
-	if got, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || got != want {
-		t.Errorf("authenticated as %+v, %v", got, err)
+	if got, m, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || got != want || m != nil {
+		t.Errorf("authenticated as %+v, %v, %v", got, m, err)
 	}
-	_, _, err = w.svc.Sessions.SignIn(w.ctx, token)
+	_, _, err = w.svc.Sessions.SignIn(w.ctx, token, "browser")
 	refused(t, "a link that was used", err)
-	refused(t, "a token for a value", failure(w.svc.Sessions.Authenticate(w.ctx, token)))
-	_, _, err = w.svc.Sessions.SignIn(w.ctx, value)
+	refused(t, "a token for a value", w.session(token))
+	_, _, err = w.svc.Sessions.SignIn(w.ctx, value, "browser")
 	refused(t, "a value for a token", err)
 	if other, otherValue := w.signedIn(w.account); other.ID == session.ID || otherValue == value {
 		t.Error("two sessions are alike")
@@ -79,11 +85,11 @@ func TestLinkExpires(t *testing.T) {
 	w := newWorld(t)
 	good, late := w.link(w.account), w.link(w.account)
 	w.clock.add(formsvc.LinkTTL - time.Millisecond)
-	if _, _, err := w.svc.Sessions.SignIn(w.ctx, good); err != nil {
+	if _, _, err := w.svc.Sessions.SignIn(w.ctx, good, "browser"); err != nil {
 		t.Error(err)
 	}
 	w.clock.add(time.Millisecond)
-	_, value, err := w.svc.Sessions.SignIn(w.ctx, late)
+	_, value, err := w.svc.Sessions.SignIn(w.ctx, late, "browser")
 	refused(t, "a link of 15 minutes", err)
 	if value != "" {
 		t.Error("a value comes with the error")
@@ -96,10 +102,10 @@ func TestSessionExpires(t *testing.T) {
 	_, value := w.signedIn(w.account)
 	for _, after := range []time.Duration{6 * time.Hour, formsvc.SessionTTL - time.Millisecond} {
 		w.clock.set(start().Add(after))
-		must(w.svc.Sessions.Authenticate(w.ctx, value))
+		noError(t, w.session(value))
 	}
 	w.clock.set(start().Add(formsvc.SessionTTL))
-	refused(t, "a session of 12 hours", failure(w.svc.Sessions.Authenticate(w.ctx, value)))
+	refused(t, "a session of 12 hours", w.session(value))
 }
 
 // Invalid tokens are unauthenticated. An unavailable store is neither a yes nor a no.
@@ -108,23 +114,21 @@ func TestSessionsAlwaysAskTheStore(t *testing.T) {
 	_, value := w.signedIn(w.account)
 	token := w.link(w.account)
 	for _, bad := range []string{"", "x", value[1:], value + "x", strings.Repeat("x", 1<<20)} {
-		_, err := w.svc.Sessions.Authenticate(w.ctx, bad)
-		refused(t, "no value", err)
-		_, _, err = w.svc.Sessions.SignIn(w.ctx, bad)
+		refused(t, "no value", w.session(bad))
+		_, _, err := w.svc.Sessions.SignIn(w.ctx, bad, "browser")
 		refused(t, "no token", err)
 		wantError(t, w.svc.Sessions.SignOut(w.ctx, bad), nil)
 	}
 	fault := errors.New("broken pipe")
 	w.store.disturb(func(string, int) error { return fault })
-	_, err := w.svc.Sessions.Authenticate(w.ctx, value)
-	wantError(t, err, fault)
-	_, _, err = w.svc.Sessions.SignIn(w.ctx, token)
+	wantError(t, w.session(value), fault)
+	_, _, err := w.svc.Sessions.SignIn(w.ctx, token, "browser")
 	wantError(t, err, fault)
 	wantError(t, w.svc.Sessions.SignOut(w.ctx, value), fault)
 	w.store.disturb(nil)
 	for range 3 { // there is no cache
 		before := w.store.count("SessionByHash")
-		if _, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || w.store.count("SessionByHash") != before+1 {
+		if err := w.session(value); err != nil || w.store.count("SessionByHash") != before+1 {
 			t.Errorf("asked %d times, want 1; %v", w.store.count("SessionByHash")-before, err)
 		}
 	}

@@ -124,6 +124,21 @@ func (c *caller) writes() []write {
 			})
 			return err
 		}),
+		writeOf("CreateMember", ofAccount, func() formsvc.Member { return c.newMember(c.of) }, func(m formsvc.Member) error {
+			return c.s.CreateMember(c.ctx, m, none)
+		}),
+		writeOf("UpdateMember", ofMember, func() formsvc.Member { return c.newMember(c.of) }, func(in formsvc.Member) error {
+			_, err := c.s.UpdateMember(c.ctx, c.at.member(), func(m *formsvc.Member) (formsvc.Change, error) {
+				m.MemberInput, m.Password, m.Issuer, m.Subject = in.MemberInput, in.Password, in.Issuer, in.Subject
+				m.Version++
+				return none, nil
+			})
+			return err
+		}),
+		writeOf("CreateSession", ofAccount, func() formsvc.Session { return c.newSession(c.of) }, func(x formsvc.Session) error {
+			x.MemberID = c.at[memberPart]
+			return c.s.CreateSession(c.ctx, x, none)
+		}),
 		writeOf("Commit", ofAccount, func() formsvc.AuditEntry { return c.newAudit(c.of) }, func(a formsvc.AuditEntry) error {
 			return c.s.Commit(c.ctx, formsvc.Change{Audit: &a})
 		}),
