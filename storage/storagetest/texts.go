@@ -125,11 +125,13 @@ func (c *caller) writes() []write {
 			return err
 		}),
 		writeOf("CreateMember", ofAccount, func() formsvc.Member { return c.newMember(c.of) }, func(m formsvc.Member) error {
+			m.Email, m.Subject = m.Email+string(m.ID), m.Subject+string(m.ID) // unique
 			return c.s.CreateMember(c.ctx, m, none)
 		}),
 		writeOf("UpdateMember", ofMember, func() formsvc.Member { return c.newMember(c.of) }, func(in formsvc.Member) error {
 			_, err := c.s.UpdateMember(c.ctx, c.at.member(), func(m *formsvc.Member) (formsvc.Change, error) {
-				m.MemberInput, m.Password, m.Issuer, m.Subject = in.MemberInput, in.Password, in.Issuer, in.Subject
+				m.MemberInput, m.Password, m.Issuer, m.Subject = in.MemberInput, in.Password, in.Issuer, in.Subject+string(in.ID)
+				m.Email += string(in.ID)
 				m.Version++
 				return none, nil
 			})
@@ -207,6 +209,10 @@ func testTextsRefused(w *world) {
 	for _, text := range refusedTexts() {
 		_, err := w.store.AccountByName(w.ctx, text)
 		w.wantError(fmt.Sprintf("AccountByName of %+q", text), err, formsvc.ErrInvalid)
+		for _, q := range []formsvc.MemberQuery{{Email: text}, {Subject: text}, {Issuer: text, Subject: "x"}} {
+			_, err = w.store.Members(w.ctx, q)
+			w.wantError(fmt.Sprintf("Members with %+q", text), err, formsvc.ErrInvalid)
+		}
 		for _, filter := range []formsvc.ResponseFilter{
 			{Email: text}, {Reference: text}, {Status: []string{"pending", text}}, {Metadata: map[string]string{"a": text}}, {Metadata: map[string]string{text: "a"}},
 		} {

@@ -25,14 +25,14 @@ type signColumns struct {
 
 type linkRow struct {
 	bun.BaseModel `bun:"table:formsvc_links,alias:l"`
-	signColumns   `bun:",extend"`
+	signColumns
 
 	Code []byte
 }
 
 type sessionRow struct {
 	bun.BaseModel `bun:"table:formsvc_sessions,alias:x"`
-	signColumns   `bun:",extend"`
+	signColumns
 
 	Way    string
 	Device string
