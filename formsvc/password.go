@@ -160,9 +160,10 @@ func checkPassword(m *Member, password string) error {
 	if m.Subject != "" {
 		least = MinSecondPassword
 	}
+	code, detail := textFault(password)
 	switch n := utf8.RuneCountInString(password); {
-	case CheckText(password) != nil:
-		return invalid("/password", "invalid_text", "must be valid text")
+	case code != "":
+		return invalid("/password", code, detail)
 	case n < least:
 		return invalid("/password", "too_short", fmt.Sprintf("must have at least %d characters; a few words make a good one", least))
 	case n > MaxPassword:

@@ -171,3 +171,96 @@ func TestSessionsAreAudited(t *testing.T) {
 		}
 	}
 }
+
+// A member's session lasts a day after its last use, and 30 days at most, on any node.
+func TestMemberSessionExpires(t *testing.T) {
+	w := newWorld(t)
+	m, _, value := w.joined("ada", formsvc.Admin)
+	_, unused, err := w.enter(w.mailed(&m, ""))
+	noError(t, err)
+	for day := range 29 {
+		w.clock.add(formsvc.SessionIdleTTL - 2*time.Millisecond)
+		noError(t, last(w.neighbour().Sessions.Authenticate(w.ctx, value)))
+		if day == 0 {
+			equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 2, "%d sessions")
+			w.clock.add(2 * time.Millisecond)
+			refused(t, "a session that wasn't used for a day", w.session(unused))
+			equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 1, "%d sessions after a day")
+			w.clock.add(-2 * time.Millisecond)
+		}
+	}
+	w.clock.set(start().Add(formsvc.SessionMaxTTL - time.Millisecond))
+	noError(t, w.session(value))
+	w.clock.add(time.Millisecond)
+	refused(t, "a session of 30 days", w.session(value))
+}
+
+// Uses are written every ten minutes.
+func TestUseIsNoted(t *testing.T) {
+	w := newWorld(t)
+	_, session, value := w.joined("ada", formsvc.Admin)
+	for _, x := range []struct{ after, noted time.Duration }{{10*time.Minute - time.Millisecond, 0}, {10 * time.Minute, 10 * time.Minute}, {19 * time.Minute, 10 * time.Minute}} {
+		w.clock.set(start().Add(x.after))
+		noError(t, w.session(value))
+		got := must(w.store.SessionByHash(w.ctx, session.Hash))
+		if !got.LastUsedAt.Equal(start().Add(x.noted)) || !got.ExpiresAt.Equal(got.LastUsedAt.Add(formsvc.SessionIdleTTL)) {
+			t.Errorf("after %s: %+v", x.after, got)
+		}
+	}
+}
+
+func TestEndSessions(t *testing.T) {
+	w := newWorld(t)
+	m, _, value := w.joined("ada", formsvc.Admin)
+	other, _, others := w.joined("bob", formsvc.Admin)
+	_, operators := w.signedIn(w.account)
+	second, lost, err := w.svc.Sessions.SignIn(w.ctx, w.mailed(&m, ""), strings.Repeat("é", 150)+"\xff\x00")
+	if err != nil || second.Device != strings.Repeat("é", 100) {
+		t.Errorf("%q, %v", second.Device, err)
+	}
+	wantError(t, w.svc.Sessions.End(w.ctx, &other, second.ID), formsvc.ErrNotFound)
+	noError(t, w.svc.Sessions.End(w.ctx, &m, second.ID))
+	wantError(t, w.svc.Sessions.End(w.ctx, &m, second.ID), formsvc.ErrNotFound)
+	refused(t, "a session that was ended", w.session(lost))
+	noError(t, w.session(value))
+	token := w.mailed(&m, "")
+	noError(t, w.svc.Members.EndSessions(w.ctx, m.Key()))
+	refused(t, "a session of a person whose sessions ended", w.session(value))
+	refused(t, "a link", last(w.enter(token)))
+	equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 1, "%d sessions of the earlier epoch")
+	m = must(w.svc.Members.Get(w.ctx, m.Key()))
+	equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 0, "%d sessions")
+	noError(t, last(w.enter(w.mailed(&m, ""))))
+	for _, value := range []string{others, operators} {
+		noError(t, w.session(value))
+	}
+	token = w.mailed(&m, "")
+	noError(t, w.svc.Sessions.SignOutAll(w.ctx, w.account))
+	for _, value := range []string{others, operators} {
+		refused(t, "a session after all ended", w.session(value))
+	}
+	refused(t, "a link after all ended", last(w.enter(token)))
+	noError(t, failure(w.svc.Accounts.Delete(w.ctx, w.account)))
+}
+
+// A link is redeemed by its code or its token, once.
+func TestLinkCode(t *testing.T) {
+	w := newWorld(t)
+	m, _, _ := w.joined("ada", formsvc.Admin)
+	token := w.mailed(&m, "secret:1234")
+	for _, wrong := range []string{"1234", ":1234", "secret:", "secret:1235", ""} {
+		refused(t, wrong, last(w.enter(wrong)))
+	}
+	session, _, err := w.enter("secret:1234")
+	equal(t, session.MemberID, m.ID, "signed in as %s")
+	noError(t, err)
+	refused(t, "the token", last(w.enter(token)))
+	w.mailed(&m, "secret:1")
+	_, _, err = w.svc.Sessions.NewMemberLink(w.ctx, &m, "secret:1")
+	wantError(t, err, formsvc.ErrConflict)
+	noError(t, last(w.enter(w.mailed(&m, ""))))
+	noError(t, last(w.enter(w.mailed(&m, ""))))
+	w.mailed(&m, "secret:2")
+	w.clock.add(formsvc.LinkTTL)
+	refused(t, "after 15 minutes", last(w.enter("secret:2")))
+}
