@@ -156,6 +156,17 @@ func (s Members) ByEmail(ctx context.Context, account ID, email string) (_ Membe
 	return s.s.member(ctx, MemberQuery{AccountID: account, Email: email})
 }
 
+// OfPerson returns the members with an address, of all accounts, who can sign in: they have joined, or their invitation hasn't expired.
+func (s Members) OfPerson(ctx context.Context, email string) (_ []Member, err error) {
+	defer wrap(&err, "members")
+	if CheckText(email) != nil || email == "" { // "" would find everybody
+		return nil, nil
+	}
+	list, err := s.s.store.Members(ctx, MemberQuery{Email: email})
+	now := s.s.now()
+	return slices.DeleteFunc(list, func(m Member) bool { return m.JoinedAt.IsZero() && !now.Before(m.InvitedUntil) }), err
+}
+
 // member returns the oldest member that a query finds. One that names nobody finds nobody.
 func (c *core) member(ctx context.Context, q MemberQuery) (Member, error) {
 	if (q.ID == "" || q.AccountID == "") && q.Email == "" && q.Subject == "" {
@@ -230,6 +241,7 @@ func (s Members) update(ctx context.Context, key MemberKey, action AuditAction, 
 // An Identity is who a login of another service says that a person is: an OpenID provider, or a proxy.
 type Identity struct {
 	Issuer, Subject string // of an OpenID provider; both "" for a proxy
+	Provider        string // a short name of that provider, for [Session].Way
 	Email           string // "" unless that service has verified it
 	Name            string
 	Account         string // its name; "" means any that has the person as a member

@@ -71,9 +71,9 @@ func (w *world) joined(name string, role formsvc.Role) (formsvc.Member, formsvc.
 	return must(w.svc.Members.Get(w.ctx, m.Key())), session, value
 }
 
-func (w *world) mailed(m *formsvc.Member, code string) string {
+func (w *world) mailed(m *formsvc.Member, browser string) string {
 	w.tb.Helper()
-	token, _, err := w.svc.Sessions.NewMemberLink(w.ctx, m, code)
+	token, _, err := w.svc.Sessions.NewMemberLink(w.ctx, m, browser)
 	noError(w.tb, err)
 	return token
 }
@@ -153,7 +153,7 @@ func TestRemoveMember(t *testing.T) {
 	w := newWorld(t)
 	_, _, admin := w.joined("admin", formsvc.Admin)
 	m, _, value := w.joined("ada", formsvc.Editor)
-	token := w.mailed(&m, "secret:code")
+	token := w.mailed(&m, "secret")
 	c := w.campaign()
 	r := must(w.svc.AsMember(&m).Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: ada()}))
 	noError(t, failure(w.svc.Members.Connect(w.ctx, m.Key(), formsvc.Identity{Issuer: "i", Subject: "1"})))
@@ -162,7 +162,7 @@ func TestRemoveMember(t *testing.T) {
 		refused(t, name, last(svc.Sessions.Authenticate(w.ctx, value)))
 		noError(t, last(svc.Sessions.Authenticate(w.ctx, admin)))
 	}
-	for _, secret := range []string{token, "secret:code"} {
+	for _, secret := range []string{token, "secret:" + formsvc.SignInCode(token)} {
 		refused(t, "a link", last(w.enter(secret)))
 	}
 	refused(t, "the identity", failure(w.svc.Members.Identify(w.ctx, formsvc.Identity{Issuer: "i", Subject: "1", Email: m.Email})))
@@ -319,11 +319,18 @@ func TestIdentify(t *testing.T) {
 	trail := len(w.trail())
 	noError(t, failure(w.svc.Members.Identify(w.ctx, in("a", "1", ""))))
 	equal(t, len(w.trail()), trail, "%d entries of what changes nothing")
-	session, value, err := w.svc.Sessions.SignInAs(w.ctx, in("a", "3", ""), "browser")
-	if err != nil || w.session(value) != nil || session.Way != formsvc.SignedInByProvider {
+	session, value, err := w.svc.Sessions.SignInAs(w.ctx, formsvc.Identity{Issuer: "a", Subject: "3", Provider: "sso"}, "browser")
+	if err != nil || w.session(value) != nil || session.Way != formsvc.SignedInByProvider+" sso" {
 		t.Errorf("%+v, %v", session, err)
 	}
 	members := w.svc.Members
+	equal(t, len(must(members.OfPerson(w.ctx, "NEW@example.com"))), 2, "%d accounts")
+	w.invite("late", formsvc.Viewer)
+	equal(t, len(must(members.OfPerson(w.ctx, "late@example.com"))), 1, "%d who are invited")
+	w.clock.add(formsvc.InvitationTTL)
+	for _, email := range []string{"late@example.com", "", "\x00"} {
+		equal(t, len(must(members.OfPerson(w.ctx, email))), 0, "%q: %d", email)
+	}
 	noError(t, failure(members.Connect(w.ctx, admin.Key(), in("a", "9", ""))))
 	noError(t, failure(members.Connect(w.ctx, admin.Key(), in("a", "9", ""))))
 	wantError(t, failure(members.Connect(w.ctx, admin.Key(), in("a", "8", ""))), formsvc.ErrConflict)

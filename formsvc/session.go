@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base32"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ type Link struct {
 	MemberID  ID                // "" for the account's operator, who may do everything
 	Epoch     int64             // of the member
 	Hash      [sha256.Size]byte // of the token
-	Code      [sha256.Size]byte // of another token; zero for none
+	Code      [sha256.Size]byte // of the other token, see [SignInCode]; zero for none
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }
@@ -42,7 +43,7 @@ type Session struct {
 const (
 	SignedInByLink     = "link"
 	SignedInByPassword = "password"
-	SignedInByProvider = "provider" // an OpenID provider
+	SignedInByProvider = "provider" // an OpenID provider; its name follows after a space
 )
 
 // inForce reports whether the session is active at that time.
@@ -58,18 +59,25 @@ func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expire
 	return s.newLink(ctx, Link{AccountID: account}, "")
 }
 
-// NewMemberLink does the same for a member, of whom it reads AccountID, ID and Epoch. If code isn't "", it is another token that redeems
-// the link: a secret that the browser has, a colon, and what the person reads in a mail.
-func (s Sessions) NewMemberLink(ctx context.Context, m *Member, code string) (token string, expires time.Time, err error) {
-	return s.newLink(ctx, Link{AccountID: m.AccountID, MemberID: m.ID, Epoch: m.Epoch}, code)
+// NewMemberLink does the same for a member, of whom it reads AccountID, ID and Epoch. browser is a secret of the browser that asked for the
+// link, or "": there browser, a colon and the [SignInCode] are another token of the link.
+func (s Sessions) NewMemberLink(ctx context.Context, m *Member, browser string) (token string, expires time.Time, err error) {
+	return s.newLink(ctx, Link{AccountID: m.AccountID, MemberID: m.ID, Epoch: m.Epoch}, browser)
 }
 
-func (s Sessions) newLink(ctx context.Context, link Link, code string) (token string, expires time.Time, err error) {
+// SignInCode returns what a person reads where they opened a link, to type it where they asked for the link: eight letters and digits. Alone
+// it is no secret.
+func SignInCode(token string) string {
+	sum := sha256.Sum256([]byte("code of " + token))
+	return base32.StdEncoding.EncodeToString(sum[:5])
+}
+
+func (s Sessions) newLink(ctx context.Context, link Link, browser string) (token string, expires time.Time, err error) {
 	defer wrap(&err, "link")
 	now := s.s.now()
 	token, link.Hash = newToken(link.MemberID)
-	if code != "" {
-		link.Code = hashToken(code)
+	if browser != "" {
+		link.Code = hashToken(browser + ":" + SignInCode(token))
 	}
 	link.ID, link.CreatedAt, link.ExpiresAt = s.s.NewID(now), now, now.Add(LinkTTL)
 	change := Change{Audit: s.s.audit(link.AccountID, AuditLinkCreated, link.ID, ofMember(link.MemberID))}
@@ -160,34 +168,43 @@ func (s Sessions) SignInAs(ctx context.Context, id Identity, device string) (ses
 	if err != nil {
 		return Session{}, "", err
 	}
-	return s.begin(ctx, &m, SignedInByProvider, device)
+	return s.begin(ctx, &m, SignedInByProvider+" "+id.Provider, device)
 }
 
 // Authenticate returns the session that a value belongs to, and its member, nil for the account's operator. It fails with
 // [ErrUnauthenticated] if there is none or if it has expired, and with another error if the store fails. It always asks the
 // store, so a session that ended on one node has ended on all. The use extends a member's session.
 func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, _ *Member, err error) {
-	defer wrap(&err, "session")
-	now := s.s.now()
-	session, err := s.s.store.SessionByHash(ctx, hashToken(value))
-	if err == nil && !session.inForce(now) {
-		err = ErrNotFound
-	}
-	if err != nil || session.MemberID == "" {
-		return session, nil, unauthenticated(err)
-	}
-	m, err := s.s.member(ctx, MemberQuery{AccountID: session.AccountID, ID: session.MemberID})
-	if err == nil && m.Epoch != session.Epoch {
-		err = ErrNotFound
-	}
-	if err == nil && now.Sub(session.LastUsedAt) >= sessionNoted {
+	session, m, err := s.Check(ctx, value)
+	if now := s.s.now(); m != nil && now.Sub(session.LastUsedAt) >= sessionNoted {
 		session.LastUsedAt, session.ExpiresAt = now, earlier(now.Add(SessionIdleTTL), session.CreatedAt.Add(SessionMaxTTL))
 		err = s.s.store.UseSession(ctx, session.Hash, session.LastUsedAt, session.ExpiresAt)
 	}
 	if err != nil {
+		wrap(&err, "session")
 		return Session{}, nil, unauthenticated(err)
 	}
-	return session, &m, nil
+	return session, m, nil
+}
+
+// Check does the same without extending the session.
+func (s Sessions) Check(ctx context.Context, value string) (_ Session, m *Member, err error) {
+	defer wrap(&err, "session")
+	session, err := s.s.store.SessionByHash(ctx, hashToken(value))
+	if err == nil && !session.inForce(s.s.now()) {
+		err = ErrNotFound
+	}
+	if err == nil && session.MemberID != "" {
+		var member Member
+		member, err = s.s.member(ctx, MemberQuery{AccountID: session.AccountID, ID: session.MemberID})
+		if m = &member; err == nil && m.Epoch != session.Epoch {
+			err = ErrNotFound
+		}
+	}
+	if err != nil {
+		return Session{}, nil, unauthenticated(err)
+	}
+	return session, m, nil
 }
 
 // sessionNoted is how often the use of a session is written.
