@@ -109,6 +109,8 @@ type Handler struct {
 	mux       *http.ServeMux
 	needs     map[string][]formsvc.Permission // of the pages for visitors who are signed in, by pattern
 	passwords *gate.Gate                      // limits checks of passwords, fairly between networks
+	trusted   *gate.Gate                      // those of the next
+	seen      limits.Recent[struct{}]         // networks from where somebody has signed in by a password
 	failures  *limits.Limiter                 // links, passwords and sessions that don't exist, by network
 	asked     *limits.Limiter                 // requests for links, by network
 	mailed    *limits.Limiter                 // links, by account
@@ -138,7 +140,8 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	h := &Handler{
 		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), searchTime: searchTime, countTime: countTime, deleteTime: deleteTime,
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
-		passwords: gate.New(passwordSlots, passwordRoom, passwordWait), mailers: make(chan struct{}, mailersAtMost),
+		passwords: gate.New(passwordSlots, passwordRoom, passwordWait),
+		trusted:   gate.New(passwordSlots, passwordRoom, passwordWait), seen: limits.NewRecent[struct{}](limits.Size), mailers: make(chan struct{}, mailersAtMost),
 		mailed: limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 		streams: streams{of: map[formsvc.ID]int{}}, needs: map[string][]formsvc.Permission{},
 	}
@@ -166,11 +169,14 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	return h, nil
 }
 
-// Checks of passwords at once, waiting, and how long they wait.
+// Checks of passwords at once, waiting, and how long they wait. A check takes a processor for some 40 ms, so while strangers guess, half a
+// processor is left alone. Guesses don't delay networks from where somebody has signed in.
 const (
-	passwordSlots = 4
+	passwordSlots = 2
 	passwordRoom  = 200
 	passwordWait  = 10 * time.Second
+	passwordRest  = 3
+	networkSeen   = 30 * 24 * time.Hour
 )
 
 // locate stores the public addresses of the pages and of the API.
