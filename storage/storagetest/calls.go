@@ -52,10 +52,6 @@ func (t *target) hook() formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: t[accountPart], ID: t[webhookPart]}
 }
 
-func (t *target) member() formsvc.MemberKey {
-	return formsvc.MemberKey{AccountID: t[accountPart], ID: t[memberPart]}
-}
-
 // A caller makes calls about a target, which is of an account.
 type caller struct {
 	*world
@@ -178,10 +174,10 @@ func accountCalls() []call {
 				return c.newSession(link.AccountID), none, nil
 			})
 		}},
-		{"Sessions", ofMember, true, func(c *caller) (any, error) { return c.s.Sessions(c.ctx, c.at.member()) }},
-		{"UseSession", nil, false, func(c *caller) (any, error) {
-			return nil, c.s.UseSession(c.ctx, keyHash(c.of), nextDay(), nextDay())
+		{"Sessions", ofMember, true, func(c *caller) (any, error) {
+			return c.s.Sessions(c.ctx, formsvc.MemberKey{AccountID: c.of, ID: c.at[memberPart]})
 		}},
+		{"UseSession", nil, false, func(c *caller) (any, error) { return nil, c.s.UseSession(c.ctx, keyHash(c.of), nextDay(), nextDay()) }},
 		{"SessionByHash", nil, false, func(c *caller) (any, error) { return c.s.SessionByHash(c.ctx, keyHash(c.of)) }},
 		{"EndSession", nil, false, func(c *caller) (any, error) { return nil, c.s.EndSession(c.ctx, c.of, keyHash(c.of), none) }},
 		{"EndAllSessions", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.EndAllSessions(c.ctx, c.of, none) }},

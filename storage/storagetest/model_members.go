@@ -17,8 +17,8 @@ func (m *model) person(x *formsvc.Member) {
 func (m *model) addMember() {
 	x := m.newMember(m.owner(m.accounts[0]))
 	m.person(&x)
-	if len(m.members) > 0 && m.chance("taken", 12) {
-		x.ID = one(m, "member", m.members).ID
+	if m.chance("taken", 12) {
+		x.ID = m.oneMember().ID
 	}
 	m.members = append(m.members, x)
 	change := m.change(formsvc.ResponseKey{AccountID: x.AccountID, ID: x.ID})
@@ -35,10 +35,7 @@ func (m *model) addMember() {
 
 // oneMember returns the key of a member, or of none.
 func (m *model) oneMember() formsvc.MemberKey {
-	x := m.newMember(m.accounts[0])
-	if len(m.members) > 0 {
-		x = one(m, "member", m.members)
-	}
+	x := one(m, "member", append(m.members, m.newMember(m.accounts[0])))
 	return formsvc.MemberKey{AccountID: m.owner(x.AccountID), ID: x.ID}
 }
 
@@ -66,13 +63,7 @@ func (m *model) listMembers() {
 		q.AccountID = m.accounts[1]
 	}
 	m.do("Members", func(s Store, _ int) (any, error) { return s.Members(m.ctx, q) })
-}
-
-func (m *model) useSession() {
-	hash := keyHash("none")
-	if len(m.sessions) > 0 {
-		hash = one(m, "session", m.sessions).Hash
-	}
+	hash := one(m, "session", append(m.sessions, m.newSession(""))).Hash
 	used := m.tick()
 	m.do("UseSession", func(s Store, _ int) (any, error) { return nil, s.UseSession(m.ctx, hash, used, used.Add(time.Hour)) })
 	key := m.oneMember()

@@ -295,7 +295,9 @@ func (m *model) addLink() {
 	if len(m.links) > 0 && m.chance("taken", 10) {
 		l.Hash, l.AccountID = one(m, "link", m.links).Hash, m.accounts[0]
 	}
-	l.Code = oneOf(m, "code", l.Code, [32]byte{}, l.Hash, one(m, "link", append(m.links, l)).Code)
+	if l.Code = oneOf(m, "code", l.Code, [32]byte{}, l.Hash); len(m.links) > 0 && m.chance("taken code", 10) {
+		l.Code, l.AccountID = one(m, "link", m.links).Code, m.accounts[0]
+	}
 	l.MemberID = oneOf(m, "member", l.MemberID, "")
 	m.links = append(m.links, l)
 	change := m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: l.ID})

@@ -129,7 +129,7 @@ func (c *caller) writes() []write {
 			return c.s.CreateMember(c.ctx, m, none)
 		}),
 		writeOf("UpdateMember", ofMember, func() formsvc.Member { return c.newMember(c.of) }, func(in formsvc.Member) error {
-			_, err := c.s.UpdateMember(c.ctx, c.at.member(), func(m *formsvc.Member) (formsvc.Change, error) {
+			_, err := c.s.UpdateMember(c.ctx, formsvc.MemberKey{AccountID: c.of, ID: c.at[memberPart]}, func(m *formsvc.Member) (formsvc.Change, error) {
 				m.MemberInput, m.Password, m.Issuer, m.Subject = in.MemberInput, in.Password, in.Issuer, in.Subject+string(in.ID)
 				m.Email += string(in.ID)
 				m.Version++

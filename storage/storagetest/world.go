@@ -112,14 +112,10 @@ func (w *world) addAccount() formsvc.Account {
 	return a
 }
 
-// addMember adds a member with a session, whose hash is keyHash of the member.
 func (w *world) addMember(account formsvc.ID) formsvc.Member {
 	w.Helper()
 	m := w.newMember(account)
-	session := w.newSession(account)
-	session.MemberID, session.Hash = m.ID, keyHash(m.ID)
 	w.must("CreateMember", w.store.CreateMember(w.ctx, m, none))
-	w.must("CreateSession", w.store.CreateSession(w.ctx, session, none))
 	return m
 }
 
