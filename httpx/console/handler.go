@@ -28,7 +28,7 @@ import (
 type Options struct {
 	// Authenticate returns the signed-in visitor, by a session of the host application. For
 	// [formsvc.ErrUnauthenticated] the browser gets a page that asks to sign in, with the status 401. Defaults to
-	// one-time links and sessions in the store.
+	// links, passwords and sessions in the store, and to pages about people.
 	Authenticate func(*http.Request) (*Visitor, error)
 	// BaseURL is the public address of the pages, for example "https://forms.example.com/console". Links begin with
 	// its path, and mailed links with all of it. If its scheme is https, the cookie is sent over TLS alone, whatever
@@ -40,7 +40,7 @@ type Options struct {
 	// FormsURL is the public address of forms, or a path at the host of the pages, such as "/f" for a httpx/intake.Handler at "/f/".
 	// Defaults to "/f" under APIURL.
 	FormsURL string
-	// SendLink mails a sign-in link to the contact of an account; the link is valid until the given time. It is called in
+	// SendLink mails a sign-in link or an invitation; the link is valid until the given time. It is called in
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
 	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
 	SendLink func(ctx context.Context, to, link string, until time.Time) error
