@@ -77,7 +77,7 @@ var leaves = []string{"cmd/", "examples/", ".ci/"}
 var thirdParty = map[string][]string{
 	"forms": {
 		"github.com/google/uuid", "github.com/go-json-experiment/json", "github.com/hashicorp/golang-lru/v2", "golang.org/x/net/idna", "golang.org/x/text/secure/bidirule", "golang.org/x/text/transform",
-		"golang.org/x/text/unicode/",
+		"golang.org/x/text/unicode/", "golang.org/x/crypto/argon2", "golang.org/x/crypto/blake2b", "golang.org/x/sys/cpu",
 	},
 	"bun": {
 		"github.com/uptrace/bun", "github.com/jinzhu/inflection", "github.com/puzpuzpuz/xsync", "github.com/tmthrgd/go-hex",

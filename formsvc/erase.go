@@ -98,22 +98,22 @@ func (a Accounts) ErasePerson(ctx context.Context, account ID, email string) (_ 
 		return Receipt{}, err
 	}
 	err = w.audited(ctx, AuditErasureBegun, AuditErasureDone, w.receipt.ID, nil, func() error {
-		err := w.eraseResponses(ctx, w.responses(ctx))
+		last, err := w.formerMembers(ctx)
+		if err == nil {
+			err = w.eraseResponses(ctx, w.responses(ctx))
+		}
 		if err == nil {
 			err = eraseEach(ctx, w, w.signatures(ctx), func(q *EraseQuery, sig *Signature) {
 				q.Signatures, q.RepliesOf = append(q.Signatures, sig.ID), append(q.RepliesOf, sig.ResponseID)
 			})
-		}
-		if err == nil {
-			err = w.eraseMembers(ctx)
 		}
 		if err == nil { // the events below are those that are left
 			err = eraseEach(ctx, w, w.events(ctx), func(q *EraseQuery, event *Event) {
 				q.Events, q.RepliesOf = append(q.Events, event.ID), append(q.RepliesOf, event.ResponseID)
 			})
 		}
-		if err == nil {
-			err = w.erase(ctx, EraseQuery{Refusals: true})
+		if err == nil { // a call after one that failed finds the members again
+			err = w.erase(ctx, last)
 		}
 		return err
 	})
@@ -225,17 +225,15 @@ func (w *erasure) eraseResponses(ctx context.Context, list iter.Seq2[*Response, 
 	})
 }
 
-// eraseMembers removes the person as a former member.
-func (w *erasure) eraseMembers(ctx context.Context) error {
+// formerMembers returns the query that removes the person as a former member, and refusals.
+func (w *erasure) formerMembers(ctx context.Context) (EraseQuery, error) {
+	q := EraseQuery{Refusals: true}
 	list, err := w.store.Members(ctx, MemberQuery{AccountID: w.receipt.AccountID, Email: w.email, Removed: true})
-	var q EraseQuery
 	for _, m := range list {
 		q.Members, q.Authors = append(q.Members, m.ID), append(q.Authors, m.Name)
 	}
-	if w.members = q.Members; err == nil && len(q.Members) > 0 {
-		err = w.erase(ctx, q)
-	}
-	return err
+	w.members = q.Members
+	return q, err
 }
 
 // eraseEach removes what add names for each record, in atomic writes of eraseUnit records.

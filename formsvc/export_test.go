@@ -12,6 +12,9 @@ var (
 	ValidEmail    = validEmail
 )
 
+// Hashing returns the channel that is held while a password is hashed.
+func (s *Service) Hashing() chan struct{} { return s.core.hashing }
+
 // Retries is the largest number of attempts to write a new response.
 const Retries = retries
 

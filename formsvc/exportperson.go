@@ -11,8 +11,8 @@ import (
 )
 
 // ExportPerson writes the data of the person with that e-mail address as a ZIP archive: the records that
-// [Accounts.ErasePerson] would remove. Each of responses.ndjson, comments.ndjson, signatures.ndjson, files.ndjson and
-// events.ndjson has a record in a line, as the API and webhooks show it. The folder files has the content of each file
+// [Accounts.ErasePerson] would remove, but for the events of what a former member did, which are about others. Each of responses.ndjson, comments.ndjson, signatures.ndjson, files.ndjson and
+// events.ndjson has a record in a line, as the API and webhooks show it; people.ndjson has the person as a former member. The folder files has the content of each file
 // under its identifier. receipt.json, the last one, has the counts and the identifiers of damaged files, whose content
 // is missing or ends early.
 //
@@ -59,6 +59,9 @@ func (x *personExport) write(ctx context.Context) error {
 	}, ofEach(ctx, x, x.store.Signatures), x.signatures(ctx))
 	part(x, "files", &x.receipt.Files, nil, ofEach(ctx, x, x.store.Files))
 	part(x, "events", &x.receipt.Events, nil, x.events(ctx))
+	if x.err == nil {
+		x.err = x.people(ctx)
+	}
 	for f, err := range ofEach(ctx, x, x.store.Files) {
 		if x.err == nil {
 			x.err = err
@@ -109,6 +112,22 @@ func part[T interface{ AppendJSON([]byte) []byte }](
 			*count++
 		}
 	}
+}
+
+// people adds the person as a former member, if there is one.
+func (x *personExport) people(ctx context.Context) error {
+	list, err := x.store.Members(ctx, MemberQuery{AccountID: x.receipt.AccountID, Email: x.email, Removed: true})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	to, err := x.create("people.ndjson", zip.Deflate, x.receipt.StartedAt)
+	for i := 0; i < len(list) && err == nil; i++ {
+		m := &list[i]
+		err = json.NewEncoder(to).Encode(map[string]any{
+			"uuid": m.ID, "email": m.Email, "name": m.Name, "role": m.Role, "createdAt": m.CreatedAt, "signedInAt": m.SignedInAt, "removedAt": m.RemovedAt,
+		})
+	}
+	return err
 }
 
 // ofEach yields the records of each of the person's responses, which may be deleted meanwhile.

@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -152,22 +153,25 @@ func (s Members) Get(ctx context.Context, key MemberKey) (_ Member, err error) {
 // ByEmail returns the member with this address, or [ErrNotFound].
 func (s Members) ByEmail(ctx context.Context, account ID, email string) (_ Member, err error) {
 	defer wrap(&err, "member")
-	if email == "" {
-		return Member{}, ErrNotFound
-	}
 	return s.s.member(ctx, MemberQuery{AccountID: account, Email: email})
 }
 
 // OfPerson returns the members with an address, of all accounts, who can sign in: they have joined, or their invitation hasn't expired.
 func (s Members) OfPerson(ctx context.Context, email string) (_ []Member, err error) {
 	defer wrap(&err, "members")
+	if CheckText(email) != nil || email == "" { // "" would find everybody
+		return nil, nil
+	}
 	list, err := s.s.store.Members(ctx, MemberQuery{Email: email})
 	now := s.s.now()
-	return slices.DeleteFunc(list, func(m Member) bool { return m.JoinedAt.IsZero() && !now.Before(m.InvitedUntil) || email == "" }), err
+	return slices.DeleteFunc(list, func(m Member) bool { return m.JoinedAt.IsZero() && !now.Before(m.InvitedUntil) }), err
 }
 
-// member returns the oldest member that a query finds.
+// member returns the oldest member that a query finds. One that names nobody finds nobody.
 func (c *core) member(ctx context.Context, q MemberQuery) (Member, error) {
+	if (q.ID == "" || q.AccountID == "") && q.Email == "" && q.Subject == "" {
+		return Member{}, ErrNotFound
+	}
 	list, err := c.store.Members(ctx, q)
 	if err == nil && len(list) == 0 {
 		err = ErrNotFound
@@ -178,14 +182,18 @@ func (c *core) member(ctx context.Context, q MemberQuery) (Member, error) {
 	return list[0], nil
 }
 
-// Replace changes what an admin sets. The person's sessions go on with the new role. It fails with a *[ValidationError],
-// with [ErrConflict] if another member has the address, and with [ErrLastAdmin].
+// Replace changes what an admin sets. The person's sessions go on with the new role. Another address ends an invitation, which went to
+// the earlier one: see [Members.InviteAgain]. It fails with a *[ValidationError], with [ErrConflict] if another member has the
+// address, and with [ErrLastAdmin].
 func (s Members) Replace(ctx context.Context, key MemberKey, in MemberInput) (_ Member, err error) {
 	defer wrap(&err, "member")
 	if err := in.check(); err != nil {
 		return Member{}, err
 	}
 	return s.update(ctx, key, AuditMemberUpdated, func(m *Member) error {
+		if m.JoinedAt.IsZero() && FoldEmail(m.Email) != FoldEmail(in.Email) {
+			m.Epoch++
+		}
 		m.MemberInput = in
 		return nil
 	})
@@ -238,7 +246,7 @@ type Identity struct {
 	Name            string
 	Account         string // its name; "" means any that has the person as a member
 	Role            Role   // "" leaves the member's
-	Join            bool   // whether the person needs no invitation; needs Account, Email and Role
+	Join            bool   // whether the person needs no invitation, unless removed before; needs Account, Email and Role
 }
 
 // Identify returns the member with an identity: the one who has the issuer and subject, or a person with the address
@@ -256,15 +264,25 @@ func (s Members) Identify(ctx context.Context, id Identity) (_ Member, err error
 	}
 	m, err := s.known(ctx, account, &id)
 	if errors.Is(err, ErrNotFound) && id.Join && account != "" && id.Email != "" {
-		m, _, err = s.Invite(ctx, account, MemberInput{id.Email, nameOf(&id), id.Role})
-		if errors.Is(err, ErrConflict) { // invited meanwhile, or linked to another identity
-			m, err = s.known(ctx, account, &id)
-		}
+		m, err = s.joining(ctx, account, &id)
 	}
 	if err != nil {
 		return Member{}, unauthenticated(err)
 	}
 	return s.settle(ctx, &m, &id)
+}
+
+// joining adds a member who needs no invitation. Those who were removed need one.
+func (s Members) joining(ctx context.Context, account ID, id *Identity) (Member, error) {
+	removed, err := s.s.store.Members(ctx, MemberQuery{AccountID: account, Email: id.Email, Removed: true})
+	if err != nil || len(removed) > 0 {
+		return Member{}, cmp.Or(err, ErrUnauthenticated)
+	}
+	m, _, err := s.Invite(ctx, account, MemberInput{id.Email, nameOf(id), id.Role})
+	if errors.Is(err, ErrConflict) { // invited meanwhile, or linked to another identity
+		m, err = s.known(ctx, account, id)
+	}
+	return m, err
 }
 
 // known finds the member with an identity.
@@ -295,24 +313,25 @@ func (s Members) known(ctx context.Context, account ID, id *Identity) (Member, e
 
 // settle gives a member the identity, and its role. It writes only what changes.
 func (s Members) settle(ctx context.Context, m *Member, id *Identity) (Member, error) {
-	role := m.Role
-	if len(id.Role.Permissions()) > 0 {
-		role = id.Role
-	}
-	if !m.JoinedAt.IsZero() && role == m.Role && (id.Subject == "" || m.Subject == id.Subject && m.Issuer == id.Issuer) {
+	has := func(m *Member) bool { return id.Subject == "" || m.Subject == id.Subject && m.Issuer == id.Issuer }
+	assigned := len(id.Role.Permissions()) > 0
+	if !m.JoinedAt.IsZero() && has(m) && (!assigned || id.Role == m.Role) {
 		return *m, nil
 	}
 	settled, err := s.update(ctx, m.Key(), AuditMemberUpdated, func(m *Member) error {
-		if id.Subject != "" && m.Subject != "" && (m.Subject != id.Subject || m.Issuer != id.Issuer) {
+		if !has(m) && !m.JoinedAt.IsZero() { // meanwhile
 			return ErrUnauthenticated
 		}
-		if m.Role = role; id.Subject != "" {
+		if id.Subject != "" {
 			m.Issuer, m.Subject = id.Issuer, id.Subject
+		}
+		if assigned {
+			m.Role = id.Role
 		}
 		m.join(s.s.now())
 		return nil
 	})
-	if errors.Is(err, ErrLastAdmin) && role != m.Role {
+	if errors.Is(err, ErrLastAdmin) && assigned {
 		return s.settle(ctx, m, &Identity{Issuer: id.Issuer, Subject: id.Subject})
 	}
 	return settled, unauthenticated(err)

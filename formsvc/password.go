@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Lengths of passwords in characters (NIST SP 800-63B-4 §3.1.1.2).
@@ -97,12 +98,16 @@ func (s Sessions) tries(ctx context.Context, m *Member, network string) (bool, e
 }
 
 // SetPassword gives a member a password, and ends all their sessions but the one that it begins, whose value it returns. Unless the member
-// signed in by a link in this session, or has no password, old must be the present one. It fails with a *[ValidationError].
+// signed in by a link in this session, or has no password, old must be the present one. It fails with a *[ValidationError], and with
+// [ErrUnauthenticated] if the session has ended.
 func (s Sessions) SetPassword(ctx context.Context, session *Session, old, password string) (_ Session, value string, err error) {
 	defer wrap(&err, "password")
 	m, err := s.s.member(ctx, MemberQuery{AccountID: session.AccountID, ID: session.MemberID})
+	if err == nil && m.Epoch != session.Epoch {
+		err = ErrUnauthenticated
+	}
 	if err != nil {
-		return Session{}, "", err
+		return Session{}, "", unauthenticated(err)
 	}
 	if err := checkPassword(&m, password); err != nil {
 		return Session{}, "", err
@@ -125,8 +130,8 @@ func (s Sessions) SetPassword(ctx context.Context, session *Session, old, passwo
 		return Session{}, "", err
 	}
 	changed, err := Members(s).update(ctx, m.Key(), AuditPasswordSet, func(now *Member) error {
-		if now.Epoch != m.Epoch {
-			return ErrUnauthenticated // the session ended meanwhile
+		if now.Epoch != session.Epoch {
+			return ErrUnauthenticated // it ended meanwhile
 		}
 		now.Password, now.Epoch = hash, now.Epoch+1
 		return nil
@@ -134,7 +139,11 @@ func (s Sessions) SetPassword(ctx context.Context, session *Session, old, passwo
 	if err != nil {
 		return Session{}, "", err
 	}
-	return s.begin(ctx, &changed, session.Way, session.Device)
+	way := session.Way
+	if way == SignedInByLink {
+		way = SignedInByPassword // so that the next change needs this one
+	}
+	return s.begin(ctx, &changed, way, session.Device)
 }
 
 // commonWords are the parts of which the most frequent passwords consist, one a line.
@@ -142,8 +151,8 @@ func (s Sessions) SetPassword(ctx context.Context, session *Session, old, passwo
 //go:embed common-words.txt
 var commonWords string
 
-// repeated finds characters that come again, and digits.
-var guessable = regexp.MustCompile(`[0-9\pP\pS\pZ]+`) //nolint:gochecknoglobals // immutable
+// guessable finds digits, punctuation and blanks, but not emoji.
+var guessable = regexp.MustCompile(`[0-9\pP\p{Sm}\p{Sc}\p{Sk}\pZ]+`)
 
 // checkPassword refuses passwords that are short, or that consist of little else than common words, repetition, and the person's own name.
 func checkPassword(m *Member, password string) error {
@@ -151,9 +160,10 @@ func checkPassword(m *Member, password string) error {
 	if m.Subject != "" {
 		least = MinSecondPassword
 	}
+	code, detail := textFault(password)
 	switch n := utf8.RuneCountInString(password); {
-	case CheckText(password) != nil:
-		return invalid("/password", "invalid_text", "must be valid text")
+	case code != "":
+		return invalid("/password", code, detail)
 	case n < least:
 		return invalid("/password", "too_short", fmt.Sprintf("must have at least %d characters; a few words make a good one", least))
 	case n > MaxPassword:
@@ -168,7 +178,7 @@ func checkPassword(m *Member, password string) error {
 	left = guessable.ReplaceAllString(left, "")
 	distinct := []rune(left)
 	slices.Sort(distinct)
-	if len(slices.Compact(distinct)) < 4 {
+	if len(slices.Compact(distinct)) < 5 {
 		return invalid("/password", "too_common", "is easy to guess; use words that don't belong together")
 	}
 	return nil
@@ -216,5 +226,5 @@ func (c *core) argon(ctx context.Context, password string, salt []byte, passes, 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return argon2.IDKey([]byte(password), salt, passes, memory, 1, 32), nil
+	return argon2.IDKey(norm.NFC.Bytes([]byte(password)), salt, passes, memory, 1, 32), nil
 }

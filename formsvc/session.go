@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -100,17 +101,20 @@ func ofMember(id ID) map[string]string {
 func (s Sessions) SignIn(ctx context.Context, token, device string) (session Session, value string, err error) {
 	defer wrap(&err, "sign in")
 	now := s.s.now()
+	var invitation bool
 	session, err = s.s.store.RedeemLink(ctx, hashToken(token), func(link *Link) (Session, Change, error) {
 		if !now.Before(link.ExpiresAt) {
 			return Session{}, Change{}, ErrUnauthenticated
 		}
 		session := s.s.session(link.AccountID, link.MemberID, link.Epoch, SignedInByLink, device)
 		value, session.Hash = newToken(link.MemberID)
+		invitation = link.ExpiresAt.Sub(link.CreatedAt) > LinkTTL
 		details := map[string]string{"link": string(link.ID)}
+		maps.Copy(details, ofMember(link.MemberID))
 		return session, Change{Audit: s.s.audit(link.AccountID, AuditSignedIn, session.ID, details)}, nil
 	})
 	if err == nil && session.MemberID != "" {
-		if err = s.arrive(ctx, &session); err != nil {
+		if err = s.arrive(ctx, &session, invitation); err != nil {
 			_ = s.s.store.EndSession(ctx, session.AccountID, session.Hash, Change{}) // it isn't valid in any case
 		}
 	}
@@ -132,10 +136,11 @@ func (c *core) session(account, member ID, epoch int64, way, device string) Sess
 	return x
 }
 
-// arrive notes that the member of a session has signed in. It fails if the session isn't valid.
-func (s Sessions) arrive(ctx context.Context, x *Session) error {
+// arrive notes that the member of a session has signed in. It fails if the session isn't valid, or if the person with the invitation has
+// joined in another way: a letter that is read later signs nobody in.
+func (s Sessions) arrive(ctx context.Context, x *Session, invitation bool) error {
 	_, err := Members(s).update(ctx, MemberKey{x.AccountID, x.MemberID}, "", func(m *Member) error {
-		if m.Epoch != x.Epoch || m.JoinedAt.IsZero() && !x.CreatedAt.Before(m.InvitedUntil) {
+		if m.Epoch != x.Epoch || m.JoinedAt.IsZero() && !x.CreatedAt.Before(m.InvitedUntil) || invitation && !m.JoinedAt.IsZero() {
 			return ErrUnauthenticated
 		}
 		m.join(x.CreatedAt)
@@ -148,7 +153,7 @@ func (s Sessions) arrive(ctx context.Context, x *Session) error {
 // begin begins a session of a member, who has been authenticated at an epoch.
 func (s Sessions) begin(ctx context.Context, m *Member, way, device string) (session Session, value string, err error) {
 	session = s.s.session(m.AccountID, m.ID, m.Epoch, way, device)
-	if err := s.arrive(ctx, &session); err != nil {
+	if err := s.arrive(ctx, &session, false); err != nil {
 		return Session{}, "", unauthenticated(err)
 	}
 	value, session.Hash = newToken(m.ID)

@@ -24,9 +24,15 @@ func (w *world) link(account formsvc.ID) string {
 // signedIn returns a new session of an account and its value.
 func (w *world) signedIn(account formsvc.ID) (formsvc.Session, string) {
 	w.tb.Helper()
-	session, value, err := w.svc.Sessions.SignIn(w.ctx, w.link(account))
+	session, value, err := w.svc.Sessions.SignIn(w.ctx, w.link(account), "browser")
 	noError(w.tb, err)
 	return session, value
+}
+
+// session returns why a value belongs to no session.
+func (w *world) session(value string) error {
+	_, _, err := w.svc.Sessions.Authenticate(w.ctx, value)
+	return err
 }
 
 func (w *world) second() formsvc.ID {
@@ -51,22 +57,22 @@ func TestSignIn(t *testing.T) {
 		t.Fatalf("a token of %d characters, good until %v, %v", len(token), expires, err)
 	}
 	w.clock.add(time.Minute)
-	session, value, err := w.svc.Sessions.SignIn(w.ctx, token)
+	session, value, err := w.svc.Sessions.SignIn(w.ctx, token, "browser")
 	if err != nil || !tokenPattern.MatchString(value) || value == token {
 		t.Fatalf("a value of %d characters, %v", len(value), err)
 	}
 	want := formsvc.Session{
 		ID: session.ID, AccountID: w.account, Hash: sha256.Sum256([]byte(value)),
-		CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(12 * time.Hour),
+		Way: "link", Device: "browser", CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(12 * time.Hour),
 	}
 	equal(t, session, want, "the session is %+v")
-	if got, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || got != want {
-		t.Errorf("authenticated as %+v, %v", got, err)
+	if got, m, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || got != want || m != nil {
+		t.Errorf("authenticated as %+v, %v, %v", got, m, err)
 	}
-	_, _, err = w.svc.Sessions.SignIn(w.ctx, token)
+	_, _, err = w.svc.Sessions.SignIn(w.ctx, token, "browser")
 	refused(t, "a link that was used", err)
-	refused(t, "a token for a value", failure(w.svc.Sessions.Authenticate(w.ctx, token)))
-	_, _, err = w.svc.Sessions.SignIn(w.ctx, value)
+	refused(t, "a token for a value", w.session(token))
+	_, _, err = w.svc.Sessions.SignIn(w.ctx, value, "browser")
 	refused(t, "a value for a token", err)
 	if other, otherValue := w.signedIn(w.account); other.ID == session.ID || otherValue == value {
 		t.Error("two sessions are alike")
@@ -79,11 +85,11 @@ func TestLinkExpires(t *testing.T) {
 	w := newWorld(t)
 	good, late := w.link(w.account), w.link(w.account)
 	w.clock.add(formsvc.LinkTTL - time.Millisecond)
-	if _, _, err := w.svc.Sessions.SignIn(w.ctx, good); err != nil {
+	if _, _, err := w.svc.Sessions.SignIn(w.ctx, good, "browser"); err != nil {
 		t.Error(err)
 	}
 	w.clock.add(time.Millisecond)
-	_, value, err := w.svc.Sessions.SignIn(w.ctx, late)
+	_, value, err := w.svc.Sessions.SignIn(w.ctx, late, "browser")
 	refused(t, "a link of 15 minutes", err)
 	if value != "" {
 		t.Error("a value comes with the error")
@@ -96,10 +102,10 @@ func TestSessionExpires(t *testing.T) {
 	_, value := w.signedIn(w.account)
 	for _, after := range []time.Duration{6 * time.Hour, formsvc.SessionTTL - time.Millisecond} {
 		w.clock.set(start().Add(after))
-		must(w.svc.Sessions.Authenticate(w.ctx, value))
+		noError(t, w.session(value))
 	}
 	w.clock.set(start().Add(formsvc.SessionTTL))
-	refused(t, "a session of 12 hours", failure(w.svc.Sessions.Authenticate(w.ctx, value)))
+	refused(t, "a session of 12 hours", w.session(value))
 }
 
 // Invalid tokens are unauthenticated. An unavailable store is neither a yes nor a no.
@@ -108,23 +114,21 @@ func TestSessionsAlwaysAskTheStore(t *testing.T) {
 	_, value := w.signedIn(w.account)
 	token := w.link(w.account)
 	for _, bad := range []string{"", "x", value[1:], value + "x", strings.Repeat("x", 1<<20)} {
-		_, err := w.svc.Sessions.Authenticate(w.ctx, bad)
-		refused(t, "no value", err)
-		_, _, err = w.svc.Sessions.SignIn(w.ctx, bad)
+		refused(t, "no value", w.session(bad))
+		_, _, err := w.svc.Sessions.SignIn(w.ctx, bad, "browser")
 		refused(t, "no token", err)
 		wantError(t, w.svc.Sessions.SignOut(w.ctx, bad), nil)
 	}
 	fault := errors.New("broken pipe")
 	w.store.disturb(func(string, int) error { return fault })
-	_, err := w.svc.Sessions.Authenticate(w.ctx, value)
-	wantError(t, err, fault)
-	_, _, err = w.svc.Sessions.SignIn(w.ctx, token)
+	wantError(t, w.session(value), fault)
+	_, _, err := w.svc.Sessions.SignIn(w.ctx, token, "browser")
 	wantError(t, err, fault)
 	wantError(t, w.svc.Sessions.SignOut(w.ctx, value), fault)
 	w.store.disturb(nil)
 	for range 3 { // there is no cache
 		before := w.store.count("SessionByHash")
-		if _, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || w.store.count("SessionByHash") != before+1 {
+		if err := w.session(value); err != nil || w.store.count("SessionByHash") != before+1 {
 			t.Errorf("asked %d times, want 1; %v", w.store.count("SessionByHash")-before, err)
 		}
 	}
@@ -166,4 +170,96 @@ func TestSessionsAreAudited(t *testing.T) {
 			t.Errorf("entry %d is %+v, want %+v", i, got, want)
 		}
 	}
+}
+
+// A member's session lasts a day after its last use, and 30 days at most, on any node.
+func TestMemberSessionExpires(t *testing.T) {
+	w := newWorld(t)
+	m, _, value := w.joined("ada", formsvc.Admin)
+	_, unused, err := w.enter(w.mailed(&m, ""))
+	noError(t, err)
+	for day := range 29 {
+		w.clock.add(formsvc.SessionIdleTTL - 2*time.Millisecond)
+		noError(t, last(w.neighbour().Sessions.Authenticate(w.ctx, value)))
+		if day == 0 {
+			equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 2, "%d sessions")
+			w.clock.add(2 * time.Millisecond)
+			refused(t, "a session that wasn't used for a day", w.session(unused))
+			equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 1, "%d sessions after a day")
+			w.clock.add(-2 * time.Millisecond)
+		}
+	}
+	for _, left := range []time.Duration{time.Hour, time.Millisecond} {
+		w.clock.set(start().Add(formsvc.SessionMaxTTL - left))
+		noError(t, w.session(value))
+	}
+	w.clock.add(time.Millisecond)
+	refused(t, "a session of 30 days", w.session(value))
+}
+
+// Uses are written every ten minutes.
+func TestUseIsNoted(t *testing.T) {
+	w := newWorld(t)
+	_, session, value := w.joined("ada", formsvc.Admin)
+	for _, x := range []struct{ after, noted time.Duration }{{10*time.Minute - time.Millisecond, 0}, {10 * time.Minute, 10 * time.Minute}, {19 * time.Minute, 10 * time.Minute}} {
+		w.clock.set(start().Add(x.after))
+		noError(t, w.session(value))
+		got := must(w.store.SessionByHash(w.ctx, session.Hash))
+		if !got.LastUsedAt.Equal(start().Add(x.noted)) || !got.ExpiresAt.Equal(got.LastUsedAt.Add(formsvc.SessionIdleTTL)) {
+			t.Errorf("after %s: %+v", x.after, got)
+		}
+	}
+}
+
+func TestEndSessions(t *testing.T) {
+	w := newWorld(t)
+	m, _, value := w.joined("ada", formsvc.Admin)
+	other, _, others := w.joined("bob", formsvc.Admin)
+	_, operators := w.signedIn(w.account)
+	second, lost, err := w.svc.Sessions.SignIn(w.ctx, w.mailed(&m, ""), strings.Repeat("é", 150)+"\xff\x00")
+	if err != nil || second.Device != strings.Repeat("é", 100) {
+		t.Errorf("%q, %v", second.Device, err)
+	}
+	wantError(t, w.svc.Sessions.End(w.ctx, &other, second.ID), formsvc.ErrNotFound)
+	noError(t, w.svc.Sessions.End(w.ctx, &m, second.ID))
+	wantError(t, w.svc.Sessions.End(w.ctx, &m, second.ID), formsvc.ErrNotFound)
+	refused(t, "a session that was ended", w.session(lost))
+	noError(t, w.session(value))
+	token := w.mailed(&m, "")
+	noError(t, w.svc.Members.EndSessions(w.ctx, m.Key()))
+	refused(t, "a session of a person whose sessions ended", w.session(value))
+	refused(t, "a link", last(w.enter(token)))
+	equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 1, "%d sessions of the earlier epoch")
+	m = must(w.svc.Members.Get(w.ctx, m.Key()))
+	equal(t, len(must(w.svc.Sessions.List(w.ctx, &m))), 0, "%d sessions")
+	noError(t, last(w.enter(w.mailed(&m, ""))))
+	for _, value := range []string{others, operators} {
+		noError(t, w.session(value))
+	}
+	token = w.mailed(&m, "")
+	noError(t, w.svc.Sessions.SignOutAll(w.ctx, w.account))
+	for _, value := range []string{others, operators} {
+		refused(t, "a session after all ended", w.session(value))
+	}
+	refused(t, "a link after all ended", last(w.enter(token)))
+	noError(t, failure(w.svc.Accounts.Delete(w.ctx, w.account)))
+}
+
+// A link is redeemed by its code or its token, once.
+func TestLinkCode(t *testing.T) {
+	w := newWorld(t)
+	m, _, _ := w.joined("ada", formsvc.Admin)
+	token := w.mailed(&m, "secret")
+	code := formsvc.SignInCode(token)
+	for _, wrong := range []string{code, ":" + code, "secret:", "secret:" + strings.ToLower(code), "secret:" + formsvc.SignInCode("secret"), "other:" + code} {
+		refused(t, wrong, last(w.enter(wrong)))
+	}
+	session, _, err := w.enter("secret:" + code)
+	equal(t, session.MemberID, m.ID, "signed in as %s")
+	noError(t, err)
+	refused(t, "the token", last(w.enter(token)))
+	refused(t, "the code again", last(w.enter("secret:"+code)))
+	token = w.mailed(&m, "secret")
+	w.clock.add(formsvc.LinkTTL)
+	refused(t, "after 15 minutes", last(w.enter("secret:"+formsvc.SignInCode(token))))
 }

@@ -13,13 +13,13 @@ import (
 func nextProgram(t *testing.T) string {
 	t.Helper()
 	step := filepath.Join(t.TempDir(), "step.sql")
-	const text = "-- Oldest version: 2\n" +
+	const text = "-- Oldest version: 3\n" +
 		"ALTER TABLE formsvc_responses ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_campaigns ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_webhooks ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_events ADD COLUMN next BIGINT NOT NULL DEFAULT 0;\n"
 	noError(t, os.WriteFile(step, []byte(text), 0o600))
-	path := must(filepath.Abs("../../storage/internal/bunstore/migrations/0003_next.sql"))
+	path := must(filepath.Abs("../../storage/internal/bunstore/migrations/0004_next.sql"))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: step}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(buildDir, "overlay.json"), overlay, 0o600)

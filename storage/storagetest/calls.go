@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -23,11 +24,12 @@ const (
 	deliveryPart
 	filePart
 	eventPart
+	memberPart
 	parts
 )
 
 func (p part) String() string {
-	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery", "file", "event"}[p]
+	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery", "file", "event", "member"}[p]
 }
 
 // A target names one record of each kind. The account also has a record with the key targetKey, and a session and a link
@@ -123,9 +125,10 @@ func (w *world) addTarget() *target {
 	w.must("RedeemLink", w.redeem(w.store, &link, session))
 	link.ID = w.nextID()
 	w.must("CreateLink", w.store.CreateLink(w.ctx, link, none))
+	m := w.addMember(account)
 	return &target{
 		accountPart: account, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
-		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID, eventPart: old.ID,
+		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID, eventPart: old.ID, memberPart: m.ID,
 	}
 }
 
@@ -142,6 +145,7 @@ var (
 	ofDelivery = []part{accountPart, deliveryPart}
 	ofFile     = []part{accountPart, filePart}
 	ofEvent    = []part{accountPart, eventPart}
+	ofMember   = []part{accountPart, memberPart}
 )
 
 func accountCalls() []call {
@@ -161,12 +165,19 @@ func accountCalls() []call {
 		{"Campaign", ofCampaign, false, func(c *caller) (any, error) { return c.s.Campaign(c.ctx, c.at.campaign()) }},
 		{"CampaignByForm", nil, false, func(c *caller) (any, error) { return c.s.CampaignByForm(c.ctx, tokenOf(c.at[campaignPart])) }},
 		{"Campaigns", ofAccount, true, func(c *caller) (any, error) { return c.s.Campaigns(c.ctx, formsvc.CampaignQuery{AccountID: c.of}) }},
+		{"Members", ofMember, true, func(c *caller) (any, error) { // "" would mean any
+			return c.s.Members(c.ctx, formsvc.MemberQuery{AccountID: cmp.Or(c.of, "none"), ID: cmp.Or(c.at[memberPart], "none")})
+		}},
 		{"CreateLink", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.CreateLink(c.ctx, c.newLink(c.of), none) }},
 		{"RedeemLink", nil, false, func(c *caller) (any, error) {
 			return c.s.RedeemLink(c.ctx, keyHash(c.of), func(link *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
 				return c.newSession(link.AccountID), none, nil
 			})
 		}},
+		{"Sessions", ofMember, true, func(c *caller) (any, error) {
+			return c.s.Sessions(c.ctx, formsvc.MemberKey{AccountID: c.of, ID: c.at[memberPart]})
+		}},
+		{"UseSession", nil, false, func(c *caller) (any, error) { return nil, c.s.UseSession(c.ctx, keyHash(c.of), nextDay(), nextDay()) }},
 		{"SessionByHash", nil, false, func(c *caller) (any, error) { return c.s.SessionByHash(c.ctx, keyHash(c.of)) }},
 		{"EndSession", nil, false, func(c *caller) (any, error) { return nil, c.s.EndSession(c.ctx, c.of, keyHash(c.of), none) }},
 		{"EndAllSessions", ofAccount, false, func(c *caller) (any, error) { return nil, c.s.EndAllSessions(c.ctx, c.of, none) }},

@@ -28,6 +28,14 @@ func contents(ctx context.Context, s Store, accounts []formsvc.ID, after ...form
 		for i := range campaigns {
 			c.addCampaign(&campaigns[i])
 		}
+		for _, removed := range []bool{false, true} {
+			members, err := s.Members(ctx, formsvc.MemberQuery{AccountID: id, Removed: removed})
+			c.add(fmt.Sprint("members, removed ", removed), id, members, err)
+			for i := range members {
+				sessions, err := s.Sessions(ctx, members[i].Key())
+				c.add("sessions", members[i].ID, sessions, err)
+			}
+		}
 		hooks, err := s.Webhooks(ctx, id)
 		c.add("webhooks", id, hooks, err)
 		for i := range hooks {

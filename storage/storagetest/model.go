@@ -113,6 +113,7 @@ type model struct {
 	audit      []formsvc.AuditEntry
 	links      []formsvc.Link
 	sessions   []formsvc.Session
+	members    []formsvc.Member
 	claims     []held[delivery.Claim]
 	digests    []held[formsvc.Digest]
 	positions  [][2]formsvc.Cursor
@@ -197,7 +198,7 @@ var errDecided = errors.New("decided against")
 
 func kindOf(err error) error {
 	for _, kind := range []error{
-		errDecided, formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrLimit, formsvc.ErrInvalid, formsvc.ErrRepeated,
+		errDecided, formsvc.ErrNotFound, formsvc.ErrLastAdmin, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrLimit, formsvc.ErrInvalid, formsvc.ErrRepeated,
 	} {
 		if errors.Is(err, kind) {
 			return kind

@@ -34,7 +34,8 @@ func (m *model) actions(extra func(*model)) map[string]func(*rapid.T) {
 
 		"feed": m.feed, "recent": m.recent, "about": m.about,
 		"note": m.note, "recall": m.recall, "list audit": m.listAudit, "add quota": m.addQuota,
-		"add link": m.addLink, "redeem": m.redeemSome, "end sessions": m.endSessions, "prune": m.prune, "erase": m.erase,
+		"add link": m.addLink, "redeem": m.redeemSome, "end sessions": m.endSessions,
+		"add member": m.addMember, "update member": m.updateMember, "list members": m.listMembers, "prune": m.prune, "erase": m.erase,
 	}
 	if extra != nil {
 		steps["extra"] = func() { extra(m) }

@@ -295,6 +295,10 @@ func (m *model) addLink() {
 	if len(m.links) > 0 && m.chance("taken", 10) {
 		l.Hash, l.AccountID = one(m, "link", m.links).Hash, m.accounts[0]
 	}
+	if l.Code = oneOf(m, "code", l.Code, [32]byte{}, l.Hash); len(m.links) > 0 && m.chance("taken code", 10) {
+		l.Code, l.AccountID = one(m, "link", m.links).Code, m.accounts[0]
+	}
+	l.MemberID = oneOf(m, "member", l.MemberID, "")
 	m.links = append(m.links, l)
 	change := m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: l.ID})
 	m.do("CreateLink", func(s Store, _ int) (any, error) { return nil, s.CreateLink(m.ctx, l, change) })
@@ -327,9 +331,10 @@ func (m *model) redeem(l *formsvc.Link, x formsvc.Session, against bool) {
 	} else {
 		change = m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: x.ID})
 	}
+	hash := oneOf(m, "secret", l.Hash, l.Hash, l.Code)
 	m.do("RedeemLink", func(s Store, _ int) (any, error) {
-		return s.RedeemLink(m.ctx, l.Hash, func(of *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
-			if of.ID != l.ID && of.Hash != l.Hash {
+		return s.RedeemLink(m.ctx, hash, func(of *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
+			if of.Hash != hash && of.Code != hash {
 				return x, change, fmt.Errorf("another link: %w", formsvc.ErrInvalid)
 			}
 			return x, change, decided
@@ -374,6 +379,9 @@ func (m *model) erase() {
 	}
 	for range m.number("events", 0, min(len(m.events), 2)) {
 		q.Events = append(q.Events, one(m, "event", m.events).ID)
+	}
+	for range m.number("members", 0, min(len(m.members), 2)) {
+		q.Members, q.Authors = append(q.Members, one(m, "member", m.members).ID), append(q.Authors, oneOf(m, "author", "Grace", "nobody"))
 	}
 	for range m.number("replies", 0, 1) {
 		q.RepliesOf = append(q.RepliesOf, m.response().ID)

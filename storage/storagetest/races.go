@@ -135,7 +135,9 @@ func (w *world) limits(stores []Store) {
 	limited := formsvc.Change{Limit: limit}
 	b := w.addAccount()
 	full := []formsvc.Campaign{w.addCampaign(b.ID), w.addCampaign(b.ID)} // up to the limit together
-	var same, responses atomic.Int64                                     // webhooks of one subscription, and responses, that were created
+	of := w.addAccount().ID
+	admins := []formsvc.Member{w.addMember(of), w.addMember(of)}
+	var next, same, responses atomic.Int64 // webhooks of one subscription, and responses, that were created
 	type row struct {
 		what string
 		want int
@@ -164,6 +166,22 @@ func (w *world) limits(stores []Store) {
 			other := w.newAccount()
 			other.Name = name
 			return s.CreateAccount(w.ctx, other, nil, none)
+		}},
+		{"members", limit, formsvc.ErrLimit, func(s Store) error { return s.CreateMember(w.ctx, w.newMember(a.ID), limited) }},
+		{"addresses", 1, formsvc.ErrConflict, func(s Store) error {
+			m := w.newMember(b.ID)
+			m.Email = []string{"eve@example.com", "EVE@example.com"}[rand.IntN(2)]
+			return s.CreateMember(w.ctx, m, none)
+		}},
+		{"admins", len(admins) - 1, formsvc.ErrLastAdmin, func(s Store) error {
+			_, err := s.UpdateMember(w.ctx, admins[int(next.Add(1))%len(admins)].Key(), func(m *formsvc.Member) (formsvc.Change, error) {
+				if !m.RemovedAt.IsZero() {
+					return none, formsvc.ErrLastAdmin
+				}
+				m.RemovedAt, m.Version = nextDay(), m.Version+1
+				return none, nil
+			})
+			return err
 		}},
 		{"hashes", 1, formsvc.ErrConflict, func(s Store) error {
 			key := w.newKey(a.ID)

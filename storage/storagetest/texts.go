@@ -116,6 +116,23 @@ func (c *caller) writes() []write {
 			})
 			return err
 		}),
+		writeOf("CreateMember", ofAccount, func() formsvc.Member { return c.newMember(c.of) }, func(m formsvc.Member) error {
+			m.Email, m.Subject = m.Email+string(m.ID), m.Subject+string(m.ID) // unique
+			return c.s.CreateMember(c.ctx, m, none)
+		}),
+		writeOf("UpdateMember", ofMember, func() formsvc.Member { return c.newMember(c.of) }, func(in formsvc.Member) error {
+			_, err := c.s.UpdateMember(c.ctx, formsvc.MemberKey{AccountID: c.of, ID: c.at[memberPart]}, func(m *formsvc.Member) (formsvc.Change, error) {
+				m.MemberInput, m.Password, m.Issuer, m.Subject = in.MemberInput, in.Password, in.Issuer, in.Subject+string(in.ID)
+				m.Email += string(in.ID)
+				m.Version++
+				return none, nil
+			})
+			return err
+		}),
+		writeOf("CreateSession", ofAccount, func() formsvc.Session { return c.newSession(c.of) }, func(x formsvc.Session) error {
+			x.MemberID = c.at[memberPart]
+			return c.s.CreateSession(c.ctx, x, none)
+		}),
 		writeOf("Commit", ofAccount, func() formsvc.AuditEntry { return c.newAudit(c.of) }, func(a formsvc.AuditEntry) error {
 			return c.s.Commit(c.ctx, formsvc.Change{Audit: &a})
 		}),
@@ -184,6 +201,10 @@ func testTextsRefused(w *world) {
 	for _, text := range refusedTexts() {
 		_, err := w.store.AccountByName(w.ctx, text)
 		w.wantError(fmt.Sprintf("AccountByName of %+q", text), err, formsvc.ErrInvalid)
+		for _, q := range []formsvc.MemberQuery{{Email: text}, {Subject: text}, {Issuer: text, Subject: "x"}} {
+			_, err = w.store.Members(w.ctx, q)
+			w.wantError(fmt.Sprintf("Members with %+q", text), err, formsvc.ErrInvalid)
+		}
 		for _, filter := range []formsvc.ResponseFilter{
 			{Email: text}, {Reference: text}, {Status: []string{"pending", text}}, {Metadata: map[string]string{"a": text}}, {Metadata: map[string]string{text: "a"}},
 		} {

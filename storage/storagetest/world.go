@@ -112,6 +112,13 @@ func (w *world) addAccount() formsvc.Account {
 	return a
 }
 
+func (w *world) addMember(account formsvc.ID) formsvc.Member {
+	w.Helper()
+	m := w.newMember(account)
+	w.must("CreateMember", w.store.CreateMember(w.ctx, m, none))
+	return m
+}
+
 func (w *world) addCampaign(account formsvc.ID) formsvc.Campaign {
 	w.Helper()
 	c := w.newCampaign(account)
@@ -389,14 +396,29 @@ func (m *maker) newRecord(account formsvc.ID, key string) formsvc.IdempotencyRec
 	}
 }
 
+// newMember returns a member with all fields set but RemovedAt.
+func (m *maker) newMember(account formsvc.ID) formsvc.Member {
+	id, at := m.next()
+	return formsvc.Member{
+		ID: id, AccountID: account, MemberInput: formsvc.MemberInput{Email: string(id) + "@example.com", Name: "Grace", Role: formsvc.Admin},
+		Password: "$argon2id$", Issuer: "https://id.example", Subject: string(id), Epoch: 2, InvitedUntil: at.Add(time.Hour),
+		JoinedAt: at, SignedInAt: at.Add(time.Minute), Version: 1, CreatedAt: at, UpdatedAt: at,
+	}
+}
+
 func (m *maker) newLink(account formsvc.ID) formsvc.Link {
 	id, at := m.next()
-	return formsvc.Link{ID: id, AccountID: account, Hash: keyHash(id), CreatedAt: at, ExpiresAt: at.Add(time.Minute)}
+	return formsvc.Link{
+		ID: id, AccountID: account, MemberID: id, Epoch: 3, Hash: keyHash(id), Code: keyHash(id[1:]), CreatedAt: at, ExpiresAt: at.Add(time.Minute),
+	}
 }
 
 func (m *maker) newSession(account formsvc.ID) formsvc.Session {
 	id, at := m.next()
-	return formsvc.Session{ID: id, AccountID: account, Hash: keyHash(id), CreatedAt: at, ExpiresAt: at.Add(time.Minute)}
+	return formsvc.Session{
+		ID: id, AccountID: account, Epoch: 2, Hash: keyHash(id), Way: formsvc.SignedInByLink, Device: "Firefox",
+		CreatedAt: at, LastUsedAt: at.Add(time.Second), ExpiresAt: at.Add(time.Minute),
+	}
 }
 
 // recordOf returns a response of which only the key is known.

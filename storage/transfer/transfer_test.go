@@ -122,6 +122,8 @@ func newWorld(t testing.TB, dsn string) *world {
 		must(t, err)
 		_, _, err = svc.Sessions.NewLink(ctx, w.account)
 		must(t, err)
+		_, _, err = svc.Members.Invite(ctx, w.account, formsvc.MemberInput{Email: "ada@example.com", Name: nasty, Role: formsvc.Admin})
+		must(t, err)
 		must(t, svc.Refuse(ctx, w.account, &formsvc.Idempotency{Key: "once"}, []byte("\x00\xff"+nasty)))
 	})
 	w.respond(t, dsn, 12)
