@@ -165,6 +165,14 @@ func (s Members) ByEmail(ctx context.Context, account ID, email string) (_ Membe
 	return s.s.member(ctx, MemberQuery{AccountID: account, Email: email})
 }
 
+// OfPerson returns the members with an address, of all accounts, who can sign in: they have joined, or their invitation hasn't expired.
+func (s Members) OfPerson(ctx context.Context, email string) (_ []Member, err error) {
+	defer wrap(&err, "members")
+	list, err := s.s.store.Members(ctx, MemberQuery{Email: email})
+	now := s.s.now()
+	return slices.DeleteFunc(list, func(m Member) bool { return m.JoinedAt.IsZero() && !now.Before(m.InvitedUntil) || email == "" }), err
+}
+
 // member returns the oldest member that a query finds.
 func (c *core) member(ctx context.Context, q MemberQuery) (Member, error) {
 	list, err := c.store.Members(ctx, q)

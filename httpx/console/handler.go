@@ -18,6 +18,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/internal/gate"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 	"github.com/formsvc/toolkit/httpx/internal/mount"
 	"github.com/formsvc/toolkit/httpx/internal/theme"
@@ -107,7 +108,8 @@ type Handler struct {
 	api       *httpx.Handler               // for downloads, with the visitor as principal
 	mux       *http.ServeMux
 	needs     map[string][]formsvc.Permission // of the pages for visitors who are signed in, by pattern
-	failures  *limits.Limiter                 // links and sessions that don't exist, by network
+	passwords *gate.Gate                      // limits checks of passwords, fairly between networks
+	failures  *limits.Limiter                 // links, passwords and sessions that don't exist, by network
 	asked     *limits.Limiter                 // requests for links, by network
 	mailed    *limits.Limiter                 // links, by account
 	mailers   chan struct{}                   // holds a token for each mail that is being sent
@@ -136,8 +138,8 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	h := &Handler{
 		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), searchTime: searchTime, countTime: countTime, deleteTime: deleteTime,
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
-		mailers: make(chan struct{}, mailersAtMost),
-		mailed:  limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
+		passwords: gate.New(passwordSlots, passwordRoom, passwordWait), mailers: make(chan struct{}, mailersAtMost),
+		mailed: limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 		streams: streams{of: map[formsvc.ID]int{}}, needs: map[string][]formsvc.Permission{},
 	}
 	h.opts.Logger = cmp.Or(o.Logger, slog.Default())
@@ -146,6 +148,9 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	}
 	if err := h.locate(o.BaseURL, cmp.Or(o.APIURL, "/")); err != nil {
 		return nil, err
+	}
+	if o.Authenticate != nil && (len(o.Providers) > 0 || o.Proxied != nil) {
+		return nil, errors.New("console: options: Providers and Proxied can't be combined with Authenticate")
 	}
 	if o.SendLink != nil && (h.baseURL == nil || o.Authenticate != nil) {
 		return nil, errors.New("console: options: SendLink needs BaseURL and can't be combined with Authenticate")
@@ -160,6 +165,13 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	h.mux = h.routes()
 	return h, nil
 }
+
+// Checks of passwords at once, waiting, and how long they wait.
+const (
+	passwordSlots = 4
+	passwordRoom  = 200
+	passwordWait  = 10 * time.Second
+)
 
 // locate stores the public addresses of the pages and of the API.
 func (h *Handler) locate(base, api string) error {
@@ -214,6 +226,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	v := &visit{h: h, w: w, r: r, svc: h.svc, base: mount.Prefix(r), zone: zoneOf(r)}
 	if h.baseURL != nil {
 		v.base = h.baseURL.EscapedPath() // a proxy may have removed it from the request
+	}
+	if v.secure() && h.opts.Authenticate == nil { // a host application decides for itself
+		header.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	defer func() { v.slot.Release() }()
 	err := h.origins.Check(r)

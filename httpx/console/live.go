@@ -178,5 +178,8 @@ func (v *visit) stream(look look, since string) {
 			return
 		case <-tick.C:
 		}
+		if v.still() != nil {
+			return // the next request is refused
+		}
 	}
 }

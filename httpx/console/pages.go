@@ -26,7 +26,8 @@ type pages map[string]*template.Template
 type page struct {
 	Base, Name, Title, Section string
 	Who                        string // "" if no visitor is signed in
-	SignsOut                   bool
+	SignsOut, Own              bool   // whether the session, and the people, are ours
+	Operator                   bool   // whether the visitor came by a link of the account
 	Token, Once                string // hidden fields of forms
 	Note                       string // the result of the last form
 	Wrong                      map[string]string

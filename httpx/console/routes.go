@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -30,6 +31,7 @@ func (h *Handler) routes() *http.ServeMux {
 	type all = []formsvc.Permission
 	var (
 		keys      = all{formsvc.KeysWrite}
+		people    = all{formsvc.PeopleWrite}
 		hooks     = all{formsvc.WebhooksRead}
 		payloads  = all{formsvc.WebhooksRead, formsvc.ResponsesRead}
 		resend    = all{formsvc.WebhooksRead, formsvc.WebhooksWrite}
@@ -47,7 +49,20 @@ func (h *Handler) routes() *http.ServeMux {
 		open("GET /sign-in", (*visit).signInPage)
 		open("GET /sign-in/{token}", (*visit).signInPage)
 		open("POST /sign-in", (*visit).signIn)
+		open("POST /sign-in/password", (*visit).signInByPassword)
+		open("GET /sign-in/with/{provider}", (*visit).beginProvider)
+		open("GET /sign-in/with/{provider}/callback", (*visit).finishProvider)
+		open("GET /sign-in/with/{provider}/end", (*visit).endProvider)
 		page("POST /sign-out", (*visit).signOut, nil)
+		page("GET /you", (*visit).you, nil)
+		page("POST /you", (*visit).changeYou, nil)
+		page("POST /you/password", (*visit).setPassword, nil)
+		page("POST /you/sessions", (*visit).endSession, nil)
+		page("GET /people", (*visit).people, people)
+		page("POST /people", (*visit).invite, people)
+		page("POST /people/{person}", (*visit).changePerson, people)
+		page("POST /people/{person}/invite", (*visit).inviteAgain, people)
+		page("POST /people/{person}/remove", (*visit).removePerson, people)
 	}
 	if h.opts.SendLink != nil {
 		open("POST /sign-in/mail", (*visit).mailLink)
@@ -126,8 +141,12 @@ func lacking(p formsvc.Permission) error {
 	return &refusal{http.StatusForbidden, "You may not do this", "You lack the permission " + string(p) + ". Nothing was changed."}
 }
 
-// May reports whether the visitor may use the page with that pattern of [Handler.routes].
+// May reports whether the visitor may use the page with that pattern of [Handler.routes]. There are no pages about people if the host
+// application has them.
 func (p *page) May(pattern string) (bool, error) {
+	if p.visit.h.opts.Authenticate != nil && strings.HasSuffix(pattern, " /people") {
+		return false, nil
+	}
 	if _, ok := p.visit.h.needs[pattern]; !ok {
 		return false, errors.New("no page is " + pattern)
 	}

@@ -1,26 +1,20 @@
 package console
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
-// Names of the cookie. Browsers accept one that begins with __Host- over TLS only, and neither from nor for
-// neighbouring hosts (RFC 6265bis §4.1.3.2).
-const (
-	cookieName       = "formsvc_session"
-	secureCookieName = "__Host-formsvc_session"
-)
+// cookieName is the name of the cookie of sessions, see [visit.named].
+const cookieName = "formsvc_session"
 
-// How often links and sessions may be guessed from one address, as for keys: for IPv6, from one /64 network. A valid one always passes.
+// How often links, passwords and sessions may be guessed from one address, as for keys: for IPv6, from one /64 network. A valid one always passes.
 const (
 	failureBurst = 120
 	failureEvery = time.Second
@@ -60,6 +54,9 @@ func (v *visit) authenticate() (*Visitor, error) {
 		}
 		return who, err
 	}
+	if who, err := v.proxied(); who != nil || err != nil {
+		return who, err
+	}
 	cookie, err := v.r.Cookie(v.cookieName())
 	if err != nil {
 		return nil, formsvc.ErrUnauthenticated
@@ -78,6 +75,43 @@ func (v *visit) authenticate() (*Visitor, error) {
 	return &Visitor{AccountID: v.began.AccountID}, nil
 }
 
+// proxied returns the member that a trusted proxy has signed in, or nil for a request without its header.
+func (v *visit) proxied() (who *Visitor, err error) {
+	if v.h.opts.Proxied == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	id, err := v.h.opts.Proxied(v.r)
+	if err != nil || id == nil {
+		return nil, err
+	}
+	err = v.look(func() error {
+		m, err := v.h.svc.Members.Identify(v.ctx(), *id)
+		who = visitorOf(&m)
+		return err
+	})
+	if errors.Is(err, formsvc.ErrUnauthenticated) {
+		err = &refusal{http.StatusForbidden, "You aren't invited", "You are signed in as " + id.Email + ", whom nobody has invited here. Ask an administrator of this server."}
+	}
+	return who, err
+}
+
+// still returns an error if the visitor was signed out or removed since the request began, or may do less.
+func (v *visit) still() (err error) {
+	var member *formsvc.Member
+	switch {
+	case v.session != "":
+		_, member, err = v.h.svc.Sessions.Check(v.ctx(), v.session)
+	case v.who.member != nil:
+		member = new(formsvc.Member)
+		*member, err = v.h.svc.Members.Get(v.ctx(), v.who.member.Key())
+	}
+	if err == nil && member != nil {
+		v.who.Permissions = member.Role.Permissions()
+		err = v.permitted(v.r.Pattern)
+	}
+	return err
+}
+
 // visitorOf returns a member as the visitor.
 func visitorOf(m *formsvc.Member) *Visitor {
 	return &Visitor{AccountID: m.AccountID, UserID: string(m.ID), Name: m.Name, Permissions: m.Role.Permissions(), member: m}
@@ -91,11 +125,15 @@ func (v *visit) secure() bool {
 	return v.r.TLS != nil
 }
 
-func (v *visit) cookieName() string {
+func (v *visit) cookieName() string { return v.named(cookieName) }
+
+// named returns the name of a cookie. Browsers accept one that begins with __Host- over TLS only, and neither from nor for neighbouring hosts
+// (RFC 6265bis §4.1.3.2).
+func (v *visit) named(name string) string {
 	if v.secure() {
-		return secureCookieName
+		return "__Host-" + name
 	}
-	return cookieName
+	return name
 }
 
 // setCookie sets a cookie that only we get, for some time. A negative time deletes it.
@@ -105,113 +143,20 @@ func (v *visit) setCookie(name, value, path string, last time.Duration) {
 	})
 }
 
-// A signInPage is for visitors with a link, and for those who need one.
-type signInPage struct {
-	Token  string // of the link
-	Mails  bool   // whether the page offers to mail links
-	Mailed bool
-	Own    bool // whether sessions are our own
-	Wrong  string
-}
-
-func (v *visit) showSignIn(status int, wrong string) error {
-	return v.show(status, "sign-in", "Sign in", signInPage{
-		Token: v.r.PathValue("token"), Mails: v.h.opts.SendLink != nil, Mailed: v.query("mailed") != "", Own: v.h.opts.Authenticate == nil, Wrong: wrong,
-	})
-}
-
-// signInPage shows the button that redeems a link. Opening the link doesn't redeem it, since mail scanners open links
-// too.
-func (v *visit) signInPage() error { return v.showSignIn(http.StatusOK, "") }
-
-// signIn redeems a link. It always begins a new session, and ends the browser's previous one. If that one can't be ended, the visitor is
-// signed in all the same, since the link is used up.
-func (v *visit) signIn() error {
-	var session formsvc.Session
-	var value string
-	err := v.look(func() (err error) {
-		session, value, err = v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"), v.r.UserAgent())
-		return err
-	})
-	if errors.Is(err, formsvc.ErrUnauthenticated) {
-		return v.showSignIn(http.StatusUnauthorized, "This link has been used or is older than 15 minutes. Ask for a new one.")
-	}
-	if err != nil {
-		return err
-	}
-	if old, err := v.r.Cookie(v.cookieName()); err == nil {
-		if err := v.h.svc.Sessions.SignOut(v.ctx(), old.Value); err != nil {
-			v.h.opts.Logger.LogAttrs(v.ctx(), slog.LevelError, "a previous session was not ended", slog.String("error", err.Error()))
-		}
-	}
-	v.setCookie(v.cookieName(), value, "/", session.ExpiresAt.Sub(v.svc.Now()))
-	return v.redirect(nil, "/", nil)
-}
-
 // signOut ends the session on every node, or every session of the account.
 func (v *visit) signOut() error {
 	var err error
-	if v.field("everywhere") != "" {
-		err = v.svc.Sessions.SignOutAll(v.ctx(), v.account())
-	} else {
+	if v.field("everywhere") == "" {
 		err = v.svc.Sessions.SignOut(v.ctx(), v.session)
+	} else if err = v.permitted("POST /people"); err == nil {
+		err = v.svc.Sessions.SignOutAll(v.ctx(), v.account())
 	}
 	if err != nil {
 		return err
 	}
 	v.setCookie(v.cookieName(), "", "/", -time.Second)
+	if name, ok := strings.CutPrefix(v.began.Way, formsvc.SignedInByProvider+" "); ok && v.h.provider(name) != nil {
+		return v.redirect(nil, "/sign-in/with/"+name+"/end", nil)
+	}
 	return v.redirect(nil, "/sign-in", nil)
-}
-
-// Limits of mailed links.
-const (
-	mailPause     = time.Minute // between two mails to one account
-	mailBurst     = 20          // mails in all, then one every 3 seconds
-	mailTime      = time.Minute // to create a link and hand over its mail
-	mailersAtMost = 4           // requests whose account is looked for, or whose mail is sent, at once
-	askBurst      = 10          // requests from one address, then one every askEvery
-	askEvery      = 6 * time.Second
-)
-
-// mailLink mails a link to the contact of an account. Its reply is the same whether or not the account exists, and comes as soon: the
-// account is looked for afterwards.
-func (v *visit) mailLink() error {
-	h, email := v.h, v.field("email")
-	if err := v.limited(h.asked, limits.Network(h.opts.ClientAddress(v.r)), nil); err != nil {
-		return err
-	}
-	select {
-	case h.mailers <- struct{}{}:
-	default:
-		return errBusy
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
-	h.mailing.Go(func() {
-		defer func() { <-h.mailers }()
-		defer cancel()
-		accounts, err := h.svc.Accounts.List(ctx)
-		if err != nil {
-			h.opts.Logger.LogAttrs(ctx, slog.LevelError, "no sign-in link was sent", slog.String("error", err.Error()))
-		}
-		for _, a := range accounts {
-			if a.Contact == "" || formsvc.FoldEmail(a.Contact) != formsvc.FoldEmail(email) {
-				continue
-			}
-			if _, ok := h.mailed.Take(string(a.ID), h.svc.Now()); !ok || !h.mails.AllowN(h.svc.Now(), 1) {
-				continue
-			}
-			if err := h.mailTo(ctx, &a); err != nil {
-				h.opts.Logger.LogAttrs(ctx, slog.LevelError, "a sign-in link was not sent", slog.String("account", string(a.ID)), slog.String("error", err.Error()))
-			}
-		}
-	})
-	return v.redirect(nil, "/sign-in", url.Values{"mailed": {"1"}})
-}
-
-func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {
-	token, until, err := h.svc.As(formsvc.Actor{Name: "mail to the contact"}).Sessions.NewLink(ctx, a.ID)
-	if err != nil {
-		return err
-	}
-	return h.opts.SendLink(ctx, a.Contact, h.baseURL.String()+"/sign-in/"+token, until)
 }

@@ -173,7 +173,8 @@ func (v *visit) show(status int, name, title string, data any) error {
 		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet, visit: v,
 	}
 	if v.who != nil {
-		p.Who, p.SignsOut = v.who.Name, v.session != ""
+		p.Who, p.SignsOut, p.Own = v.who.Name, v.session != "", v.h.opts.Authenticate == nil
+		p.Operator = p.Own && v.who.member == nil
 	}
 	var err error
 	if p.Frame, err = v.h.theme.Frame(v.base+"/", title, v.h.words); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// signColumns are the columns that links and sessions share.
-type signColumns struct {
+// SignColumns are the columns that links and sessions share.
+type SignColumns struct {
 	ID        ID `bun:",pk"`
 	AccountID ID
 	MemberID  ID
@@ -25,14 +25,14 @@ type signColumns struct {
 
 type linkRow struct {
 	bun.BaseModel `bun:"table:formsvc_links,alias:l"`
-	signColumns   `bun:",extend"`
+	SignColumns
 
 	Code []byte
 }
 
 type sessionRow struct {
 	bun.BaseModel `bun:"table:formsvc_sessions,alias:x"`
-	signColumns   `bun:",extend"`
+	SignColumns
 
 	Way    string
 	Device string
@@ -40,7 +40,7 @@ type sessionRow struct {
 }
 
 func newLinkRow(l *formsvc.Link) *linkRow {
-	row := &linkRow{signColumns: signColumns{
+	row := &linkRow{SignColumns: SignColumns{
 		ID: ID(l.ID), AccountID: ID(l.AccountID), MemberID: ID(l.MemberID), Epoch: l.Epoch, Hash: l.Hash[:],
 		CreatedAt: micros(l.CreatedAt), ExpiresAt: micros(l.ExpiresAt),
 	}}
@@ -64,7 +64,7 @@ func (r *linkRow) link() formsvc.Link {
 func newSessionRow(x *formsvc.Session) (*sessionRow, error) {
 	// The member is optional.
 	return &sessionRow{
-		signColumns: signColumns{
+		SignColumns: SignColumns{
 			ID: ID(x.ID), AccountID: ID(x.AccountID), MemberID: ID(x.MemberID), Epoch: x.Epoch, Hash: x.Hash[:],
 			CreatedAt: micros(x.CreatedAt), ExpiresAt: micros(x.ExpiresAt),
 		},

@@ -1,0 +1,136 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type peoplePage struct {
+	People []personRow
+	Pager  pager
+	Input  formsvc.MemberInput // as typed
+	// Link is what a person was invited with just now, which can't be shown again.
+	Link    string
+	Invited formsvc.Member
+	Mailed  bool
+}
+
+type personRow struct {
+	formsvc.Member
+	State string
+	You   bool
+}
+
+// stateOf returns whether a person has joined.
+func stateOf(m *formsvc.Member, now time.Time) string {
+	switch {
+	case !m.JoinedAt.IsZero():
+		return "active"
+	case now.Before(m.InvitedUntil):
+		return "invited"
+	}
+	return "expired"
+}
+
+// people lists the members of the account, newest first, with a form to invite one.
+func (v *visit) people() error { return v.showPeople(http.StatusOK, &peoplePage{}) }
+
+func (v *visit) showPeople(status int, p *peoplePage) error {
+	list, err := v.svc.Members.List(v.ctx(), v.account())
+	if err != nil {
+		return err
+	}
+	slices.Reverse(list)
+	// The page is cut from all members, since an account has few. An unknown one means the first page.
+	list = list[slices.IndexFunc(list, func(m formsvc.Member) bool { return m.ID == v.page().After })+1:]
+	page := formsvc.Page[formsvc.Member]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
+	p.Pager = pagerOf(v, page, func(m *formsvc.Member) formsvc.ID { return m.ID })
+	for _, m := range page.Items {
+		p.People = append(p.People, personRow{m, stateOf(&m, v.svc.Now()), m.ID == v.memberID()})
+	}
+	return v.show(status, "people", "People", p)
+}
+
+// memberID returns the identifier of the visitor as a member, or "".
+func (v *visit) memberID() formsvc.ID {
+	if v.who.member == nil {
+		return ""
+	}
+	return v.who.member.ID
+}
+
+func (v *visit) memberInput() formsvc.MemberInput {
+	return formsvc.MemberInput{Email: v.field("email"), Name: v.field("name"), Role: formsvc.Role(v.field("role"))}
+}
+
+func (v *visit) personKey() formsvc.MemberKey {
+	return formsvc.MemberKey{AccountID: v.account(), ID: v.id("person")}
+}
+
+// invite invites a person, and shows the link once.
+func (v *visit) invite() error {
+	p := peoplePage{Input: v.memberInput()}
+	m, token, err := v.svc.Members.Invite(v.ctx(), v.account(), p.Input)
+	if v.invalid(v.taken(err)) {
+		return v.showPeople(http.StatusUnprocessableEntity, &p)
+	}
+	if err != nil {
+		return err
+	}
+	return v.showInvited(&m, token)
+}
+
+// inviteAgain replaces the invitation of a person.
+func (v *visit) inviteAgain() error {
+	m, token, err := v.svc.Members.InviteAgain(v.ctx(), v.personKey())
+	if err != nil {
+		return err
+	}
+	return v.showInvited(&m, token)
+}
+
+func (v *visit) showInvited(m *formsvc.Member, token string) error {
+	p := peoplePage{Link: v.public(&url.URL{Path: v.base + "/sign-in/" + token}), Invited: *m, Mailed: v.h.opts.SendLink != nil}
+	if p.Mailed {
+		to, link, until := m.Email, p.Link, m.InvitedUntil
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
+		v.h.mailing.Go(func() {
+			defer cancel()
+			if err := v.h.opts.SendLink(ctx, to, link, until); err != nil {
+				v.h.opts.Logger.LogAttrs(ctx, slog.LevelError, "an invitation was not sent", slog.String("error", err.Error()))
+			}
+		})
+	}
+	return v.showPeople(http.StatusOK, &p)
+}
+
+// taken makes an address that another member has a fault of its field.
+func (v *visit) taken(err error) error {
+	if errorIsConflict(err) {
+		return &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/email", Code: "taken", Detail: "is a member of this account already"}}}
+	}
+	return err
+}
+
+// changePerson changes the name and the role of a person.
+func (v *visit) changePerson() error {
+	m, err := v.svc.Members.Get(v.ctx(), v.personKey())
+	if err != nil {
+		return err
+	}
+	in := m.MemberInput
+	in.Name, in.Role = v.field("name"), formsvc.Role(v.field("role"))
+	_, err = v.svc.Members.Replace(v.ctx(), m.Key(), in)
+	return v.redirect(err, "/people", url.Values{"note": {"person-saved"}})
+}
+
+// removePerson removes a person, and signs them out.
+func (v *visit) removePerson() error {
+	return v.redirect(v.svc.Members.Remove(v.ctx(), v.personKey()), "/people", url.Values{"note": {"person-removed"}})
+}
