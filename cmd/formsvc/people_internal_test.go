@@ -125,13 +125,13 @@ func TestProviderFlags(t *testing.T) {
 	if _, err := c.providers(slog.Default()); err == nil || !strings.Contains(err.Error(), `two are named "oidc"`) {
 		t.Errorf("two without a name: %v", err)
 	}
-	c = serveFlags(t, "--oidc-issuer", "https://a.example.com,corp=https://b.example.com", "--oidc-client-id", "id=1,corp=2", "--oidc-client-secret", "corp=a=b,c", "--oidc-title", "corp=Sign in, please",
+	c = serveFlags(t, "--oidc-issuer", "https://a.example.com,corp=https://b.example.com", "--oidc-client-id", "id=1,corp=2", "--oidc-client-secret", "corp=a=b,c", "--oidc-title", "corp=Corp, the company",
 		"--oidc-scope", "corp=openid,groups", "--oidc-role", `staff=editor,corp=cn=x=admin,y=viewer`, "--oidc-domain", "corp=example.com=reviewer", "--oidc-account", "corp=north",
 		"--oidc-role-claim", "corp=roles", "--oidc-account-claim", "tenant")
 	list := must(c.providers(slog.Default()))
 	for i, want := range []string{
-		"oidc|Sign in with oidc|https://a.example.com|id=1||[openid email profile]|groups|map[staff:editor]|map[]|default|tenant",
-		"corp|Sign in, please|https://b.example.com|2|a=b,c|[openid groups]|roles|map[cn=x:admin y:viewer]|map[example.com:reviewer]|north|",
+		"oidc|a.example.com|https://a.example.com|id=1||[openid email profile]|groups|map[staff:editor]|map[]|default|tenant",
+		"corp|Corp, the company|https://b.example.com|2|a=b,c|[openid groups]|roles|map[cn=x:admin y:viewer]|map[example.com:reviewer]|north|",
 	} {
 		o := list[i].(*oidc.Provider).Options
 		equal(t, fmt.Sprintf("%s|%s|%s|%s|%s|%v|%s|%v|%v|%s|%s", o.Name, list[i].Title(), o.Issuer, o.ClientID, o.ClientSecret, o.Scopes, o.RoleClaim, o.Roles, o.Domains, o.Account, o.AccountClaim),

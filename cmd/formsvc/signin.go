@@ -102,7 +102,7 @@ func (c *signingIn) providers(logger *slog.Logger) (list []console.Provider, err
 	for i, name := range flags.names {
 		o := oidc.Options{
 			Name: name, Issuer: issuers[i], Logger: logger,
-			Title:        flags.one(name, "oidc-title", c.OIDCTitle, "Sign in with "+name),
+			Title:        flags.one(name, "oidc-title", c.OIDCTitle, ""),
 			ClientID:     flags.one(name, "oidc-client-id", c.OIDCClientID, ""),
 			ClientSecret: flags.one(name, "oidc-client-secret", c.OIDCClientSecret, ""),
 			Scopes:       strings.Split(flags.one(name, "oidc-scope", c.OIDCScope, "openid,email,profile"), ","),

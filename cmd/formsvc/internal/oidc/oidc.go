@@ -2,6 +2,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -30,7 +31,7 @@ const (
 
 // Options configures a [Provider].
 type Options struct {
-	Name, Title            string // see console.Provider
+	Name, Title            string // see console.Provider; the title defaults to the issuer's host
 	Issuer                 string // exactly as in the provider's ID tokens
 	ClientID, ClientSecret string
 	Scopes                 []string
@@ -58,6 +59,7 @@ func New(o Options) (*Provider, error) {
 	if o.ClientID == "" {
 		return nil, fmt.Errorf("--oidc-client-id: %q needs one", o.Name)
 	}
+	o.Title = cmp.Or(o.Title, strings.Split(o.Issuer, "/")[2])
 	// Redirects could take the secret elsewhere.
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Provider{Options: o, client: &http.Client{Timeout: timeout, Transport: bounded{}, CheckRedirect: refuse}}, nil
