@@ -26,8 +26,9 @@ func TestConsoleInBrowser(t *testing.T) {
 	form := "/campaigns/" + one.hostileForm(t)
 	hooked := s.hook(t, receive(t).URL()+"/?<script>alert(1)</script>", "all")
 	delivery := s.record(t, "webhooks", "test", hooked)["uuid"].(string)
+	p.addsThemself()
 	p.lookAtAll(t, browser, []string{
-		"/", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/campaigns/" + campaign, "/campaigns/" + campaign + "/responses/" + response,
+		"/", "/people", "/you", "/sign-in", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/campaigns/" + campaign, "/campaigns/" + campaign + "/responses/" + response,
 		"/webhooks/" + hooked, "/webhooks/" + hooked + "/edit", "/deliveries/" + delivery,
 		"/campaigns/new", form, form + "/edit", form + "/share", form + "/summary", form + "?search=a&status=pending&columns=open",
 	})
@@ -37,7 +38,27 @@ func TestConsoleInBrowser(t *testing.T) {
 	p.says("Key revoked.")
 	one.call(t, http.StatusUnauthorized, http.MethodGet, "/v1/me", nil)
 	p.signsOut()
+	p.opens("/sign-in", "Sign in")
+	p.types("#email", "ada@example.com")
+	p.types("#password", "otter violin granite")
+	p.clicks("button", "Sign in")
+	p.sees("Overview")
 	p.finish()
+}
+
+// addsThemself makes the operator a member with a password.
+func (p *person) addsThemself() {
+	p.t.Helper()
+	p.opens("/", "Overview")
+	p.clicks("a", "Add yourself")
+	p.sees("You")
+	p.types("#email", "ada@example.com")
+	p.types("#name", "Ada <script>document.title='ran'</script>")
+	p.clicks("button", "Become an admin")
+	p.sees("Ada <script>")
+	p.types("#password", "otter violin granite")
+	p.clicks("button", "Choose password")
+	p.says("Password saved.")
 }
 
 // A person uses the pages.

@@ -11,11 +11,13 @@
 //
 // # Signing in
 //
-// Without [Options.Authenticate], a visitor signs in with a one-time link ([formsvc.Sessions.NewLink]) at
+// Without [Options.Authenticate], the operator of an account signs in with a one-time link ([formsvc.Sessions.NewLink]) at
 // "/sign-in/TOKEN" below the pages; "formsvc console-link" prints one. Links last 15 minutes. Opening a link shows a
-// page with a button, and the button redeems it, since mail scanners open links too. Sessions are stored in the store:
-// ending one ends it on every node, and none lasts longer than 12 hours. With [Options.SendLink], the sign-in page
-// mails links to the contact of an account.
+// page with a button, and the button redeems it, since mail scanners open links too. It also shows a code for the browser in which the
+// link was asked for. On the page "People" an operator or admin invites others ([formsvc.Members]), each with a role. They sign in by a link, by a
+// password, at an OpenID provider ([Options].Providers), or by a proxy's header ([Options].Proxied).
+// Sessions are stored in the store: ending one, or removing a person, ends it on every node. With [Options.SendLink], the sign-in page
+// mails links to members and to the contact of an account.
 //
 // With Authenticate, the host application decides who is signed in, and there are no links or sessions. Visitors see and do
 // only what [Visitor].Permissions has, and every change names them as its actor. A [formsvc.Role] is a usual set of permissions.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -17,3 +18,13 @@ func (h *Handler) Mailed() { h.mailing.Wait() }
 
 // Pages returns the permissions that each page needs, by pattern.
 func (h *Handler) Pages() map[string][]formsvc.Permission { return h.needs }
+
+// HoldPasswords takes all slots of unknown networks, and returns what gives them back.
+func (h *Handler) HoldPasswords(ctx context.Context) (release func(), err error) {
+	a, err := h.passwords.Acquire(ctx, "a")
+	if err != nil {
+		return nil, err
+	}
+	b, err := h.passwords.Acquire(ctx, "b")
+	return func() { a.Release(); b.Release() }, err
+}

@@ -28,7 +28,7 @@ import (
 type Options struct {
 	// Authenticate returns the signed-in visitor, by a session of the host application. For
 	// [formsvc.ErrUnauthenticated] the browser gets a page that asks to sign in, with the status 401. Defaults to
-	// one-time links and sessions in the store.
+	// links, passwords and sessions in the store, and to pages about people.
 	Authenticate func(*http.Request) (*Visitor, error)
 	// BaseURL is the public address of the pages, for example "https://forms.example.com/console". Links begin with
 	// its path, and mailed links with all of it. If its scheme is https, the cookie is sent over TLS alone, whatever
@@ -40,7 +40,7 @@ type Options struct {
 	// FormsURL is the public address of forms, or a path at the host of the pages, such as "/f" for a httpx/intake.Handler at "/f/".
 	// Defaults to "/f" under APIURL.
 	FormsURL string
-	// SendLink mails a sign-in link to the contact of an account; the link is valid until the given time. It is called in
+	// SendLink mails a sign-in link or an invitation; the link is valid until the given time. It is called in
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
 	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
 	SendLink func(ctx context.Context, to, link string, until time.Time) error
@@ -109,6 +109,8 @@ type Handler struct {
 	mux       *http.ServeMux
 	needs     map[string][]formsvc.Permission // of the pages for visitors who are signed in, by pattern
 	passwords *gate.Gate                      // limits checks of passwords, fairly between networks
+	trusted   *gate.Gate                      // those of the next
+	seen      limits.Recent[struct{}]         // networks from where somebody has signed in by a password
 	failures  *limits.Limiter                 // links, passwords and sessions that don't exist, by network
 	asked     *limits.Limiter                 // requests for links, by network
 	mailed    *limits.Limiter                 // links, by account
@@ -138,7 +140,8 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	h := &Handler{
 		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), searchTime: searchTime, countTime: countTime, deleteTime: deleteTime,
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
-		passwords: gate.New(passwordSlots, passwordRoom, passwordWait), mailers: make(chan struct{}, mailersAtMost),
+		passwords: gate.New(passwordSlots, passwordRoom, passwordWait),
+		trusted:   gate.New(passwordSlots, passwordRoom, passwordWait), seen: limits.NewRecent[struct{}](limits.Size), mailers: make(chan struct{}, mailersAtMost),
 		mailed: limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),
 		streams: streams{of: map[formsvc.ID]int{}}, needs: map[string][]formsvc.Permission{},
 	}
@@ -166,11 +169,14 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	return h, nil
 }
 
-// Checks of passwords at once, waiting, and how long they wait.
+// Checks of passwords at once, waiting, and how long they wait. A check takes a processor for some 40 ms, so while strangers guess, half a
+// processor is left alone. Guesses don't delay networks from where somebody has signed in.
 const (
-	passwordSlots = 4
+	passwordSlots = 2
 	passwordRoom  = 200
 	passwordWait  = 10 * time.Second
+	passwordRest  = 3
+	networkSeen   = 30 * 24 * time.Hour
 )
 
 // locate stores the public addresses of the pages and of the API.

@@ -319,3 +319,27 @@ func TestProxied(t *testing.T) {
 		}
 	}
 }
+
+// Guesses from elsewhere don't delay a network from where somebody has signed in, and those of one network are limited.
+func TestGuessesOfPasswords(t *testing.T) {
+	w := newWorld(t, nil)
+	w.join("ada@example.com", formsvc.Admin)
+	w.submit(w.get("/you"), "/you/password", url.Values{"password": {goodPassword}}).is(303)
+	address := "192.0.2.1"
+	w.serve(&console.Options{ClientAddress: func(*http.Request) string { return address }})
+	w.password("ada@example.com", goodPassword).is(303)
+	release, err := w.pages.HoldPasswords(t.Context())
+	w.must(err)
+	w.password("ada@example.com", goodPassword).is(303)
+	release()
+	w.still = true // no time passes
+	address = "192.0.2.2"
+	for range 120 {
+		w.get("/sign-in/x")
+		w.submit(w.get("/sign-in/x"), "/sign-in", nil).is(401)
+	}
+	if a := w.password("ada@example.com", "wrong").is(429).says("Too many tries"); a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	w.password("ada@example.com", goodPassword).is(303)
+}

@@ -74,10 +74,15 @@ func (v *visit) signIn() error {
 // signInByPassword checks an address and a password. The reply is the same whichever is wrong.
 func (v *visit) signInByPassword() error {
 	network := limits.Network(v.h.opts.ClientAddress(v.r))
-	slot, err := v.h.passwords.Acquire(v.ctx(), network)
+	door := v.h.passwords
+	if _, ok := v.h.seen.Get(network, v.svc.Now()); ok {
+		door = v.h.trusted
+	}
+	slot, err := door.Acquire(v.ctx(), network)
 	if err != nil {
 		return busy(err)
 	}
+	slot.Rest(passwordRest)
 	session, value, err := v.h.svc.Sessions.SignInByPassword(v.ctx(), formsvc.PasswordLogin{
 		Email: v.field("email"), Password: v.r.PostForm.Get("password"), Account: v.field("account"), Network: network, Device: v.r.UserAgent(),
 	})
@@ -90,6 +95,7 @@ func (v *visit) signInByPassword() error {
 	if err != nil {
 		return err
 	}
+	v.h.seen.Put(network, struct{}{}, v.svc.Now().Add(networkSeen))
 	return v.signedIn(&session, value)
 }
 

@@ -166,6 +166,12 @@ func (s *Slot) PauseAfter(bytes int, among *Gate) {
 	}
 }
 
+// Rest makes the slot stay taken after its release for that many times as long as the work took, which begins now.
+func (s *Slot) Rest(times time.Duration) {
+	began := time.Now()
+	s.pause = func() time.Duration { return times * time.Since(began) }
+}
+
 // take takes a slot back, and serves waiting requests.
 func (g *Gate) take(l *line) {
 	g.dequeue(l)
