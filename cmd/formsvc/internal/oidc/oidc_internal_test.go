@@ -277,10 +277,10 @@ func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	p := f.provider(t, new(bytes.Buffer))
-	f.discovery = func(doc map[string]any) { doc["issuer"] = strings.Repeat("x", 2*maxBody) }
+	f.discovery = func(doc map[string]any) { doc["padding"] = strings.Repeat("x", maxBody) }
 	_, _, err := p.Begin(t.Context(), callback)
 	if !errors.Is(err, formsvc.ErrUnavailable) || len(err.Error()) > 500 || !strings.Contains(err.Error(), `"fake"`) {
-		t.Errorf("a discovery document of 2 MiB: %.600v", err)
+		t.Errorf("a discovery document of more than a MiB: %.600v", err)
 	}
 	if to := p.End(t.Context(), "https://forms.example.com/console/"); to != "" {
 		t.Errorf("it ends at %q", to)
