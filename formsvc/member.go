@@ -1,7 +1,6 @@
 package formsvc
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -245,7 +244,7 @@ type Identity struct {
 	Name            string
 	Account         string // its name; "" means any that has the person as a member
 	Role            Role   // "" leaves the member's
-	Join            Role   // of a new member without Role, who needs no invitation; needs Account and Email. "" for nobody
+	Join            Role   // of a new member, who needs no invitation; needs Account and Email. "" for nobody; Role replaces it
 }
 
 // Identify returns the member with an identity: the one who has the issuer and subject, or a person with the address
@@ -263,7 +262,7 @@ func (s Members) Identify(ctx context.Context, id Identity) (_ Member, err error
 	}
 	m, err := s.known(ctx, account, &id)
 	if errors.Is(err, ErrNotFound) && id.Join != "" && account != "" && id.Email != "" {
-		m, _, err = s.Invite(ctx, account, MemberInput{id.Email, nameOf(&id), cmp.Or(id.Role, id.Join)})
+		m, _, err = s.Invite(ctx, account, MemberInput{id.Email, nameOf(&id), id.Join})
 		if errors.Is(err, ErrConflict) { // invited meanwhile, or linked to another identity
 			m, err = s.known(ctx, account, &id)
 		}

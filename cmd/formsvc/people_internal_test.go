@@ -63,6 +63,10 @@ func TestPeopleCommands(t *testing.T) {
 	if ben["name"] != "ben@example.com" || ben["state"] != "invited" || !strings.HasPrefix(ben["link"].(string), "https://forms.example.com/console/sign-in/m-") {
 		t.Errorf("Ben: %v", ben)
 	}
+	s.change(t, "UPDATE formsvc_members SET invited_until = 1 WHERE email = 'ben@example.com'")
+	equal(t, s.list(t, "people", "list")[1]["state"], any("expired"), "Ben's invitation is %v")
+	s.refuses(t, []mistake{{"people link --email ben@example.com", 1, `the invitation of ben@example.com has expired: "formsvc people add"`}})
+	add("--email", "ben@example.com", "--role", "viewer")
 	equal(t, s.record(t, "people", "role", "--email", "BEN@example.com", "--role", "reviewer")["role"], any("reviewer"), "Ben's role is %v")
 	for range 2 { // one for a member, and one for a person who is only invited
 		link := s.try(t, "people", "link", "--email", "ben@example.com", "--addr", ":1")
@@ -101,9 +105,8 @@ func TestPeopleInAudit(t *testing.T) {
 		id := formsvc.Identity{Issuer: "https://id.example.com", Subject: "17", Email: "eve@example.com", Provider: "oidc"}
 		_, _, err := svc.Sessions.SignInAs(t.Context(), id, "")
 		noError(t, err)
-		s.do(t, "people", "remove", "--email", "ben@example.com")
 	})
-	contains(t, "audit list", s.do(t, "audit", "list"), `"ben@example.com"  member.removed`, `"Ada\u202e"`)
+	contains(t, "audit list", s.do(t, "audit", "list"), `"ben@example.com"  member.removed`, `"cli `, `"Ada\u202e"`)
 	lacks(t, "audit list", s.do(t, "audit", "list"), `"person `)
 	contains(t, "audit list --json", s.do(t, "audit", "list", "--json"), `"actor":"person `)
 	contains(t, "people list", s.do(t, "people", "list"), "eve@example.com", "https://id.example.com")
