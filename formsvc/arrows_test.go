@@ -45,11 +45,11 @@ var arrows = map[string][]string{
 	"storage":                   {"engine"},
 	"storage/internal/disk":     {},
 	"storage/keyring":           {"storage/internal/disk"},
-	"storage/storagetest":       {"engine", "storage/memory", "pgregory.net/rapid"},
+	"storage/storagetest":       {"engine", "storage/memory", "pgregory.net/rapid", "github.com/google/go-cmp"},
 	"storage/memory":            {"engine"},
 	"storage/internal/bunstore": {"storage", "storage/keyring", "storage/internal/disk", "engine", "bun"},
 	"storage/internal/sqltest": {
-		"storage", "storage/internal/bunstore", "storage/storagetest", "storage/memory", "storage/keyring", "storage/internal/disk", "engine", "bun", "pgregory.net/rapid",
+		"storage", "storage/internal/bunstore", "storage/storagetest", "storage/memory", "storage/keyring", "storage/internal/disk", "engine", "bun", "pgregory.net/rapid", "github.com/google/go-cmp",
 	},
 	"storage/sqlite": {"storage", "storage/internal/bunstore", "storage/keyring", "storage/internal/disk", "engine", "bun", "modernc"},
 	"storage/sqlite/backup": {

@@ -137,12 +137,8 @@ func (r *report) search(name, text string) error {
 
 // searchPart looks for phrases in a part of a text: a paragraph, comment or string, which begins at an offset.
 func (r *report) searchPart(name, text string, from int, part string) {
-	lower := strings.ToLower(part)
 	for _, p := range phrases {
-		if !slices.ContainsFunc(p.keys, func(key string) bool { return strings.Contains(lower, key) }) {
-			continue
-		}
-		for _, m := range p.re.FindAllStringIndex(part, -1) {
+		for _, m := range p.pattern.FindAllStringIndex(part, -1) {
 			found := strings.TrimLeft(part[m[0]:m[1]], " \t\n.!?;:")
 			at := from + m[1] - len(found)
 			if !excused(text, from) && !excused(text, at) && !excused(text, from+len(part)-1) {

@@ -53,19 +53,16 @@ func withoutCode(text string) string {
 	return b.String()
 }
 
+// proseOf returns a Markdown text without code blocks and comments, and with the texts of its links and images alone.
+func proseOf(text string) string {
+	text = comments.ReplaceAllStringFunc(withoutCode(text), blank)
+	return linked.ReplaceAllString(images.ReplaceAllString(text, " $1 "), "$1")
+}
+
 // countWords returns how many words a Markdown text has: what is between spaces outside of code blocks and comments, with a letter or
 // a digit in it. The target of a link is no word.
 func countWords(text string) int {
-	text = comments.ReplaceAllStringFunc(withoutCode(text), blank)
-	text = linked.ReplaceAllString(images.ReplaceAllString(text, " $1 "), "$1")
-	text = tags.ReplaceAllString(text, " ")
-	n := 0
-	for word := range strings.FieldsSeq(strings.ReplaceAll(text, "|", " ")) {
-		if strings.ContainsFunc(word, isAlnum) {
-			n++
-		}
-	}
-	return n
+	return len(wordsOf(strings.ReplaceAll(tags.ReplaceAllString(proseOf(text), " "), "|", " ")))
 }
 
 func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
@@ -73,14 +70,11 @@ func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // sentencesOf returns the sentences of a Markdown text's paragraphs and lists. Headings, tables and code blocks have none; a span of
 // code or an address counts as one short word.
 func sentencesOf(text string) []string {
-	text = comments.ReplaceAllStringFunc(withoutCode(text), blank)
 	var list []string
 	var block strings.Builder
 	end := func() {
-		s := block.String()
+		s := codeSpans.ReplaceAllString(block.String(), "code")
 		block.Reset()
-		s = linked.ReplaceAllString(images.ReplaceAllString(s, " "), "$1")
-		s = codeSpans.ReplaceAllString(s, "code")
 		s = addresses.ReplaceAllString(tags.ReplaceAllString(s, " "), "code")
 		s = emphasis.ReplaceAllString(s, "")
 		s = abbrev.ReplaceAllString(s, "$1")
@@ -91,7 +85,7 @@ func sentencesOf(text string) []string {
 		}
 		list = append(list, s[from:])
 	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(proseOf(text)) {
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case trimmed == "" || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "|"):

@@ -98,49 +98,51 @@ func (m *member) crawl() map[string]bool {
 
 // Each role finds exactly the pages and forms of an admin that it isn't refused, on every node of each store. A form without a token changes nothing.
 func TestRoles(t *testing.T) {
-	t.Parallel()
-	for name, sh := range map[string]*shell{"SQLite": newShell(t), "Postgres": onPostgres(t)} {
-		nodes := []*service{sh.serve(t)}
-		if name == "Postgres" {
-			nodes = append(nodes, sh.serve(t))
-		}
-		s := nodes[0]
-		hook := s.hook(t, receive(t).URL(), "all")
-		campaign := s.campaign(t)
-		s.call(t, http.StatusCreated, http.MethodPost, responses(campaign)+"/"+s.submit(t, campaign)+"/files", []byte("x"))
-		s.record(t, "webhooks", "test", hook)
+	t.Run("SQLite", func(t *testing.T) { testRoles(t, newShell(t).serve(t)) })
+	t.Run("Postgres", func(t *testing.T) {
+		sh := onPostgres(t)
+		testRoles(t, sh.serve(t), sh.serve(t))
+	})
+}
 
-		ada := newMember(t, nodes...)
-		ada.redeem(s.out.String())
-		if status, text := ada.submit("/you", "/you", url.Values{"email": {"ada@example.com"}, "name": {"Ada"}}); status != http.StatusSeeOther {
-			t.Fatalf("%s: becoming a member: %d %s", name, status, text)
-		}
-		roles := map[string]*member{"admin": ada}
-		for _, role := range []string{"editor", "reviewer", "viewer"} {
-			_, text := ada.submit("/people", "/people", url.Values{"email": {role + "@example.com"}, "name": {role}, "role": {role}})
-			roles[role] = newMember(t, nodes...)
-			roles[role].redeem(text)
-		}
-		all := ada.crawl()
-		for role, m := range roles {
-			shown, refused := m.crawl(), 0
-			for _, target := range slices.Sorted(maps.Keys(all)) {
-				method, path, _ := strings.Cut(target, " ")
-				_, text := m.ask(method, path+"?once=1", nil)
-				lacking := strings.Contains(text, "You lack the permission")
-				if lacking == shown[target] {
-					t.Errorf("%s: %s: refused %s: %t, though shown: %t", name, role, target, lacking, shown[target])
-				}
-				if lacking {
-					refused++
-				}
-			}
-			if want := map[string][2]int{"admin": {0, 0}, "editor": {8, 20}, "reviewer": {25, 60}, "viewer": {20, 50}}[role]; refused < want[0] || refused > want[1] {
-				t.Errorf("%s: %s is refused %d of %d", name, role, refused, len(all))
-			}
-		}
-		testRemoval(t, ada, roles["viewer"])
+func testRoles(t *testing.T, nodes ...*service) {
+	t.Parallel()
+	s := nodes[0]
+	hook := s.hook(t, receive(t).URL(), "all")
+	campaign := s.campaign(t)
+	s.call(t, http.StatusCreated, http.MethodPost, responses(campaign)+"/"+s.submit(t, campaign)+"/files", []byte("x"))
+	s.record(t, "webhooks", "test", hook)
+
+	ada := newMember(t, nodes...)
+	ada.redeem(s.out.String())
+	if status, text := ada.submit("/you", "/you", url.Values{"email": {"ada@example.com"}, "name": {"Ada"}}); status != http.StatusSeeOther {
+		t.Fatalf("becoming a member: %d %s", status, text)
 	}
+	roles := map[string]*member{"admin": ada}
+	for _, role := range []string{"editor", "reviewer", "viewer"} {
+		_, text := ada.submit("/people", "/people", url.Values{"email": {role + "@example.com"}, "name": {role}, "role": {role}})
+		roles[role] = newMember(t, nodes...)
+		roles[role].redeem(text)
+	}
+	all := ada.crawl()
+	for role, m := range roles {
+		shown, refused := m.crawl(), 0
+		for _, target := range slices.Sorted(maps.Keys(all)) {
+			method, path, _ := strings.Cut(target, " ")
+			_, text := m.ask(method, path+"?once=1", nil)
+			lacking := strings.Contains(text, "You lack the permission")
+			if lacking == shown[target] {
+				t.Errorf("%s: refused %s: %t, though shown: %t", role, target, lacking, shown[target])
+			}
+			if lacking {
+				refused++
+			}
+		}
+		if want := map[string][2]int{"admin": {0, 0}, "editor": {8, 20}, "reviewer": {25, 60}, "viewer": {20, 50}}[role]; refused < want[0] || refused > want[1] {
+			t.Errorf("%s is refused %d of %d", role, refused, len(all))
+		}
+	}
+	testRemoval(t, ada, roles["viewer"])
 }
 
 // testRemoval removes a person who has a page open. The page's stream, on any node, ends within two seconds.

@@ -45,7 +45,7 @@ func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	members := &members{logins: newLogins(), forms: forms}
+	members := newMembers(forms)
 	api, err := httpx.New(forms, &httpx.Options{Authenticate: members.principal})
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /login", members.logins.login)
+	mux.HandleFunc("POST /login", members.login)
 	// Browsers send the session cookie with posts that another site triggers.
 	mux.Handle("/forms/", http.StripPrefix("/forms", http.NewCrossOriginProtection().Handler(api)))
 	mux.Handle("/forms/console/", http.StripPrefix("/forms/console", pages))

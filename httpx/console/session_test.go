@@ -177,6 +177,9 @@ func TestCookieOnTLS(t *testing.T) {
 		if made.Code != 303 || c.Name != "__Host-formsvc_session" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
 			t.Errorf("%q: %d %v", base, made.Code, c)
 		}
+		if got := made.Header().Get("Strict-Transport-Security"); got != "max-age=31536000" {
+			t.Errorf("Strict-Transport-Security: %q", got)
+		}
 		r = httptest.NewRequest("GET", "https://forms.example.com/", nil)
 		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: c.Value})
 		equal(t, ask(r).Code, 401, "%q: a cookie that a neighbour may have set is taken: %d", base)

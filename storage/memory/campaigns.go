@@ -2,15 +2,14 @@ package memory
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 // CreateCampaign implements [formsvc.Store].
 func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change formsvc.Change) error {
-	if err := checkCampaign(&c); err != nil {
+	c, err := stored(&c)
+	if err != nil {
 		return err
 	}
 	var a *account
@@ -23,7 +22,7 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 		}
 		return change, err
 	}, func() error {
-		return a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)})
+		return a.campaigns.add(c.ID, &campaign{Campaign: c})
 	})
 }
 
@@ -31,32 +30,28 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 func (s *Store) UpdateCampaign(
 	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) (formsvc.Change, error),
 ) (formsvc.Campaign, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Campaign{}, err
-	}
-	defer s.mu.Unlock()
-	row, err := s.campaign(key)
-	if err != nil {
-		return formsvc.Campaign{}, err
-	}
-	c := copyCampaign(&row.Campaign)
-	change, err := decide(&c)
-	if err == nil {
-		err = s.admit(&change)
-	}
-	if err == nil && c.Version != row.Version {
-		if err = checkCampaign(&c); err == nil && c.FormToken != row.FormToken && s.byForm(c.FormToken) != nil {
-			err = formsvc.ErrConflict
+	var row *campaign
+	var c formsvc.Campaign
+	err := s.write(ctx, func() (change formsvc.Change, err error) {
+		if row, err = s.campaign(key); err != nil {
+			return change, err
 		}
-	}
-	if err != nil {
-		return formsvc.Campaign{}, err
-	}
-	s.apply(&change)
-	if c.Version != row.Version {
-		row.Campaign = copyCampaign(&c)
-	}
-	return copyCampaign(&row.Campaign), nil
+		c = row.copy()
+		if change, err = decide(&c); err != nil || c.Version == row.Version {
+			c = row.copy()
+			return change, err
+		}
+		if c.FormToken != row.FormToken && s.byForm(c.FormToken) != nil {
+			return change, formsvc.ErrConflict
+		}
+		c, err = stored(&c)
+		return change, err
+	}, func() error {
+		row.Campaign = c
+		c = row.copy()
+		return nil
+	})
+	return c, err
 }
 
 // DeleteCampaign implements [formsvc.Store].
@@ -128,25 +123,4 @@ func (s *Store) campaign(key formsvc.CampaignKey) (*campaign, error) {
 	return a.campaigns.get(key.ID)
 }
 
-func (c *campaign) copy() formsvc.Campaign { return copyCampaign(&c.Campaign) }
-
-func checkCampaign(c *formsvc.Campaign) error {
-	return formsvc.CheckText(append(c.Texts(), string(c.ID), string(c.AccountID), c.FormToken)...)
-}
-
-func copyCampaign(campaign *formsvc.Campaign) formsvc.Campaign {
-	c := *campaign
-	c.Modules = slices.Clone(c.Modules)
-	for i := range c.Modules {
-		m := &c.Modules[i]
-		m.Options = slices.Clone(m.Options)
-		if m.ShowIf != nil {
-			m.ShowIf = &formsvc.Condition{Module: m.ShowIf.Module, Equals: slices.Clone(m.ShowIf.Equals)}
-		}
-	}
-	c.Form.AllowedOrigins = slices.Clone(c.Form.AllowedOrigins)
-	c.Metadata = maps.Clone(c.Metadata)
-	c.OpensAt, c.ClosesAt = kept(c.OpensAt), kept(c.ClosesAt)
-	c.CreatedAt, c.UpdatedAt = kept(c.CreatedAt), kept(c.UpdatedAt)
-	return c
-}
+func (c *campaign) copy() formsvc.Campaign { return copyOf(&c.Campaign) }

@@ -10,27 +10,6 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// goldenTests say what the contract means by example, or do what would be too much for the model.
-func goldenTests() []test {
-	return []test{
-		{"existing event", testEventTwice},
-		{"events for each file", testEventPerFile},
-		{"a response as result", testResult},
-		{"inputs are copied", testInputsCopied},
-		{"many file identifiers", script(manyFileIDs)},
-		{"a large batch of outcomes", script(manyOutcomes)},
-		{"a large erasure", script(manyErased)},
-		{"events of all accounts", testWholeFeed},
-		{"newest events among test events", script(recentBehindTests)},
-		{"events end at a byte limit", script(eventBytes)},
-		{"quotas of many windows", script(manyQuotas)},
-		{"each store has its own identity", testIdentity},
-		{"deleted files free their bytes", testFileBytes},
-		{"a deleted account", testDeletedAccount},
-		{"imported responses", testImport},
-	}
-}
-
 // testFileBytes fills an account up to its limit of bytes, and makes room by each kind of deletion.
 func testFileBytes(w *world) {
 	sc := w.addScene()

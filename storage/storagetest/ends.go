@@ -12,13 +12,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func closeTests() []test {
-	return []test{
-		{"every call fails after Close", testUseAfterClose},
-		{"Close during calls", func(w *world) { w.closeDuringCalls(w.addScene()) }},
-	}
-}
-
 func testUseAfterClose(w *world) {
 	at := w.addTarget()
 	w.must("Close", w.store.Close())
@@ -60,13 +53,6 @@ func (w *world) closeDuringCalls(sc *scene) (acked []formsvc.Response) {
 	return acked
 }
 
-func durabilityTests() []test {
-	return []test{
-		{"histories survive Close", func(w *world) { testModel(w, 8, (*model).reopen) }},
-		{"acknowledged writes survive Close", testAcknowledgedSurvives},
-	}
-}
-
 func testAcknowledgedSurvives(w *world) {
 	sc := w.addScene()
 	acked := w.closeDuringCalls(sc)
@@ -88,10 +74,6 @@ func handleTests() []test {
 		tests = append(tests, test{r.name, func(w *world) { r.run(w, []Store{w.store, w.reopen(w.T, w.store)}) }})
 	}
 	return tests
-}
-
-func cancelTests() []test {
-	return []test{{"context ended before the call", testCancelledBefore}, {"context ends during calls", testCancelDuring}}
 }
 
 func testCancelledBefore(w *world) {
@@ -193,10 +175,6 @@ func testCancelDuring(w *world) {
 			}
 		}
 	})
-}
-
-func isolationTests() []test {
-	return []test{{"foreign and unknown records are not found", testIsolation}}
 }
 
 // testIsolation makes every call that looks up records, with each of its identifiers replaced in turn. The replacements

@@ -90,16 +90,46 @@ func Run(t *testing.T, open func(t testing.TB) Store, opts Options) {
 	}
 }
 
+// groups returns all tests.
 func groups(checks int) []group {
 	return []group{
 		{Model, []test{{"histories", func(w *world) { testModel(w, checks, nil) }}}},
-		{Golden, goldenTests()},
-		{Texts, textTests()},
-		{Isolation, isolationTests()},
+		{Golden, []test{ // what the contract means by example, or what would be too much for the model
+			{"existing event", testEventTwice},
+			{"events for each file", testEventPerFile},
+			{"a response as result", testResult},
+			{"inputs are copied", testInputsCopied},
+			{"many file identifiers", script(manyFileIDs)},
+			{"a large batch of outcomes", script(manyOutcomes)},
+			{"a large erasure", script(manyErased)},
+			{"events of all accounts", testWholeFeed},
+			{"newest events among test events", script(recentBehindTests)},
+			{"events end at a byte limit", script(eventBytes)},
+			{"quotas of many windows", script(manyQuotas)},
+			{"each store has its own identity", testIdentity},
+			{"deleted files free their bytes", testFileBytes},
+			{"a deleted account", testDeletedAccount},
+			{"imported responses", testImport},
+		}},
+		{Texts, []test{
+			{"any text is kept and found", script(textsKept)},
+			{"text that can't be kept is refused", testTextsRefused},
+			{"the longest texts", script(longTexts)},
+		}},
+		{Isolation, []test{{"foreign and unknown records are not found", testIsolation}}},
 		{Concurrency, concurrencyTests()},
-		{Cancellation, cancelTests()},
-		{Closing, closeTests()},
-		{Durability, durabilityTests()},
+		{Cancellation, []test{
+			{"context ended before the call", testCancelledBefore},
+			{"context ends during calls", testCancelDuring},
+		}},
+		{Closing, []test{
+			{"every call fails after Close", testUseAfterClose},
+			{"Close during calls", func(w *world) { w.closeDuringCalls(w.addScene()) }},
+		}},
+		{Durability, []test{
+			{"histories survive Close", func(w *world) { testModel(w, 8, (*model).reopen) }},
+			{"acknowledged writes survive Close", testAcknowledgedSurvives},
+		}},
 		{Handles, handleTests()},
 	}
 }

@@ -9,14 +9,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func textTests() []test {
-	return []test{
-		{"any text is kept and found", script(textsKept)},
-		{"text that can't be kept is refused", testTextsRefused},
-		{"the longest texts", script(longTexts)},
-	}
-}
-
 // texts returns texts that are hard to store: some database, driver, encoder or collation has changed, refused or
 // confused each. All are different.
 func texts() []string {

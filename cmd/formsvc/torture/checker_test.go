@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"sync"
 
@@ -53,17 +54,11 @@ func (r *record) marker() string {
 // readStored reads everything about a campaign from a node: lists, the feed, and the files, comments and signatures of all
 // responses that the ledger has an operation for. It downloads every file.
 func readStored(ctx context.Context, c *client, node, campaign string, l *ledger) (*stored, error) {
-	var (
-		s     stored
-		about struct {
-			Count int `json:"responseCount"`
-		}
-		err error
-	)
-	if err = c.get(ctx, node+campaign, &about); err != nil {
+	about, err := c.api(node).Campaigns.Get(ctx, path.Base(campaign))
+	if err != nil {
 		return nil, err
 	}
-	s.count = about.Count
+	s := stored{count: int(about.ResponseCount)}
 	if s.responses, err = list[response](ctx, c, node+campaign+"/responses"); err != nil {
 		return nil, err
 	}

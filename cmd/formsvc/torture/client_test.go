@@ -141,7 +141,7 @@ func TestClientTransfer(t *testing.T) {
 		err = file.Truncate(size)
 	}
 	noError(t, err)
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	made := must(api.Responses.Create(t.Context(), campaign, goclient.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}))
 	up := &cutter{File: file, link: l, every: cut, until: cut}
 	stored, err := api.Files.Upload(t.Context(), campaign, made.UUID, goclient.Upload{Name: "large", Content: up})

@@ -16,6 +16,8 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	goclient "github.com/formsvc/toolkit/httpx/client"
 )
 
 // A disk is a file system in memory. After losePower, it has
@@ -356,8 +358,7 @@ func TestPowerLoss(t *testing.T) {
 func TestRestoreIsFlushed(t *testing.T) {
 	d, from := mountDisk(t), setup{dsn: sqliteDSN(t), data: t.TempDir()}
 	p := from.start(t)
-	key := newClient(t, p.firstKey(t))
-	key.made(t, p.url+"/v1/campaigns", `{"title":"t"}`)
+	must(newClient(t, p.firstKey(t)).api(p.url).Campaigns.Create(t.Context(), goclient.CampaignInput{Title: "t"}))
 	from.command(t, "webhooks", "create", "--url", "https://example.com", "--events", "all", "--secret", secret)
 	p.terminate(t)
 	copied := filepath.Join(t.TempDir(), "backup")

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	goclient "github.com/formsvc/toolkit/httpx/client"
 )
 
 // clients is the number of concurrent clients of a load.
@@ -212,13 +215,9 @@ func (c *client) do(ctx context.Context, method, address string, body []byte, he
 	return a, err
 }
 
-// get reads JSON, which must exist.
-func (c *client) get(ctx context.Context, address string, v any) error {
-	a, err := c.do(ctx, http.MethodGet, address, nil, nil)
-	if err != nil || a.status != http.StatusOK {
-		return fmt.Errorf("GET %s: status %d (%v): %.200s", address, a.status, err, a.body) //nolint:errorlint // err may be nil
-	}
-	return json.Unmarshal(a.body, v)
+// api returns a Go client of the service at address, for what the ledger needn't see.
+func (c *client) api(address string) *goclient.Client {
+	return must(goclient.New(address, c.key, &goclient.Options{HTTP: c.http, Attempts: 1}))
 }
 
 // made creates something and returns its UUID.
@@ -240,8 +239,9 @@ func list[T any](ctx context.Context, c *client, address string) (all []T, err e
 			NextCursor string `json:"nextCursor"`
 			More       *bool  `json:"more"` // of the events only
 		}
-		if err := c.get(ctx, address+"?"+q.Encode(), &page); err != nil {
-			return nil, err
+		a, err := c.do(ctx, http.MethodGet, address+"?"+q.Encode(), nil, nil)
+		if err = errors.Join(err, json.Unmarshal(a.body, &page)); err != nil || a.status != http.StatusOK {
+			return nil, fmt.Errorf("GET %s: status %d (%v): %.200s", address, a.status, err, a.body) //nolint:errorlint // err may be nil
 		}
 		all = append(all, page.Items...)
 		q.Set("cursor", page.NextCursor)

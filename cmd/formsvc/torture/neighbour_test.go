@@ -2,6 +2,7 @@ package torture_test
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -18,6 +19,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +27,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/formsvc/toolkit/formsvc"
+	goclient "github.com/formsvc/toolkit/httpx/client"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 const (
@@ -72,28 +77,26 @@ func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 		n.server.url = strings.Replace(n.server.url, "http:", "https:", 1)
 	}
 	n.Key, n.Server = n.server.firstKey(t), n.server.url
-	api, attacker := n.Server+"/v1", newClient(t, n.Key)
+	attacker := newClient(t, n.Key)
+	api := attacker.api(n.Server)
 	s.command(t, "accounts", "create", "victim")
 	s.command(t, "webhooks", "create", "--account", "victim", "--url", n.receiver.url, "--events", "response.created",
 		"--secret", secret, "--webhook-allow", "127.0.0.0/8")
 	key := strings.TrimSpace(s.command(t, "keys", "create", "--account", "victim", "--name", "v", "--permissions", "all"))
 	n.victim = newClient(t, key)
-	campaign := func(c *client) string {
-		return api + "/campaigns/" + c.made(t, api+"/campaigns", `{"title":"t","form":{"enabled":true}}`) + "/responses"
+	published := func(c *goclient.Client, requireEmail bool, modules ...formsvc.Module) goclient.Campaign {
+		return must(c.Campaigns.Create(t.Context(), goclient.CampaignInput{
+			Title: "t", RequireEmail: &requireEmail, Modules: modules, Form: goclient.Form{Form: formsvc.Form{Enabled: true}},
+		}))
 	}
-	n.List, n.Many, n.theirs = campaign(attacker), campaign(attacker), campaign(n.victim)
-	var published struct{ Form struct{ Token string } }
-	noError(t, attacker.get(t.Context(), strings.TrimSuffix(n.Many, "/responses"), &published))
-	n.Form = n.Server + "/f/" + published.Form.Token
-	form := func(c *client, modules string) string {
-		var made struct{ Form struct{ Token string } }
-		uuid := c.made(t, api+"/campaigns", `{"title":"t","requireEmail":false,"form":{"enabled":true},"modules":[`+modules+`]}`)
-		noError(t, c.get(t.Context(), api+"/campaigns/"+uuid, &made))
-		return n.Server + "/f/" + made.Form.Token
-	}
-	n.Asks = form(attacker, `{"name":"q","label":"`+strings.Repeat("'", 1000)+`","multiple":true},{"name":"u","type":"url"}`)
-	n.Files, n.ownForm = form(attacker, `{"name":"f","type":"file"}`), form(n.victim, `{"name":"f","type":"file"}`)
-	n.Console = n.Server + "/console" + strings.TrimSuffix(strings.TrimPrefix(n.Many, api), "/responses")
+	responses := func(c goclient.Campaign) string { return n.Server + "/v1/campaigns/" + c.UUID + "/responses" }
+	form := func(c goclient.Campaign) string { return n.Server + "/f/" + c.Form.Token }
+	victim, file := n.victim.api(n.Server), formsvc.Module{Name: "f", Type: formsvc.FileModule}
+	large, many := published(api, true), published(api, true)
+	n.List, n.Many, n.theirs = responses(large), responses(many), responses(published(victim, true))
+	n.Form, n.Files, n.ownForm = form(many), form(published(api, false, file)), form(published(victim, false, file))
+	n.Asks = form(published(api, false, formsvc.Module{Name: "q", Label: strings.Repeat("'", 1000), Multiple: true}, formsvc.Module{Name: "u", Type: formsvc.URLModule}))
+	n.Console = n.Server + "/console/campaigns/" + many.UUID
 	n.Cookie = n.signIn(t, s.command(t, "console-link"))
 	for range 40 {
 		n.Response = n.List + "/" + attacker.made(t, n.List, submission(500_000))
@@ -107,17 +110,13 @@ func newNeighbourhood(t *testing.T, s setup) *neighbourhood {
 		})
 	}
 	group.Wait()
-	header := map[string]string{"Content-Type": "application/octet-stream", "Content-Disposition": `attachment; filename="a"`}
-	a, err := attacker.do(t.Context(), http.MethodPost, n.Response+"/files", make([]byte, 20<<20), header)
-	if err != nil || a.status != http.StatusCreated {
-		t.Fatalf("upload: %v, %d %s", err, a.status, a.body)
-	}
-	n.File = n.Response + "/files/" + a.uuid
+	upload := goclient.Upload{Name: "a", Content: bytes.NewReader(make([]byte, 20<<20))}
+	n.File = n.Server + "/v1/files/" + must(api.Files.Upload(t.Context(), large.UUID, path.Base(n.Response), upload)).UUID
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never responds
 	noError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	n.Hook = api + "/webhooks/" + attacker.made(t, api+"/webhooks",
-		fmt.Sprintf(`{"url":"http://%s","secret":%q,"events":["response.created"]}`, silent.Addr(), secret))
+	hook := goclient.WebhookInput{URL: "http://" + silent.Addr().String(), Events: []formsvc.EventType{webhook.ResponseCreated}, Secret: secret}
+	n.Hook = n.Server + "/v1/webhooks/" + must(api.Webhooks.Create(t.Context(), hook)).UUID
 	return n
 }
 

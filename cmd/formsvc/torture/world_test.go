@@ -18,6 +18,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // to check files of SQLite with
+
+	goclient "github.com/formsvc/toolkit/httpx/client"
 )
 
 // nodeFlags are retries that never exhaust while a receiver rejects only first attempts, and a short lease.
@@ -47,7 +49,7 @@ func newWorld(t testing.TB, nodes int, s setup) *world {
 	w.receiver.refuse = true
 	w.start(0)
 	w.client = newClient(t, w.nodes[0].firstKey(t))
-	w.campaign = "/v1/campaigns/" + w.client.made(t, w.nodes[0].url+"/v1/campaigns", `{"title":"Torture"}`)
+	w.campaign = "/v1/campaigns/" + must(w.client.api(w.nodes[0].url).Campaigns.Create(t.Context(), goclient.CampaignInput{Title: "Torture"})).UUID
 	w.command(t, "webhooks", "create", "--url", w.receiver.url, "--events", "all", "--secret", secret, "--webhook-allow", "127.0.0.0/8")
 	w.nodes[0].terminate(t)
 	w.put(0, nil)

@@ -94,7 +94,7 @@ func (s *Store) notFound(err error) error {
 // CreateAccount implements formsvc.AccountStore.
 func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
 	row, err := newAccountRow(&account)
-	if err := cmp.Or(err, checkChange(&change)); err != nil {
+	if err != nil {
 		return err
 	}
 	for i := range keys {
@@ -102,7 +102,7 @@ func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys
 			return err
 		}
 	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, nil, &change, func(ctx context.Context, c *Tx) error {
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
 			return err
 		}
@@ -132,10 +132,7 @@ func (s *Store) UpdateAccount(
 	ctx context.Context, id formsvc.ID, decide func(*formsvc.Account) error,
 ) (formsvc.Account, error) {
 	var account formsvc.Account
-	if err := s.ready(ctx, id); err != nil {
-		return account, err
-	}
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, ids(id), nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(id))
 		if err != nil {
 			return err
@@ -157,15 +154,12 @@ func (s *Store) UpdateAccount(
 
 // Account implements formsvc.AccountStore.
 func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
-	if err := s.ready(ctx, id); err != nil {
-		return formsvc.Account{}, err
-	}
 	return one(ctx, s, (*accountRow).account, "id = ?", ID(id))
 }
 
 // AccountByName implements formsvc.AccountStore.
 func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
-	if err := cmp.Or(s.ready(ctx), formsvc.CheckText(name)); err != nil {
+	if err := formsvc.CheckText(name); err != nil {
 		return formsvc.Account{}, err
 	}
 	return one(ctx, s, (*accountRow).account, "name = ?", name)
@@ -173,18 +167,15 @@ func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account
 
 // Accounts implements formsvc.AccountStore.
 func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
 	return all(ctx, s, (*accountRow).account, "true")
 }
 
 // CreateKey implements formsvc.Store.
 func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, key.AccountID), checkKey(&key), checkChange(&change)); err != nil {
+	if err := checkKey(&key); err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(key.AccountID), &change, func(ctx context.Context, c *Tx) error {
 		if err := s.checkKeyLimit(ctx, c, &key, change.Limit); err != nil {
 			return err
 		}
@@ -211,17 +202,11 @@ func (s *Store) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key
 
 // KeyByHash implements formsvc.Store.
 func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.Key{}, err
-	}
 	return one(ctx, s, (*keyRow).key, "hash = ?", hash[:])
 }
 
 // Keys implements formsvc.Store.
 func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
-	if err := s.ready(ctx, account); err != nil {
-		return nil, noneWhenNotFound(err)
-	}
 	return all(ctx, s, (*keyRow).key, "account_id = ?", ID(account))
 }
 
@@ -230,7 +215,7 @@ func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.T
 	if err := cmp.Or(s.ready(ctx, account, id), checkChange(&change)); err != nil {
 		return err
 	}
-	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[keyRow](ctx, s, c, "account_id = ? AND id = ?", ID(account), ID(id))
 		if err != nil || row.RevokedAt != Never {
 			return err

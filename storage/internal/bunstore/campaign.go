@@ -85,10 +85,10 @@ func (s *Store) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
 // CreateCampaign implements formsvc.CampaignStore.
 func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, change formsvc.Change) error {
 	row, err := newCampaignRow(&campaign)
-	if err := cmp.Or(s.ready(ctx, campaign.AccountID), err, checkChange(&change)); err != nil {
+	if err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(campaign.AccountID), &change, func(ctx context.Context, c *Tx) error {
 		// The count is also the check that the account exists.
 		var n int
 		err := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").Set("campaigns = campaigns + 1").
@@ -109,10 +109,7 @@ func (s *Store) UpdateCampaign(
 	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) (formsvc.Change, error),
 ) (formsvc.Campaign, error) {
 	var campaign formsvc.Campaign
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return campaign, err
-	}
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+	err := s.write(ctx, ids(key.AccountID, key.ID), nil, func(ctx context.Context, c *Tx) (err error) {
 		var row campaignRow
 		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
 		if err := s.notFound(s.locked(q, "").Scan(ctx)); err != nil {
@@ -149,10 +146,7 @@ func (s *Store) UpdateCampaign(
 func (s *Store) DeleteCampaign(
 	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) (formsvc.Change, error),
 ) error {
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return err
-	}
-	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(key.AccountID, key.ID), nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[campaignRow](ctx, s, c, "c.account_id = ? AND c.id = ?", ID(key.AccountID), ID(key.ID))
 		if err != nil {
 			return err

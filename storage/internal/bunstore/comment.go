@@ -32,7 +32,7 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 		ID: ID(comment.ID), AccountID: ID(key.AccountID), CampaignID: ID(key.CampaignID), ResponseID: ID(key.ID),
 		Body: comment.Body, Author: comment.Author, CreatedAt: micros(comment.CreatedAt),
 	}
-	return s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+	return s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) (err error) {
 		if err := s.checkResponse(ctx, c, key, selectResponseID+s.lock("")); err != nil {
 			return err
 		}

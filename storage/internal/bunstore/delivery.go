@@ -166,11 +166,8 @@ func (s *Store) Redeliver(
 	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
 	var d formsvc.Delivery
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return d, err
-	}
 	due := micros(at)
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, ids(key.AccountID, key.ID), nil, func(ctx context.Context, c *Tx) error {
 		var row deliveryRow
 		q := s.selectDelivery(c, &row, key).Where("EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = d.event_id)")
 		if err := s.notFound(s.locked(q, " OF d").Scan(ctx)); err != nil {
@@ -214,11 +211,8 @@ WHERE d.webhook_id = ? AND d.id = p.id AND d.state = 2`
 func (s *Store) RedeliverFailed(
 	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
 ) (int, error) {
-	if err := s.ready(ctx, q.Key.AccountID, q.Key.ID); err != nil {
-		return 0, err
-	}
 	n := 0
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, ids(q.Key.AccountID, q.Key.ID), nil, func(ctx context.Context, c *Tx) error {
 		if err := s.checkWebhook(ctx, c, q.Key); err != nil {
 			return err
 		}
@@ -253,7 +247,7 @@ func (s *Store) CreateTest(
 		EventType: TypeOf(&event), Size: len(event.Payload), Kind: int(delivery.Replay),
 		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
 	}
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		// The lock keeps the webhook from being deleted before this commits.
 		if _, err := lockRow[webhookRow](ctx, s, c, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)); err != nil {
 			return err

@@ -17,7 +17,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 		return formsvc.Erased{}, err
 	}
 	var out formsvc.Erased
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		r := erasure{Store: s, c: c, account: ID(q.AccountID), removed: make(map[formsvc.ID]int)}
 		err := r.run(ctx, &q)
 		out = r.out

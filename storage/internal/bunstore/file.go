@@ -56,15 +56,12 @@ func (r *fileRow) file() formsvc.File {
 func (s *Store) CreateFile(
 	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
 ) error {
-	if err := s.ready(ctx, f.AccountID, f.CampaignID, f.ResponseID); err != nil {
-		return err
-	}
 	row, err := newFileRow(&f)
 	if err != nil {
 		return err
 	}
 	key := formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID}
-	return s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+	return s.write(ctx, ids(f.AccountID, f.CampaignID, f.ResponseID), nil, func(ctx context.Context, c *Tx) (err error) {
 		// The lock also keeps the response from being deleted before this commits.
 		r, err := s.touchedResponse(ctx, c, key)
 		limit := 0
@@ -101,9 +98,6 @@ func (s *Store) addFileBytes(ctx context.Context, c bun.IConn, account ID, n int
 
 // File implements formsvc.FileStore.
 func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return formsvc.File{}, err
-	}
 	return one(ctx, s, (*fileRow).file, "f.account_id = ? AND f.id = ?", ID(key.AccountID), ID(key.ID))
 }
 
@@ -124,9 +118,6 @@ func (s *Store) filesOf(ctx context.Context, c bun.IConn, key formsvc.ResponseKe
 
 // AllFiles implements formsvc.FileStore.
 func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.Page[formsvc.File]{}, err
-	}
 	return pageOf(ctx, s, "f.id", q, true, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		return sel.Where("f.account_id IS NOT NULL")
 	}, sure((*fileRow).file), sizeless)
@@ -157,12 +148,9 @@ func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.I
 // them. The insert of the bars waits for a CreateFile that has inserted its file and not
 // yet committed. The statement after it sees the outcome.
 func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
 	all := sortedIDs(ids)
 	barred := make(map[formsvc.ID]bool, len(all))
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		clear(barred)
 		for some := range slices.Chunk(all, fileBatch) {
 			rows := make([]fileRow, len(some))

@@ -118,7 +118,7 @@ func (s *Store) Recall(
 	if !r.CreatedAt.Before(since) {
 		return r, nil
 	}
-	if err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	if err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		_, err := c.ExecContext(ctx, deleteRecord, recordHash(account, key), micros(since))
 		return err
 	}); err != nil {

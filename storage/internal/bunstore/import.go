@@ -26,7 +26,7 @@ func (s *Store) ImportResponses(
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err = s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		var taken []struct {
 			ID        ID
 			Reference string

@@ -53,10 +53,10 @@ func (r *memberRow) member() formsvc.Member {
 // CreateMember implements formsvc.MemberStore.
 func (s *Store) CreateMember(ctx context.Context, m formsvc.Member, change formsvc.Change) error {
 	row, err := newMemberRow(&m)
-	if err := cmp.Or(s.ready(ctx, m.AccountID), err, checkChange(&change)); err != nil {
+	if err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(m.AccountID), &change, func(ctx context.Context, c *Tx) error {
 		others, err := s.lockMembers(ctx, c, row.AccountID)
 		if err := cmp.Or(err, formsvc.CheckMember(nil, &m, others, change.Limit)); err != nil {
 			return err
@@ -80,10 +80,7 @@ func (s *Store) lockMembers(ctx context.Context, c *Tx, account ID) ([]formsvc.M
 func (s *Store) UpdateMember(
 	ctx context.Context, key formsvc.MemberKey, decide func(*formsvc.Member) (formsvc.Change, error),
 ) (after formsvc.Member, err error) {
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return after, err
-	}
-	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err = s.write(ctx, ids(key.AccountID, key.ID), nil, func(ctx context.Context, c *Tx) error {
 		others, err := s.lockMembers(ctx, c, ID(key.AccountID))
 		if err != nil {
 			return err

@@ -8,8 +8,11 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// one returns the record that matches a condition.
+// one returns the record that matches a condition. An argument that is no identifier is NULL, which nothing matches.
 func one[R, T any](ctx context.Context, s *Store, out func(*R) T, where string, args ...any) (record T, err error) {
+	if err := s.ready(ctx); err != nil {
+		return record, err
+	}
 	var row R
 	if err := s.build.NewSelect().Conn(s.read).Model(&row).Where(where, args...).Scan(ctx); err != nil {
 		return record, s.notFound(err)
@@ -25,6 +28,9 @@ func lockRow[R any](ctx context.Context, s *Store, c bun.IConn, where string, ar
 
 // all returns the records that match a condition, the oldest first.
 func all[R, T any](ctx context.Context, s *Store, out func(*R) T, where string, args ...any) ([]T, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
 	var rows []R
 	if err := s.build.NewSelect().Conn(s.read).Model(&rows).Where(where, args...).Order("id").Scan(ctx); err != nil {
 		return nil, s.backend.Classify(err)
@@ -38,6 +44,9 @@ func pageOf[R, T any](
 	ctx context.Context, s *Store, id string, q formsvc.PageQuery, noTotal bool,
 	where func(*bun.SelectQuery) *bun.SelectQuery, out func(*R) (T, error), size func(*T) int, without ...string,
 ) (page formsvc.Page[T], err error) {
+	if err := s.ready(ctx); err != nil {
+		return page, err
+	}
 	q = q.Clamped()
 	sel := func() *bun.SelectQuery { return where(s.build.NewSelect().Conn(s.read).Model((*R)(nil))) }
 	page.Items, page.More, err = scanPage(ctx, paged(sel().ExcludeColumn(without...), id, q), q, out, size)

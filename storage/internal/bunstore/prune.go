@@ -64,7 +64,7 @@ func (s *Store) prune(
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return 0, err
 	}
-	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+	err = s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) (err error) {
 		// Identifiers have the time to the millisecond, so they limit the index range only
 		// roughly. The exact time is in a column.
 		below := ID(formsvc.FloorID(before.Add(time.Millisecond)))
@@ -183,10 +183,7 @@ func accountSteps(limit int) [][]string {
 // DeleteAccount implements formsvc.MaintenanceStore. It locks the account: writes that refer to it by a foreign key have
 // committed then, or fail afterwards. All others need a campaign or a webhook.
 func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, limit int) (out formsvc.Erased, err error) {
-	if err := s.ready(ctx, account); err != nil {
-		return out, err
-	}
-	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err = s.write(ctx, ids(account), nil, func(ctx context.Context, c *Tx) error {
 		_, err := lockRow[accountRow](ctx, s, c, "id = ?", ID(account))
 		for i, step := range accountSteps(limit) {
 			removed, n := 0, 0

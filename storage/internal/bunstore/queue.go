@@ -250,7 +250,7 @@ func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) (
 		return nil, err
 	}
 	var rows []noticeRow
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		rows = nil
 		q := s.build.NewSelect().Conn(c).Model(&rows).ModelTableExpr(s.by("formsvc_notices AS n", "formsvc_notices_open")).
 			ColumnExpr("?TableColumns, coalesce(w.url, '') AS url").

@@ -33,7 +33,7 @@ func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start))
 	})
 	totals := make(map[row]int, len(rows))
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		for some := range slices.Chunk(rows, 200) {
 			var added []row
 			err := s.build.NewInsert().Conn(c).Model(&some).On("CONFLICT (subject, start) DO UPDATE").

@@ -112,7 +112,7 @@ func (s *Store) CreateResponse(
 	}
 	// Groups have no statement for audit entries, which creating a response normally
 	// doesn't write.
-	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		err := s.config.createAlone(ctx, c, creation)
 		if err == nil {
 			err = s.appendAudit(ctx, c, change.Audit)
@@ -168,10 +168,7 @@ func (s *Store) UpdateResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) (formsvc.Response, error) {
 	var r formsvc.Response
-	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
-		return r, err
-	}
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, ids(key.AccountID, key.CampaignID, key.ID), nil, func(ctx context.Context, c *Tx) error {
 		var err error
 		if r, err = s.lockedResponse(ctx, c, key); err != nil {
 			return err
@@ -213,11 +210,8 @@ func (s *Store) UpdateResponse(
 func (s *Store) DeleteResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) ([]formsvc.ID, error) {
-	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
-		return nil, err
-	}
 	var files []formsvc.ID
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+	err := s.write(ctx, ids(key.AccountID, key.CampaignID, key.ID), nil, func(ctx context.Context, c *Tx) (err error) {
 		r, err := s.lockedResponse(ctx, c, key)
 		if err != nil {
 			return err

@@ -139,7 +139,7 @@ func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 		return 0, errors.New("rotate secrets: there is no key to seal with")
 	}
 	var unread error
-	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+	err = s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) (err error) {
 		changed, unread, err = s.sealAnew(ctx, c)
 		return err
 	})

@@ -83,11 +83,11 @@ func (r *sessionRow) session() formsvc.Session {
 
 // CreateLink implements formsvc.SessionStore.
 func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, link.AccountID), checkIDs(link.ID, cmp.Or(link.MemberID, link.ID)), checkChange(&change)); err != nil {
+	if err := checkIDs(link.ID, cmp.Or(link.MemberID, link.ID)); err != nil {
 		return err
 	}
 	row := newLinkRow(&link)
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(link.AccountID), &change, func(ctx context.Context, c *Tx) error {
 		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
@@ -98,11 +98,8 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 func (s *Store) RedeemLink(
 	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
 ) (formsvc.Session, error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.Session{}, err
-	}
 	var row *sessionRow
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		used, err := lockRow[linkRow](ctx, s, c, "hash = ? OR code = ?", hash[:], hash[:])
 		if err != nil {
 			return err
@@ -132,10 +129,10 @@ func (s *Store) RedeemLink(
 // CreateSession implements formsvc.SessionStore.
 func (s *Store) CreateSession(ctx context.Context, session formsvc.Session, change formsvc.Change) error {
 	row, err := newSessionRow(&session)
-	if err := cmp.Or(s.ready(ctx, session.AccountID), err, checkChange(&change)); err != nil {
+	if err != nil {
 		return err
 	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(session.AccountID), &change, func(ctx context.Context, c *Tx) error {
 		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
@@ -143,10 +140,7 @@ func (s *Store) CreateSession(ctx context.Context, session formsvc.Session, chan
 
 // UseSession implements formsvc.SessionStore.
 func (s *Store) UseSession(ctx context.Context, hash [sha256.Size]byte, used, expires time.Time) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	return s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		return changedOne(s.build.NewUpdate().Conn(c).Model((*sessionRow)(nil)).Set("used_at = ?", micros(used)).
 			Set("expires_at = ?", micros(expires)).Where("hash = ?", hash[:]).Exec(ctx))
 	})
@@ -154,17 +148,11 @@ func (s *Store) UseSession(ctx context.Context, hash [sha256.Size]byte, used, ex
 
 // Sessions implements formsvc.SessionStore.
 func (s *Store) Sessions(ctx context.Context, key formsvc.MemberKey) ([]formsvc.Session, error) {
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return nil, noneWhenNotFound(err)
-	}
 	return all(ctx, s, (*sessionRow).session, "account_id = ? AND member_id = ?", ID(key.AccountID), ID(key.ID))
 }
 
 // SessionByHash implements formsvc.SessionStore.
 func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.Session{}, err
-	}
 	return one(ctx, s, (*sessionRow).session, "hash = ?", hash[:])
 }
 
@@ -176,10 +164,7 @@ const (
 
 // EndSession implements formsvc.SessionStore.
 func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256.Size]byte, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
-		return err
-	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(account), &change, func(ctx context.Context, c *Tx) error {
 		return changedOne(c.ExecContext(ctx, deleteSession, s.dialect.arg(account), hash[:]))
 	})
 }
@@ -187,10 +172,7 @@ func (s *Store) EndSession(ctx context.Context, account formsvc.ID, hash [sha256
 // EndAllSessions implements formsvc.SessionStore. It deletes links first: this waits for a
 // link that is being redeemed, and the next statement finds its session.
 func (s *Store) EndAllSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, account), checkChange(&change)); err != nil {
-		return err
-	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(account), &change, func(ctx context.Context, c *Tx) error {
 		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", ID(account)).Exists(ctx)
 		if err != nil {
 			return err

@@ -60,14 +60,11 @@ func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
 	key := formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID}
-	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
-		return formsvc.Signature{}, err
-	}
 	row, err := newSignatureRow(&sig)
 	if err != nil {
 		return formsvc.Signature{}, err
 	}
-	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) (err error) {
+	err = s.write(ctx, ids(key.AccountID, key.CampaignID, key.ID), nil, func(ctx context.Context, c *Tx) (err error) {
 		// The lock keeps the answers from changing until the signature is written.
 		r, err := s.touchedResponse(ctx, c, key)
 		if err != nil {
@@ -99,9 +96,6 @@ func (s *Store) Signatures(
 func (s *Store) SignaturesBy(
 	ctx context.Context, account formsvc.ID, email string, page formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
-	if err := s.ready(ctx, account); err != nil {
-		return formsvc.Page[formsvc.Signature]{}, noneWhenNotFound(err)
-	}
 	if err := formsvc.CheckText(email); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}

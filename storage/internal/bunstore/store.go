@@ -124,6 +124,9 @@ func (s *Store) Notify() {
 // from here.
 func (s *Store) Scrub(ctx context.Context) error { return s.Usable(ctx) }
 
+// ids lists the records that a call is about.
+func ids(list ...formsvc.ID) []formsvc.ID { return list }
+
 // ready returns why a call that names these records can't be served, or nil. Text that
 // isn't a canonical identifier names no record. This check decides that for all
 // databases, which would otherwise reject it, normalise it or find nothing.
@@ -159,8 +162,15 @@ func checkIDs(ids ...formsvc.ID) error {
 	return nil
 }
 
-// write commits a function, and then the change, unless that is nil, as one transaction.
-func (s *Store) write(ctx context.Context, change *formsvc.Change, do func(ctx context.Context, c *Tx) error) error {
+// write commits a function about those records, and then the change, unless that is nil, as one transaction.
+func (s *Store) write(ctx context.Context, about []formsvc.ID, change *formsvc.Change, do func(ctx context.Context, c *Tx) error) error {
+	err := s.ready(ctx, about...)
+	if err == nil && change != nil {
+		err = checkChange(change)
+	}
+	if err != nil {
+		return err
+	}
 	return s.submit(ctx, &Unit{Do: func(ctx context.Context, c *Tx) error {
 		if err := do(ctx, c); err != nil || change == nil {
 			return err

@@ -70,14 +70,11 @@ func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 func (s *Store) CreateWebhook(
 	ctx context.Context, hook formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
 ) (stored formsvc.Webhook, created bool, err error) {
-	if err := s.ready(ctx, hook.AccountID); err != nil {
-		return formsvc.Webhook{}, false, err
-	}
 	row, err := s.newWebhookRow(&hook)
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	err = s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err = s.write(ctx, ids(hook.AccountID), nil, func(ctx context.Context, c *Tx) error {
 		created = false
 		// The lock on the account makes concurrent creations wait for each other.
 		if _, err := lockRow[accountRow](ctx, s, c, "id = ?", row.AccountID); err != nil {
@@ -114,10 +111,7 @@ func (s *Store) UpdateWebhook(
 	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	var hook formsvc.Webhook
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return hook, err
-	}
-	err := s.write(ctx, nil, func(ctx context.Context, c *Tx) error {
+	err := s.write(ctx, ids(key.AccountID, key.ID), nil, func(ctx context.Context, c *Tx) error {
 		row, err := lockRow[webhookRow](ctx, s, c, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID))
 		if err != nil {
 			return err
@@ -172,27 +166,18 @@ func (s *Store) decideWebhook(
 
 // Webhook implements formsvc.WebhookStore.
 func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return formsvc.Webhook{}, err
-	}
 	return one(ctx, s, s.webhook, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID))
 }
 
 // Webhooks implements formsvc.WebhookStore.
 func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Webhook, error) {
-	if err := s.ready(ctx, account); err != nil {
-		return nil, noneWhenNotFound(err)
-	}
 	return all(ctx, s, s.webhook, "account_id = ?", ID(account))
 }
 
 // DeleteWebhook implements formsvc.WebhookStore. It leaves the deliveries to Prune, so
 // that its cost doesn't depend on their number.
 func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
-	if err := cmp.Or(s.ready(ctx, key.AccountID, key.ID), checkChange(&change)); err != nil {
-		return err
-	}
-	return s.write(ctx, &change, func(ctx context.Context, c *Tx) error {
+	return s.write(ctx, ids(key.AccountID, key.ID), &change, func(ctx context.Context, c *Tx) error {
 		if err := changedOne(s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
 			Where("account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)).Exec(ctx)); err != nil {
 			return err

@@ -21,15 +21,12 @@ import (
 func deletedAccount(t *testing.T, d Database) {
 	s := newScene(t, d)
 	r, change := s.response("kept")
-	must(t, s.CreateResponse(t.Context(), r, 1, change))
-	svc, err := formsvc.New(s, &formsvc.Options{CheckURL: func(context.Context, string) error { return nil }})
-	must(t, err)
-	_, err = svc.Keys.Create(t.Context(), s.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
-	must(t, err)
+	noError(t, s.CreateResponse(t.Context(), r, 1, change))
+	svc := must(formsvc.New(s, &formsvc.Options{CheckURL: func(context.Context, string) error { return nil }}))
+	must(svc.Keys.Create(t.Context(), s.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}))
 	before := d.rows(t)
 	for round := range 2 {
-		a, err := svc.Accounts.Create(t.Context(), "tenant")
-		must(t, err)
+		a := must(svc.Accounts.Create(t.Context(), "tenant"))
 		var all sync.WaitGroup
 		for i := range 3 {
 			all.Go(func() {
@@ -44,10 +41,8 @@ func deletedAccount(t *testing.T, d Database) {
 		}
 		if round == 0 { // the deletion of what is complete
 			all.Wait()
-			keys, err := svc.Keys.List(t.Context(), a.ID)
-			must(t, err)
-			_, err = svc.Quotas.Take(t.Context(), &formsvc.Principal{AccountID: a.ID, KeyID: keys[0].ID})
-			must(t, err)
+			keys := must(svc.Keys.List(t.Context(), a.ID))
+			must(svc.Quotas.Take(t.Context(), &formsvc.Principal{AccountID: a.ID, KeyID: keys[0].ID}))
 		}
 		receipt, err := svc.Accounts.Delete(t.Context(), a.ID)
 		if err != nil || receipt.FinishedAt.IsZero() || round == 0 && (receipt.Responses != 15 || receipt.Events != 60) {
@@ -72,15 +67,14 @@ func deletedAccount(t *testing.T, d Database) {
 func deletedInParts(t *testing.T, d Database) {
 	s := newScene(t, d)
 	before, id := d.rows(t), s.id()
-	must(t, s.CreateAccount(t.Context(), formsvc.Account{ID: id, Name: "tenant", CreatedAt: s.now}, nil, formsvc.Change{}))
+	noError(t, s.CreateAccount(t.Context(), formsvc.Account{ID: id, Name: "tenant", CreatedAt: s.now}, nil, formsvc.Change{}))
 	for i := range 5 {
 		r := formsvc.IdempotencyRecord{AccountID: id, Key: fmt.Sprint(i), Result: []byte("{}"), CreatedAt: s.now}
-		must(t, s.Commit(t.Context(), formsvc.Change{Idempotency: &r}))
+		noError(t, s.Commit(t.Context(), formsvc.Change{Idempotency: &r}))
 	}
 	const limit = 2
 	for left, deleted := 5, false; !deleted; {
-		out, err := s.DeleteAccount(t.Context(), id, limit)
-		must(t, err)
+		out := must(s.DeleteAccount(t.Context(), id, limit))
 		n := d.rows(t)["formsvc_idempotency"]
 		if left-n > limit || out.Account && n > 0 {
 			t.Fatalf("a write left %d of %d records (%+v)", n, left, out)
@@ -120,8 +114,7 @@ func (d *Database) rows(t *testing.T) map[string]int {
 	if d.DB.Dialect().Name() == dialect.SQLite {
 		query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'formsvc_%'"
 	}
-	tables, err := bunstore.List(t.Context(), d.DB, func(rows *sql.Rows, name *string) error { return rows.Scan(name) }, query)
-	must(t, err)
+	tables := must(bunstore.List(t.Context(), d.DB, func(rows *sql.Rows, name *string) error { return rows.Scan(name) }, query))
 	counts := make(map[string]int)
 	for _, table := range tables {
 		count := "SELECT count(*) FROM " + table
@@ -129,7 +122,7 @@ func (d *Database) rows(t *testing.T) map[string]int {
 			count += " WHERE created_at <> 0"
 		}
 		var n int
-		must(t, d.DB.QueryRowContext(t.Context(), count).Scan(&n))
+		noError(t, d.DB.QueryRowContext(t.Context(), count).Scan(&n))
 		counts[table] = n
 	}
 	return counts

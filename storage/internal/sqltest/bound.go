@@ -32,18 +32,16 @@ func (d Database) bound(t *testing.T, ring *keyring.Keyring, do func(tx bun.Tx, 
 func boundWrites(t *testing.T, d Database) {
 	s := newScene(t, d)
 	ctx := t.Context()
-	_, err := d.DB.ExecContext(ctx, "CREATE TABLE host (response TEXT)")
-	must(t, err)
-	must(t, s.Commit(ctx, formsvc.Change{Idempotency: s.record("taken")}))
-	identity, err := s.Identity(ctx)
-	must(t, err)
+	must(d.DB.ExecContext(ctx, "CREATE TABLE host (response TEXT)"))
+	noError(t, s.Commit(ctx, formsvc.Change{Idempotency: s.record("taken")}))
+	identity := must(s.Identity(ctx))
 	for _, end := range []error{errors.New("the host changed its mind"), nil} {
 		err := d.bound(t, nil, func(tx bun.Tx, b formsvc.Store) error {
 			r, change := s.response("R1")
 			change.Idempotency = s.record("new")
-			must(t, b.CreateResponse(ctx, r, 1, change))
+			noError(t, b.CreateResponse(ctx, r, 1, change))
 			s.boundFailures(t, b, r.Key())
-			must(t, s.update(ctx, b, r.Key(), func() {}))
+			noError(t, s.update(ctx, b, r.Key(), func() {}))
 			if got, err := b.Response(ctx, r.Key()); err != nil || got.Version != 2 {
 				t.Errorf("inside the transaction: %+v, %v", got, err)
 			}
@@ -178,22 +176,18 @@ func besideHost(t *testing.T, d Database) {
 	for _, c := range cases {
 		for _, commits := range []bool{true, false} {
 			r, change := s.response("R" + string(s.id()))
-			must(t, s.CreateResponse(t.Context(), r, 1, change))
+			noError(t, s.CreateResponse(t.Context(), r, 1, change))
 			key, record := r.Key(), s.record(string(r.ID))
 			if c.before != nil {
-				_, err := c.before(t.Context(), s, s, key, record)
-				must(t, err)
+				must(c.before(t.Context(), s, s, key, record))
 			}
 			want, end := c.rolledBack, bun.Tx.Rollback
 			if commits {
 				want, end = c.committed, bun.Tx.Commit
 			}
-			tx, err := d.DB.BeginTx(t.Context(), nil)
-			must(t, err)
-			b, err := d.Bind(tx, nil)
-			must(t, err)
-			_, err = c.inside(t.Context(), s, b, key, record)
-			must(t, err)
+			tx := must(d.DB.BeginTx(t.Context(), nil))
+			b := must(d.Bind(tx, nil))
+			must(c.inside(t.Context(), s, b, key, record))
 			got, err := d.besideTx(t, c.name, func() error { return end(tx) }, func() ([]formsvc.ID, error) {
 				return c.beside(t.Context(), s, s, key, record)
 			})
@@ -238,7 +232,7 @@ func (d Database) besideTx(t *testing.T, name string, end func() error, call fun
 		got, err = call()
 	}()
 	d.watch(t, name, ended)
-	must(t, end())
+	noError(t, end())
 	<-ended
 	return got, err
 }

@@ -41,15 +41,13 @@ func migrateTogether(t *testing.T, d Database) {
 				t.Errorf("nodes that start together found the identities %q", ids)
 			}
 		}
-		list, err := d.Open(t).Migrations(t.Context())
-		must(t, err)
+		list := must(d.Open(t).Migrations(t.Context()))
 		for _, m := range list {
 			if m.AppliedAt.IsZero() {
 				t.Errorf("migration %d is not applied", m.Version)
 			}
 		}
-		_, err = d.DB.ExecContext(t.Context(), "DELETE FROM formsvc_identity")
-		must(t, err)
+		must(d.DB.ExecContext(t.Context(), "DELETE FROM formsvc_identity"))
 		if _, err := d.Open(t).Identity(t.Context()); !errors.Is(err, formsvc.ErrNotFound) {
 			t.Errorf("without an identity: %v, want ErrNotFound", err)
 		}
@@ -58,18 +56,15 @@ func migrateTogether(t *testing.T, d Database) {
 
 func migrateNewer(t *testing.T, d Database) {
 	s := d.Open(t)
-	must(t, s.Migrate(t.Context()))
-	list, err := s.Migrations(t.Context())
-	must(t, err)
-	_, err = d.DB.ExecContext(t.Context(), "INSERT INTO formsvc_schema (version, applied_at, oldest) VALUES (?, 0, ?)", len(list)+1, len(list))
-	must(t, err)
-	must(t, s.Migrate(t.Context()))
-	err = s.Ping(t.Context())
+	noError(t, s.Migrate(t.Context()))
+	list := must(s.Migrations(t.Context()))
+	must(d.DB.ExecContext(t.Context(), "INSERT INTO formsvc_schema (version, applied_at, oldest) VALUES (?, 0, ?)", len(list)+1, len(list)))
+	noError(t, s.Migrate(t.Context()))
+	err := s.Ping(t.Context())
 	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); !ok || degraded.Components[0] != "schema" || !errors.Is(err, storage.ErrSchemaNewer) {
 		t.Errorf("a newer schema that this release can work with: %v", err)
 	}
-	_, err = d.DB.ExecContext(t.Context(), "UPDATE formsvc_schema SET oldest = version")
-	must(t, err)
+	must(d.DB.ExecContext(t.Context(), "UPDATE formsvc_schema SET oldest = version"))
 	if err := s.Migrate(t.Context()); !errors.Is(err, storage.ErrSchemaNewer) {
 		t.Errorf("a newer schema: %v, want ErrSchemaNewer", err)
 	}
@@ -97,15 +92,14 @@ func migrateFailing(t *testing.T, d Database) {
 	if err := steps(t, d, one, "CREATE TABLE two (a TEXT); INSERT INTO nowhere VALUES (1)"); err == nil {
 		t.Fatal("a migration that fails was no error")
 	}
-	must(t, steps(t, d, one, "CREATE TABLE two (a TEXT)"))
-	must(t, steps(t, d, one, "CREATE TABLE two (a TEXT)"))
+	noError(t, steps(t, d, one, "CREATE TABLE two (a TEXT)"))
+	noError(t, steps(t, d, one, "CREATE TABLE two (a TEXT)"))
 }
 
 // poisonedGroup has some of 40 responses make the database refuse a whole group.
 func poisonedGroup(t *testing.T, d Database) {
 	s := newScene(t, d)
-	_, err := d.DB.ExecContext(t.Context(), d.Poison)
-	must(t, err)
+	must(d.DB.ExecContext(t.Context(), d.Poison))
 	var all sync.WaitGroup
 	for i := range 40 {
 		reference := fmt.Sprint("N", i)
@@ -133,7 +127,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	const events = 7
 	respond := func() {
 		r, change := s.response("R" + string(s.id()))
-		must(t, s.CreateResponse(t.Context(), r, 1, change))
+		noError(t, s.CreateResponse(t.Context(), r, 1, change))
 	}
 	for range events {
 		respond()
@@ -144,11 +138,10 @@ func pruneDeleted(t *testing.T, d Database) {
 		o.Attempt.StartedAt = s.now
 		outcomes = append(outcomes, o)
 	}
-	_, err := s.Finish(t.Context(), outcomes)
-	must(t, err)
+	must(s.Finish(t.Context(), outcomes))
 	s.addWebhook(t)
 	respond() // waits for both
-	must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
+	noError(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
 	wantRows := func(when string, want ...int) {
 		t.Helper()
 		for i, table := range []string{"formsvc_failing", "formsvc_deliveries", "formsvc_attempts", "formsvc_notices"} {
@@ -159,8 +152,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	}
 	wantRows("before", 0, events+2, events, events) // one of the deliveries is of the other webhook
 	for n := 1; n > 0; {
-		n, err = s.PruneEvents(t.Context(), time.Time{}, 3)
-		must(t, err)
+		n = must(s.PruneEvents(t.Context(), time.Time{}, 3))
 		if n > 6 {
 			t.Errorf("a step deleted %d rows, want 3 deliveries and their attempts at most", n)
 		}
@@ -172,7 +164,7 @@ func pruneDeleted(t *testing.T, d Database) {
 func auditOnlyGrows(t *testing.T, d Database) {
 	s := newScene(t, d)
 	entry := formsvc.AuditEntry{ID: s.id(), AccountID: s.account, Actor: "somebody", Action: formsvc.AuditKeyCreated, CreatedAt: s.now}
-	must(t, s.Commit(t.Context(), formsvc.Change{Audit: &entry}))
+	noError(t, s.Commit(t.Context(), formsvc.Change{Audit: &entry}))
 	for _, statement := range []string{
 		"UPDATE formsvc_audit SET actor = 'nobody'", "DELETE FROM formsvc_audit", "UPDATE formsvc_audit SET created_at = 0 WHERE actor = 'somebody'",
 	} {
@@ -180,8 +172,7 @@ func auditOnlyGrows(t *testing.T, d Database) {
 			t.Errorf("%s: no error", statement)
 		}
 	}
-	page, err := s.Audit(t.Context(), formsvc.AuditQuery{AccountID: s.account})
-	must(t, err)
+	page := must(s.Audit(t.Context(), formsvc.AuditQuery{AccountID: s.account}))
 	if len(page.Items) != 1 || page.Items[0].Actor != "somebody" || !page.Items[0].CreatedAt.Equal(s.now) {
 		t.Errorf("the audit trail is %+v", page.Items)
 	}

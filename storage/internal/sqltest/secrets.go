@@ -29,8 +29,7 @@ func ring(t testing.TB, names ...string) *keyring.Keyring {
 	for _, name := range names {
 		text += fmt.Sprintf("%x\n", sha256.Sum256([]byte(name)))
 	}
-	k, err := keyring.Parse(text)
-	must(t, err)
+	k := must(keyring.Parse(text))
 	return k
 }
 
@@ -39,8 +38,7 @@ func keyID(t testing.TB, name string) string { return ring(t, name).Primary() }
 // open opens a store with the keys of these names.
 func (d *Database) open(t testing.TB, names ...string) Store {
 	t.Helper()
-	s, err := d.OpenWith(t, ring(t, names...))
-	must(t, err)
+	s := must(d.OpenWith(t, ring(t, names...)))
 	return s
 }
 
@@ -50,7 +48,7 @@ func columns() []string { return []string{"secret", "previous_secret", "headers"
 // stored returns the secret columns of a webhook.
 func stored(t testing.TB, d Database, id formsvc.ID) (texts [3]string) {
 	t.Helper()
-	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column(columns()...).Where("id = ?", bunstore.ID(id)).
+	noError(t, d.DB.NewSelect().Table("formsvc_webhooks").Column(columns()...).Where("id = ?", bunstore.ID(id)).
 		Scan(t.Context(), &texts[0], &texts[1], &texts[2]))
 	return texts
 }
@@ -59,8 +57,7 @@ func stored(t testing.TB, d Database, id formsvc.ID) (texts [3]string) {
 func spoil(t testing.TB, d Database, id formsvc.ID, text string, columns ...string) {
 	t.Helper()
 	for _, column := range columns {
-		_, err := d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).Where("id = ?", bunstore.ID(id)).Exec(t.Context())
-		must(t, err)
+		must(d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).Where("id = ?", bunstore.ID(id)).Exec(t.Context()))
 	}
 }
 
@@ -85,8 +82,7 @@ func wantUnder(t testing.TB, d Database, want map[string]int, hooks ...formsvc.W
 // wantHook checks that a webhook is read as it was created.
 func wantHook(t testing.TB, s formsvc.Store, want *formsvc.Webhook) {
 	t.Helper()
-	got, err := s.Webhook(t.Context(), formsvc.WebhookKey{AccountID: want.AccountID, ID: want.ID})
-	must(t, err)
+	got := must(s.Webhook(t.Context(), formsvc.WebhookKey{AccountID: want.AccountID, ID: want.ID}))
 	if got.Secret != want.Secret || got.Previous != want.Previous || len(got.Headers) != 1 || got.Headers[0] != want.Headers[0] {
 		t.Errorf("webhook %s does not have its secrets anymore", want.ID)
 	}
@@ -100,7 +96,7 @@ func (s *scene) change(t testing.TB, on formsvc.Store, edit func(*formsvc.Webhoo
 		edit(hook)
 		return formsvc.Change{}, nil
 	})
-	must(t, err)
+	noError(t, err)
 	return hook
 }
 
@@ -110,9 +106,8 @@ func another(hook *formsvc.Webhook) { hook.Secret = "another secret" }
 func (s *scene) endpoint(t testing.TB) delivery.Endpoint {
 	t.Helper()
 	r, change := s.response("R" + string(s.id()))
-	must(t, s.CreateResponse(t.Context(), r, 1, change))
-	list, err := s.Ready(t.Context(), s.now)
-	must(t, err)
+	noError(t, s.CreateResponse(t.Context(), r, 1, change))
+	list := must(s.Ready(t.Context(), s.now))
 	for _, e := range list {
 		if e.ID == string(s.hook.ID) {
 			return e
@@ -146,7 +141,7 @@ func secretsSealed(t *testing.T, d Database) {
 	if e := s.endpoint(t); e.Err != nil || e.Previous != "" {
 		t.Errorf("the previous secret signs when its time is over (%v)", e.Err)
 	}
-	must(t, d.bound(t, ring(t, "a"), func(_ bun.Tx, b formsvc.Store) error {
+	noError(t, d.bound(t, ring(t, "a"), func(_ bun.Tx, b formsvc.Store) error {
 		s.hook = s.change(t, b, another)
 		return nil
 	}))
@@ -207,7 +202,7 @@ func secretsUnread(t *testing.T, d Database) {
 		if v := stored(t, d, s.hook.ID); v[1] != "" || v[2] != "" {
 			t.Error("what did not open is still there after it was replaced by nothing")
 		}
-		must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
+		noError(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
 	}
 }
 
@@ -226,7 +221,7 @@ func secretsMissing(t *testing.T, d Database) {
 	refused("only the old key", "b", "a")
 	refused("only the new key", "a", "b")
 	d.open(t, "a", "b")
-	must(t, d.bound(t, ring(t, "c", "b", "a"), func(_ bun.Tx, bound formsvc.Store) error {
+	noError(t, d.bound(t, ring(t, "c", "b", "a"), func(_ bun.Tx, bound formsvc.Store) error {
 		s.change(t, bound, another)
 		return nil
 	}))
@@ -255,7 +250,7 @@ func secretsRotated(t *testing.T, d Database) {
 	if _, err := d.OpenWith(t, ring(t, "b")); err == nil {
 		t.Error("the key of a value that is left was forgotten")
 	}
-	must(t, s.DeleteWebhook(t.Context(), formsvc.WebhookKey{AccountID: s.account, ID: lost.ID}, formsvc.Change{}))
+	noError(t, s.DeleteWebhook(t.Context(), formsvc.WebhookKey{AccountID: s.account, ID: lost.ID}, formsvc.Change{}))
 	if n, err := s.RotateSecrets(t.Context()); n != 0 || err != nil {
 		t.Errorf("RotateSecrets, again: %d, %v", n, err)
 	}
@@ -285,8 +280,7 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 	defer writers.Wait()
 	for rotated := false; !rotated; {
 		rotated = left.Load() == 0
-		_, err := after.RotateSecrets(t.Context())
-		must(t, err)
+		must(after.RotateSecrets(t.Context()))
 	}
 	for i := range hooks {
 		wantHook(t, before, &hooks[i])
@@ -299,15 +293,13 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 func secretsRotatedBesideBound(t *testing.T, d Database) {
 	s := newScene(t, d, "b")
 	after := d.open(t, "b", "a")
-	tx, err := d.DB.BeginTx(t.Context(), nil)
-	must(t, err)
-	bound, err := d.Bind(tx, ring(t, "a", "b"))
-	must(t, err)
+	tx := must(d.DB.BeginTx(t.Context(), nil))
+	bound := must(d.Bind(tx, ring(t, "a", "b")))
 	hook := s.change(t, bound, another)
-	_, err = d.besideTx(t, "a rotation beside a seal", tx.Commit, func() ([]formsvc.ID, error) {
+	_, err := d.besideTx(t, "a rotation beside a seal", tx.Commit, func() ([]formsvc.ID, error) {
 		_, err := after.RotateSecrets(t.Context())
 		return nil, err
 	})
-	must(t, err)
+	noError(t, err)
 	wantHook(t, d.open(t, "b"), &hook)
 }

@@ -129,10 +129,10 @@ func newScene(t *testing.T, d Database, names ...string) *scene {
 func (s *scene) fill(t *testing.T) {
 	t.Helper()
 	s.account = s.id()
-	must(t, s.CreateAccount(t.Context(), formsvc.Account{ID: s.account, Name: "a", CreatedAt: s.now}, nil, formsvc.Change{}))
+	noError(t, s.CreateAccount(t.Context(), formsvc.Account{ID: s.account, Name: "a", CreatedAt: s.now}, nil, formsvc.Change{}))
 	s.campaign = formsvc.Campaign{ID: s.id(), AccountID: s.account, Version: 1, CreatedAt: s.now, UpdatedAt: s.now,
 		CampaignInput: formsvc.CampaignInput{Title: "c", Status: formsvc.CampaignOpen}}
-	must(t, s.CreateCampaign(t.Context(), s.campaign, formsvc.Change{}))
+	noError(t, s.CreateCampaign(t.Context(), s.campaign, formsvc.Change{}))
 	s.hook = s.addWebhook(t)
 }
 
@@ -146,7 +146,7 @@ func (s *scene) addWebhook(t testing.TB) formsvc.Webhook {
 		Headers: []formsvc.Header{{Name: "X-Token", Value: "token of " + string(id)}},
 		Version: 1, CreatedAt: s.now, UpdatedAt: s.now,
 	}, formsvc.MaxWebhooks, nil)
-	must(t, err)
+	noError(t, err)
 	if !created {
 		t.Fatal("there is such a webhook already")
 	}
@@ -157,7 +157,15 @@ func (s *scene) key() formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: s.account, ID: s.hook.ID}
 }
 
-func must(t testing.TB, err error) {
+// must returns the result of a call that can't fail here.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -184,8 +192,7 @@ func (s *scene) response(reference string) (formsvc.Response, formsvc.Change) {
 // wantResponses checks the number of responses and of claimable deliveries.
 func (s *scene) wantResponses(t *testing.T, want int) {
 	t.Helper()
-	page, err := s.Responses(t.Context(), formsvc.ResponseQuery{AccountID: s.account, CampaignID: s.campaign.ID})
-	must(t, err)
+	page := must(s.Responses(t.Context(), formsvc.ResponseQuery{AccountID: s.account, CampaignID: s.campaign.ID}))
 	if page.Total != int64(want) || len(page.Items) != want {
 		t.Errorf("%d responses, total %d, want %d", len(page.Items), page.Total, want)
 	}
@@ -200,7 +207,7 @@ func (s *scene) claim(t testing.TB, now time.Time) []delivery.Claim {
 	claims, err := s.Claim(t.Context(), delivery.ClaimRequest{
 		Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(s.hook.ID), N: 1_000}},
 	})
-	must(t, err)
+	noError(t, err)
 	return claims
 }
 

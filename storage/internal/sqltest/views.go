@@ -74,7 +74,7 @@ func canonical(text string) string {
 func viewsAsTheAPI(t *testing.T, d Database) {
 	s := newScene(t, d)
 	s.campaign.ID, s.campaign.Metadata = s.id(), map[string]string{"team": `"a" ' \ ünï 😀`}
-	must(t, s.CreateCampaign(t.Context(), s.campaign, formsvc.Change{}))
+	noError(t, s.CreateCampaign(t.Context(), s.campaign, formsvc.Change{}))
 	c := &s.campaign
 	var responses, answers [][]string
 	for i, list := range [][]formsvc.Answer{
@@ -91,9 +91,8 @@ func viewsAsTheAPI(t *testing.T, d Database) {
 			r.UpdatedAt, r.CompletedAt, r.Status = s.now.Add(time.Hour), s.now.Add(time.Hour), formsvc.StatusSpam
 			r.User = formsvc.User{Email: "O'Hara@example.com", FirstName: "Zoë", LastName: `"`}
 		}
-		must(t, s.CreateResponse(t.Context(), r, 1, change))
-		r, err := s.Response(t.Context(), r.Key())
-		must(t, err)
+		noError(t, s.CreateResponse(t.Context(), r, 1, change))
+		r = must(s.Response(t.Context(), r.Key()))
 		responses = append(responses, []string{
 			string(r.ID), string(c.ID), string(s.account), r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName,
 			canonical(r.Answers.JSON()), "{}", instant(r.CreatedAt), instant(r.UpdatedAt), instant(r.CompletedAt),
@@ -120,9 +119,9 @@ func viewsByIndex(t *testing.T, d Database) {
 	s := newScene(t, d)
 	for i := range 10 {
 		s.campaign.ID = s.id()
-		must(t, s.CreateCampaign(t.Context(), s.campaign, formsvc.Change{}))
+		noError(t, s.CreateCampaign(t.Context(), s.campaign, formsvc.Change{}))
 		r, _ := s.response(fmt.Sprint("R", i))
-		must(t, s.CreateResponse(t.Context(), r, 1, formsvc.Change{}))
+		noError(t, s.CreateResponse(t.Context(), r, 1, formsvc.Change{}))
 	}
 	explain, key := "EXPLAIN QUERY PLAN ", "unhex($2, '-')"
 	if d.DB.Dialect().Name() == dialect.PG {
@@ -131,7 +130,7 @@ func viewsByIndex(t *testing.T, d Database) {
 			first_name, last_name, answers, version, created_at, updated_at, completed_at, events)
 			SELECT gen_random_uuid(), account_id, campaign_id, reference || n, 'pending', '', '', '', '{}', 1, 0, 0, 0, ''
 			FROM formsvc_responses, generate_series(1, 1000) AS n; ANALYZE formsvc_responses, formsvc_campaigns`)
-		must(t, err)
+		noError(t, err)
 		explain, key = "EXPLAIN ", "$2::uuid"
 	}
 	bad := regexp.MustCompile(`SCAN r\b|Seq Scan on formsvc_responses`)
@@ -148,18 +147,16 @@ func viewsByIndex(t *testing.T, d Database) {
 // viewsInTheGuide runs the queries of the guide.
 func viewsInTheGuide(t *testing.T, d Database) {
 	s := newScene(t, d)
-	text, err := os.ReadFile("../../examples/README.md")
-	must(t, err)
+	text := must(os.ReadFile("../../examples/README.md"))
 	for i, color := range []string{"red", "blue", "red", ""} {
 		r, _ := s.response(fmt.Sprint("R", i))
 		r.CreatedAt = s.now.AddDate(0, 0, i/2)
 		if color != "" {
 			r.Answers = formsvc.NewAnswers(formsvc.Answer{Name: "color", Value: []string{color}})
 		}
-		must(t, s.CreateResponse(t.Context(), r, 1, formsvc.Change{}))
+		noError(t, s.CreateResponse(t.Context(), r, 1, formsvc.Change{}))
 	}
-	_, err = d.DB.DB.ExecContext(t.Context(), "CREATE TABLE orders AS SELECT response_id AS response, 'tea' AS what FROM formsvc_v1_responses WHERE reference = 'R1'")
-	must(t, err)
+	must(d.DB.DB.ExecContext(t.Context(), "CREATE TABLE orders AS SELECT response_id AS response, 'tea' AS what FROM formsvc_v1_responses WHERE reference = 'R1'"))
 	want := [][][]string{
 		{{"2026-03-04", "2"}, {"2026-03-05", "2"}},
 		{{"red", "2"}, {"blue", "1"}},

@@ -1,6 +1,6 @@
-// Command nethttp receives webhooks with net/http.
+// Command receivers receives webhooks behind a router: net/http, chi, Gin or Echo. The routers differ in one line.
 //
-//	WEBHOOK_SECRETS=… go run ./nethttp
+//	WEBHOOK_SECRETS=… go run . chi
 package main
 
 import (
@@ -11,12 +11,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/labstack/echo/v5"
+
 	"github.com/formsvc/toolkit/webhook"
 )
 
 func main() {
 	// During a rotation, set the new and the old secret, separated by a space.
-	handler, err := newHandler(strings.Fields(os.Getenv("WEBHOOK_SECRETS")), receive)
+	handler, err := newHandler(strings.Join(os.Args[1:], " "), strings.Fields(os.Getenv("WEBHOOK_SECRETS")), receive)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -26,7 +30,7 @@ func main() {
 
 // newHandler returns the routes. It calls receive only for deliveries that are signed with one of the secrets, at most five
 // minutes old, and not handled before.
-func newHandler(secrets []string, receive func(context.Context, webhook.Event) error) (http.Handler, error) {
+func newHandler(router string, secrets []string, receive func(context.Context, webhook.Event) error) (http.Handler, error) {
 	verifier, err := webhook.NewVerifier(secrets, &webhook.Options{
 		Tolerance: 5 * time.Minute,
 		Deduper:   webhook.NewMemoryDeduper(nil),
@@ -34,6 +38,21 @@ func newHandler(secrets []string, receive func(context.Context, webhook.Event) e
 	})
 	if err != nil {
 		return nil, err
+	}
+	switch router {
+	case "chi":
+		router := chi.NewRouter()
+		router.Method(http.MethodPost, "/hooks", verifier.EventHandler(receive))
+		return router, nil
+	case "gin":
+		gin.SetMode(gin.ReleaseMode)
+		router := gin.New()
+		router.POST("/hooks", gin.WrapH(verifier.EventHandler(receive)))
+		return router, nil
+	case "echo":
+		router := echo.New()
+		router.POST("/hooks", echo.WrapHandler(verifier.EventHandler(receive)))
+		return router, nil
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /hooks", verifier.EventHandler(receive))

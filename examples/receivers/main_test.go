@@ -1,5 +1,4 @@
-// Package receivertest has the tests that all receiver examples share.
-package receivertest
+package main
 
 import (
 	"bytes"
@@ -20,14 +19,20 @@ const (
 	oldSecret = "whsec_c2VjcmV0IHVudGlsIHllc3RlcmRheQ=="
 )
 
-// Run tests a receiver over a connection, with requests of the service and with forged ones.
-func Run(t *testing.T, newHandler func([]string, func(context.Context, webhook.Event) error) (http.Handler, error)) {
-	if _, err := newHandler(nil, nil); !errors.Is(err, webhook.ErrNoSecret) {
+func TestReceivers(t *testing.T) {
+	for _, router := range []string{"net/http", "chi", "gin", "echo"} {
+		t.Run(router, func(t *testing.T) { receives(t, router) })
+	}
+}
+
+// receives tests a receiver over a connection, with requests of the service and with forged ones.
+func receives(t *testing.T, router string) {
+	if _, err := newHandler(router, nil, nil); !errors.Is(err, webhook.ErrNoSecret) {
 		t.Fatalf("without secrets: got %v, want ErrNoSecret", err)
 	}
 	var handled []string
 	var fails error
-	handler, err := newHandler([]string{newSecret, oldSecret}, func(_ context.Context, e webhook.Event) error {
+	handler, err := newHandler(router, []string{newSecret, oldSecret}, func(_ context.Context, e webhook.Event) error {
 		handled = append(handled, e.ID+" "+e.Data.Response.User.Email)
 		return fails
 	})
