@@ -12,6 +12,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.8.0
 VERSITYGW_VERSION     := $(shell awk '$$1 == "github.com/versity/versitygw" { print $$2 }' .ci/s3.mod)
 PEBBLE_VERSION        := $(shell awk '$$1 == "github.com/letsencrypt/pebble/v2" { print $$2 }' .ci/acme.mod)
+OIDC_VERSION          := $(shell awk '$$2 == "github.com/zitadel/oidc/v3" { print $$3 }' .ci/oidc.mod)
 GOTESTSUM_VERSION     := $(shell awk '$$1 == "gotest.tools/gotestsum" { print $$2 }' .ci/gotestsum.mod)
 CYCLONEDX_VERSION     := $(shell awk '$$1 == "github.com/CycloneDX/cyclonedx-gomod" { print $$2 }' .ci/sbom.mod)
 
@@ -21,6 +22,7 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 VERSITYGW     := $(TOOLS)/versitygw-$(VERSITYGW_VERSION)
 PEBBLE        := $(TOOLS)/pebble-$(PEBBLE_VERSION)
+OIDC          := $(TOOLS)/oidc-server-$(OIDC_VERSION)
 GOTESTSUM     := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)
 CYCLONEDX     := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)
 
@@ -34,6 +36,12 @@ WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
 		if $(MAKE) --no-print-directory -s $(PEBBLE); then export FORMSVC_TEST_PEBBLE='$(CURDIR)/$(PEBBLE)'; \
 		else echo 'WARNING: pebble $(PEBBLE_VERSION) cannot be built here; the test with an ACME server will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
+	fi;
+
+# And a private OpenID provider (see cmd/formsvc/oidc_internal_test.go).
+WITH_OIDC := if [ -z "$$FORMSVC_TEST_OIDC" ]; then \
+		if $(MAKE) --no-print-directory -s $(OIDC); then export FORMSVC_TEST_OIDC='$(CURDIR)/$(OIDC)'; \
+		else echo 'WARNING: the OpenID provider $(OIDC_VERSION) cannot be built here; the test with it will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
 	fi;
 
 # Modules of their own, so that nobody else downloads what they need.
@@ -74,7 +82,7 @@ test-long: ## run every test there is, one package at a time (about an hour; PKG
 
 # The part of test-long that is in this module.
 test-tagged: $(GOTESTSUM)
-	@$(WITH_S3) $(WITH_ACME) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -vet=off -tags long -p 1 -timeout 60m $(TESTFLAGS)
+	@$(WITH_S3) $(WITH_ACME) $(WITH_OIDC) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -vet=off -tags long -p 1 -timeout 60m $(TESTFLAGS)
 
 test-failpoints: $(GOTESTSUM) ## kill a build with failpoints at each of them
 	@$(WITH_POSTGRES) $(TESTS) --packages=./cmd/formsvc -- -tags long,failpoints -run Failpoint -timeout 20m $(TESTFLAGS)
@@ -191,6 +199,13 @@ $(PEBBLE):
 	@echo 'building pebble $(PEBBLE_VERSION) (once)' >&2
 	@mkdir -p $(TOOLS)
 	@output=$$(GOFLAGS= $(GO) build -trimpath -buildvcs=false -modfile=.ci/acme.mod -o '$@.new' github.com/letsencrypt/pebble/v2/cmd/pebble 2>&1) || \
+		{ echo "$$output" | tail -n 2 >&2; exit 1; }
+	@mv '$@.new' $@
+
+$(OIDC):
+	@echo 'building the OpenID provider $(OIDC_VERSION) (once)' >&2
+	@mkdir -p $(TOOLS)
+	@output=$$(GOFLAGS= $(GO) build -trimpath -buildvcs=false -modfile=.ci/oidc.mod -o '$@.new' github.com/zitadel/oidc/v3/example/server 2>&1) || \
 		{ echo "$$output" | tail -n 2 >&2; exit 1; }
 	@mv '$@.new' $@
 

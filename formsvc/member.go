@@ -144,6 +144,12 @@ func (s Members) List(ctx context.Context, account ID) (_ []Member, err error) {
 	return s.s.store.Members(ctx, MemberQuery{AccountID: account})
 }
 
+// Removed returns the members of an account who were removed, for the names of actors in the audit trail.
+func (s Members) Removed(ctx context.Context, account ID) (_ []Member, err error) {
+	defer wrap(&err, "members")
+	return s.s.store.Members(ctx, MemberQuery{AccountID: account, Removed: true})
+}
+
 // Get returns a member who was not removed, or [ErrNotFound].
 func (s Members) Get(ctx context.Context, key MemberKey) (_ Member, err error) {
 	defer wrap(&err, "member")
@@ -246,7 +252,7 @@ type Identity struct {
 	Name            string
 	Account         string // its name; "" means any that has the person as a member
 	Role            Role   // "" leaves the member's
-	Join            bool   // whether the person needs no invitation, unless removed before; needs Account, Email and Role
+	Join            Role   // of a new member, who needs no invitation unless removed before; needs Account and Email. "" for nobody; Role replaces it
 }
 
 // Identify returns the member with an identity: the one who has the issuer and subject, or a person with the address
@@ -263,7 +269,7 @@ func (s Members) Identify(ctx context.Context, id Identity) (_ Member, err error
 		account = a.ID
 	}
 	m, err := s.known(ctx, account, &id)
-	if errors.Is(err, ErrNotFound) && id.Join && account != "" && id.Email != "" {
+	if errors.Is(err, ErrNotFound) && id.Join != "" && account != "" && id.Email != "" {
 		m, err = s.joining(ctx, account, &id)
 	}
 	if err != nil {
@@ -278,7 +284,7 @@ func (s Members) joining(ctx context.Context, account ID, id *Identity) (Member,
 	if err != nil || len(removed) > 0 {
 		return Member{}, cmp.Or(err, ErrUnauthenticated)
 	}
-	m, _, err := s.Invite(ctx, account, MemberInput{id.Email, nameOf(id), id.Role})
+	m, _, err := s.Invite(ctx, account, MemberInput{id.Email, nameOf(id), id.Join})
 	if errors.Is(err, ErrConflict) { // invited meanwhile, or linked to another identity
 		m, err = s.known(ctx, account, id)
 	}
@@ -360,7 +366,7 @@ func (m *Member) join(now time.Time) {
 
 // nameOf returns the name of a new member.
 func nameOf(id *Identity) string {
-	in := MemberInput{id.Email, id.Name, id.Role}
+	in := MemberInput{id.Email, id.Name, Viewer}
 	if in.check() == nil {
 		return id.Name
 	}

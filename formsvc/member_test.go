@@ -166,7 +166,7 @@ func TestRemoveMember(t *testing.T) {
 		refused(t, "a link", last(w.enter(secret)))
 	}
 	refused(t, "the identity", failure(w.svc.Members.Identify(w.ctx, formsvc.Identity{Issuer: "i", Subject: "1", Email: m.Email})))
-	joins := formsvc.Identity{Issuer: "i", Subject: "1", Email: m.Email, Account: "first", Role: formsvc.Admin, Join: true}
+	joins := formsvc.Identity{Issuer: "i", Subject: "1", Email: m.Email, Account: "first", Role: formsvc.Admin, Join: formsvc.Viewer}
 	refused(t, "to join again", failure(w.svc.Members.Identify(w.ctx, joins)))
 	for _, err := range []error{
 		w.svc.Members.Remove(w.ctx, m.Key()), w.svc.Members.EndSessions(w.ctx, m.Key()),
@@ -268,7 +268,9 @@ func TestIdentify(t *testing.T) {
 		return id
 	}
 	to := func(id formsvc.Identity, account string, role formsvc.Role, join bool) formsvc.Identity {
-		id.Account, id.Role, id.Join = account, role, join
+		if id.Account, id.Role = account, role; join {
+			id.Join = role
+		}
 		return id
 	}
 	for _, x := range []struct {

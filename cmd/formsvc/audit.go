@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/user"
 	"strconv"
@@ -50,11 +52,26 @@ func (c *auditListCmd) Run(ctx context.Context, g *global, std streams) error {
 		page, err := svc.Audits.List(ctx, formsvc.AuditQuery{
 			AccountID: id, Action: formsvc.AuditAction(c.Action), Since: time.Time(c.Since), Page: formsvc.PageQuery{Limit: c.Limit},
 		})
+		names, namesErr := personNames(ctx, svc, id)
 		return table[auditRecord]{"WHEN\tWHO\tWHAT\tTARGET\tDETAILS", func(r auditRecord) string {
 			details, _ := json.Marshal(r.Details) // can't fail
+			if r.Actor != nil {
+				r.Actor = orNull(cmp.Or(names[*r.Actor], *r.Actor))
+			}
 			return cells(r.CreatedAt, quoted(r.Actor), r.Action, r.Target, string(details))
-		}}.print(c.output, std, err, mapped(page.Items, newAuditRecord)...)
+		}}.print(c.output, std, cmp.Or(err, namesErr), mapped(page.Items, newAuditRecord)...)
 	})
+}
+
+// personNames returns the names of an account's people, of removed ones too, by the actor in audit entries.
+func personNames(ctx context.Context, svc *formsvc.Service, id formsvc.ID) (map[string]string, error) {
+	list, err := svc.Members.List(ctx, id)
+	removed, removedErr := svc.Members.Removed(ctx, id)
+	names := map[string]string{}
+	for _, m := range append(list, removed...) {
+		names["person "+string(m.ID)] = m.Name
+	}
+	return names, errors.Join(err, removedErr)
 }
 
 // quoted quotes a text that may control a terminal.

@@ -25,6 +25,11 @@ const formsPath = "/f"
 
 type consoleLinkCmd struct {
 	inAccount
+	linking
+}
+
+// linking are the flags of commands that print links to the console.
+type linking struct {
 	BaseURL string `name:"base-url" placeholder:"URL" help:"Public address of the API. Defaults to that of the server that runs with --data on this machine."`
 	Addr    string `placeholder:"ADDR" help:"Address that the server listens on, if none runs here. Defaults to 127.0.0.1:8080."`
 }
@@ -44,7 +49,7 @@ func (c *consoleLinkCmd) Run(ctx context.Context, g *global, std streams) error 
 }
 
 // base returns the address of the API, and prints a note if it is a guess.
-func (c *consoleLinkCmd) base(g *global, std streams) string {
+func (c *linking) base(g *global, std streams) string {
 	base := cmp.Or(c.BaseURL, g.whereServing())
 	if base == "" {
 		base = "http://" + reachable(cmp.Or(c.Addr, defaultAddr))
@@ -65,6 +70,13 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	opts := &console.Options{Logger: n.logger, APIURL: c.PublicURL, ClientAddress: c.clientAddress(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
 		forms.Preview(w, r, campaign, base.Path+formsPath+"/")
 	}}
+	opts.Providers, err = c.providers(n.logger)
+	if err = cmp.Or(err, c.checkProxy()); err != nil {
+		return nil, err
+	}
+	if c.AuthProxyHeader != "" {
+		opts.Proxied = c.fromProxy
+	}
 	if c.PublicURL != "" {
 		opts.BaseURL = c.PublicURL + consolePath
 	}
@@ -76,7 +88,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	}
 	pages, err := console.New(n.svc, api, opts)
 	if err != nil {
-		return nil, err
+		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
 	n.ended = pages.Close
 	return pages, nil

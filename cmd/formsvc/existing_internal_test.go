@@ -29,6 +29,8 @@ func onData() map[string]string {
 		"files sweep": "", "files verify": "", "export": "--campaign " + anyID, "erase": "--email ada@example.com", "person export": "--email ada@example.com --out person.zip",
 		"retention run": "--older-than 30d --campaign " + anyID, "audit list": "", "backup": "--to copy", "doctor": "",
 		"secrets rotate-key": "", "migrate status": "",
+		"people add": "--email ada@example.com --role admin", "people list": "", "people role": "--email ada@example.com --role admin",
+		"people remove": "--email ada@example.com", "people link": "--email ada@example.com",
 	}
 }
 

@@ -120,6 +120,7 @@ type cli struct {
 	Accounts    accountsCmd    `cmd:"" help:"Create and list accounts."`
 	Keys        keysCmd        `cmd:"" help:"Create, list and revoke API keys."`
 	ConsoleLink consoleLinkCmd `cmd:"" name:"console-link" aliases:"settings-link" help:"Print a link that signs in once to the console, for an account."`
+	People      peopleCmd      `cmd:"" help:"Invite people to the console, give them roles, and print links to sign in."`
 	Webhooks    webhooksCmd    `cmd:"" help:"Manage webhooks, list their deliveries, and send them again."`
 	Files       filesCmd       `cmd:"" help:"Find damaged files, and remove stored bytes that belong to no file."`
 	Export      exportCmd      `cmd:"" help:"Write the responses of a campaign as CSV or NDJSON."`

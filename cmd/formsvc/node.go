@@ -142,7 +142,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 	}
 	pages, err := c.console(n, m, handler, forms)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
+		return nil, err
 	}
 	n.handler = n.partingFrom(beside(n.handler, consolePath, pages))
 	if source != nil {

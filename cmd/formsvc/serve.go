@@ -42,6 +42,7 @@ type serveCmd struct {
 	allowing
 	encryption
 	reaching
+	signingIn
 	Addr               string        `default:"127.0.0.1:8080"`
 	BaseURL            string        `name:"base-url" placeholder:"URL"`
 	PublicURL          string        `kong:"-"` // BaseURL unless it is only a guess: "" lets pages use the address of the request

@@ -36,8 +36,12 @@ var wiring = map[string][]string{
 	"TestDrainDelay":                     {"drain-delay"},
 	"TestReady":                          {"ready"},
 	"TestServeMails":                     {"smtp", "mail-from"},
-	"TestServeTLS":                       {"tls-cert", "tls-key"},
-	"TestAutomaticCertificateOverHTTP":   {"autocert-domain", "autocert-email", "autocert-directory", "redirect-addr"},
+	"TestProviderFlags": {
+		"oidc-issuer", "oidc-client-id", "oidc-client-secret", "oidc-title", "oidc-scope", "oidc-role-claim", "oidc-role", "oidc-domain", "oidc-account", "oidc-account-claim",
+	},
+	"TestProxyHeader":                  {"auth-proxy-header", "auth-proxy-networks", "auth-proxy-name-header", "auth-proxy-role", "auth-proxy-account"},
+	"TestServeTLS":                     {"tls-cert", "tls-key"},
+	"TestAutomaticCertificateOverHTTP": {"autocert-domain", "autocert-email", "autocert-directory", "redirect-addr"},
 }
 
 func TestEveryFlagHasAnEffect(t *testing.T) {

@@ -304,7 +304,7 @@ func TestProxied(t *testing.T) {
 	w.get("/people").is(403)
 	w.submit(w.get("/you"), "/you", url.Values{"name": {"Ada"}}).is(303)
 	w.do("POST", "/you/password", url.Values{"password": {goodPassword}}).is(404)
-	id = &formsvc.Identity{Email: "ben@example.com", Account: "mine", Role: formsvc.Editor, Join: true}
+	id = &formsvc.Identity{Email: "ben@example.com", Account: "mine", Join: formsvc.Editor}
 	w.get("/you").is(200).says("ben@example.com", "editor")
 	id.Role = formsvc.Viewer
 	w.get("/you").is(200).says("viewer")
