@@ -28,7 +28,7 @@ type lonelyBrowser struct{ ctx context.Context }
 func launchBrowser(t *testing.T) lonelyBrowser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(lookFor(t, "chromium", "chromium-browser", "google-chrome")), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("host-resolver-rules", "MAP *.lan 127.0.0.1 , MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("disable-component-update", true))
+		chromedp.Flag("host-resolver-rules", "MAP *.lan 127.0.0.1 , MAP localhost 127.0.0.1 , MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
