@@ -11,7 +11,7 @@ import (
 )
 
 // ExportPerson writes the data of the person with that e-mail address as a ZIP archive: the records that
-// [Accounts.ErasePerson] would remove, but for the events of what a former member did, which are about others. Each of responses.ndjson, comments.ndjson, signatures.ndjson, files.ndjson and
+// [Accounts.ErasePerson] would remove, except the events of what a former member did, which are about others. Each of responses.ndjson, comments.ndjson, signatures.ndjson, files.ndjson and
 // events.ndjson has a record in a line, as the API and webhooks show it; people.ndjson has the person as a former member. The folder files has the content of each file
 // under its identifier. receipt.json, the last one, has the counts and the identifiers of damaged files, whose content
 // is missing or ends early.
