@@ -32,6 +32,7 @@ func TestConsoleInBrowser(t *testing.T) {
 		"/webhooks/" + hooked, "/webhooks/" + hooked + "/edit", "/deliveries/" + delivery,
 		"/campaigns/new", form, form + "/edit", form + "/share", form + "/summary", form + "?search=a&status=pending&columns=open",
 	})
+	p.walksByKeys(&one)
 	p.opens("/keys", "API keys")
 	p.clicks("summary", "Revoke Website")
 	p.clicks("button", "Revoke key")
@@ -59,6 +60,23 @@ func (p *person) addsThemself() {
 	p.types("#password", "otter violin granite")
 	p.clicks("button", "Choose password")
 	p.says("Password saved.")
+}
+
+// walksByKeys reads one response after the other.
+func (p *person) walksByKeys(s *service) {
+	p.t.Helper()
+	campaign := s.campaign(p.t)
+	var newest string
+	for _, name := range []string{"First", "Second"} {
+		in := submission("ada@example.com", "x")
+		in["user"] = map[string]string{"email": "ada@example.com", "firstName": name}
+		newest = s.made(p.t, responses(campaign), in)
+	}
+	p.opens("/campaigns/"+campaign+"/responses/"+newest, "Second")
+	p.do(chromedp.KeyEvent("j"))
+	p.sees("First")
+	p.do(chromedp.KeyEvent("k"))
+	p.sees("Second")
 }
 
 // A person uses the pages.

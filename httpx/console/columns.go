@@ -37,6 +37,7 @@ func (c column) Shown() bool { return c.Place < maxColumns }
 // A row is a response in the table.
 type row struct {
 	formsvc.Response
+	Who   string   // from whom it is
 	Cells []string // the answers, by column
 	Why   string   // why it is spam
 }
@@ -183,7 +184,7 @@ func (v *visit) rows(list []formsvc.Response, shown []column) ([]row, error) {
 	}
 	table := make([]row, len(list))
 	for i := range list {
-		table[i] = row{Response: list[i], Cells: make([]string, len(shown)), Why: v.h.heldText(&list[i])}
+		table[i] = row{Response: list[i], Who: who(&list[i]), Cells: make([]string, len(shown)), Why: v.h.heldText(&list[i])}
 		err := list[i].Answers.Each(func(name string, values []string) error {
 			if n, ok := at[name]; ok {
 				table[i].Cells[n] = short(shownCell, shown[n].module.ShownValues(values))

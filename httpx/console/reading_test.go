@@ -61,7 +61,7 @@ func TestSpamIsApart(t *testing.T) {
 	tab := w.get(path+"?status=spam").says("Spam (4)", "1 response ,", "A field that people don't see", "sooner after it was shown", "The spam filter", "our own word", "Not spam").lacks("Real")
 	one := path + "/responses/" + string(spam[0].ID)
 	page := w.get(one+"?status=spam").says("A field that people don't see", "Not spam", "a response that is held raises no events").lacks("retention")
-	w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(303).leadsTo(one).says("Status changed", "response.created", "pending", "by console").lacks("Not spam")
+	w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(303).leadsTo(one).says("Status changed", "Submitted by console", "pending").lacks("Not spam")
 	w.submit(tab, path+"/selected", url.Values{"response": {string(spam[1].ID)}, "do": {"ham"}}).is(303)
 	w.get(path).says("3 responses", "Spam (2)", "Trapped", "Quick", "Real")
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(real.ID)}, "status": {"spam"}, "do": {"status"}}).is(303)
@@ -232,14 +232,14 @@ func TestColumnsThatFit(t *testing.T) {
 	if to := cut.header.Get("Location"); len(to) > 1000 {
 		t.Errorf("an address of %d bytes", len(to))
 	}
-	cut.leadsTo(path).says("A table has up to 12 answers", "Question 11. Name")
-	w.submit(w.get(path), path+"/columns", url.Values{"column": all[:12]}).is(303).leadsTo(path).says("Question 11. Name").lacks("up to 12")
+	cut.leadsTo(path).says("A table has up to 12 answers", "Question 11. Status")
+	w.submit(w.get(path), path+"/columns", url.Values{"column": all[:12]}).is(303).leadsTo(path).says("Question 11. Status").lacks("up to 12")
 	in := c.CampaignInput
 	in.Modules = modules
 	_, err := w.svc.Campaigns.Replace(t.Context(), c.Key(), in)
 	w.must(err)
 	page = w.get(path).says("gone (removed)")
-	w.submit(page, path+"/columns", url.Values{"column": {all[0], "gone"}}).is(303).leadsTo(path).says("Question 0. gone (removed) Name", "kept answer; second; part")
+	w.submit(page, path+"/columns", url.Values{"column": {all[0], "gone"}}).is(303).leadsTo(path).says("Question 0. gone (removed) Status", "kept answer; second; part")
 	if csv := w.get(w.get(path).linkTo(path + "/export/responses.csv?column=")); !strings.Contains(csv.body, ",gone,") || !strings.Contains(csv.body, "kept answer") {
 		t.Errorf("the table as CSV: %s", csv.body)
 	}
@@ -485,4 +485,24 @@ func must[T any](x T, err error) T {
 		panic(err)
 	}
 	return x
+}
+
+// A response shows who it is from, its answers in the order of the form, and apart those that are no longer asked.
+func TestResponseReadsAsTheForm(t *testing.T) {
+	w := newSignedIn(t)
+	c := w.campaign("Form")
+	r := w.response(&c, "Ada", formsvc.Answer{Name: "zeta", Value: []string{"third"}}, formsvc.Answer{Name: "alpha", Value: []string{"first"}}, formsvc.Answer{Name: "beta", Value: []string{"second"}})
+	_, err := w.svc.Files.Upload(t.Context(), r.Key(), formsvc.FileInput{Name: "a.txt", Module: "beta", Content: strings.NewReader("x")})
+	w.must(err)
+	path := "/campaigns/" + string(c.ID)
+	one := path + "/responses/" + string(r.ID)
+	w.get(one).says("Answers zeta third alpha first beta second").lacks("no longer asked") // a form without questions
+	c.Modules = []formsvc.Module{{Name: "beta", Label: "The second?", Type: formsvc.TextModule}, {Name: "alpha", Type: formsvc.TextModule}}
+	_, err = w.svc.Campaigns.Replace(t.Context(), c.Key(), c.CampaignInput)
+	w.must(err)
+	w.get(one).says("Form Ada", "ada@example.com", "Answers The second? second alpha first To questions that are no longer asked zeta third", "for The second?", "UTC Submitted")
+	nobody, err := w.svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "bob@example.com"}})
+	w.must(err)
+	w.get(path+"/responses/"+string(nobody.ID)).says("Form bob@example.com")
+	w.get(path).says("bob@example.com 2", "Ada ada@example.com 2", nobody.Reference)
 }

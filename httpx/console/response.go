@@ -22,7 +22,9 @@ const (
 
 type responsePage struct {
 	Response   formsvc.Response
-	Answers    []shownAnswer
+	Who        string
+	Answers    []shownAnswer // in the order of the form
+	Old        []shownAnswer // to questions that were removed
 	Files      formsvc.Page[formsvc.File]
 	Comments   formsvc.Page[formsvc.Comment]
 	Signatures formsvc.Page[formsvc.Signature]
@@ -39,6 +41,11 @@ type responsePage struct {
 	Ham        bool   // whether it can be told that it isn't spam
 }
 
+// who names the person of a response: by name, else by address, else the response by its reference.
+func who(r *formsvc.Response) string {
+	return cmp.Or(strings.TrimSpace(r.User.FirstName+" "+r.User.LastName), r.User.Email, r.Reference)
+}
+
 // heldText says why a response is spam, or returns "" if it isn't.
 func (h *Handler) heldText(r *formsvc.Response) string {
 	if r.Status != formsvc.StatusSpam {
@@ -48,10 +55,10 @@ func (h *Handler) heldText(r *formsvc.Response) string {
 }
 
 type shownAnswer struct {
-	Label  string
-	Name   string
+	Label  string // or the name of a question without one
 	Type   formsvc.ModuleType
 	Values []string // as people read them
+	place  int      // in the form
 }
 
 // A happening is an event of a response.
@@ -75,6 +82,7 @@ func (v *visit) showResponse(status int) error {
 	if p.Response, err = v.svc.Responses.Get(v.ctx(), key); err != nil {
 		return err
 	}
+	p.Who = who(&p.Response)
 	if err = p.readAnswers(v.campaign.Modules); err != nil {
 		return err
 	}
@@ -99,7 +107,7 @@ func (v *visit) showResponse(status int) error {
 		p.Statuses = slices.DeleteFunc(p.Statuses, func(s string) bool { return s == formsvc.StatusPending })
 		p.Ham = len(p.Statuses) < n
 	}
-	return v.show(status, "response", "Response "+p.Response.Reference, p)
+	return v.show(status, "response", p.Who, p)
 }
 
 // neighbour returns the next newer or older response of the list that the visitor came from, or "" if there is none, or none that a
@@ -119,21 +127,40 @@ func (v *visit) neighbour(id formsvc.ID, newer bool) (formsvc.ID, error) {
 	return list.Items[0].ID, nil
 }
 
-// readAnswers reads the answers, in the order of the modules.
+// readAnswers reads the answers, in the order of the modules. Without any, no answer is an old one.
 func (p *responsePage) readAnswers(asked []formsvc.Module) error {
-	modules := map[string]*formsvc.Module{}
+	place := map[string]int{}
 	for i := range asked {
-		modules[asked[i].Name] = &asked[i]
+		place[asked[i].Name] = i
 	}
-	return p.Response.Answers.Each(func(name string, values []string) error {
-		m := cmp.Or(modules[name], &formsvc.Module{})
-		a := shownAnswer{Label: m.Label, Name: name, Type: m.Type}
+	err := p.Response.Answers.Each(func(name string, values []string) error {
+		m := &formsvc.Module{}
+		i, now := place[name]
+		if now {
+			m = &asked[i]
+		}
+		a := shownAnswer{Label: cmp.Or(m.Label, name), Type: m.Type, place: i}
 		for _, value := range values {
 			a.Values = append(a.Values, m.Shown(value))
 		}
-		p.Answers = append(p.Answers, a)
+		if now || len(asked) == 0 {
+			p.Answers = append(p.Answers, a)
+		} else {
+			p.Old = append(p.Old, a)
+		}
 		return nil
 	})
+	slices.SortStableFunc(p.Answers, func(a, b shownAnswer) int { return a.place - b.place })
+	return err
+}
+
+// LabelOf returns the label of a question, or its name.
+func (p *page) LabelOf(name string) string {
+	i := slices.IndexFunc(p.Campaign.Modules, func(m formsvc.Module) bool { return m.Name == name })
+	if i < 0 {
+		return name
+	}
+	return cmp.Or(p.Campaign.Modules[i].Label, name)
 }
 
 // readRecords reads the newest files, signatures and comments.

@@ -108,6 +108,14 @@ function watch() {
 }
 if (list) watch();
 
+// On a response, j and k lead to the next and the previous one.
+if (document.querySelector("[data-keys]")) {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    document.querySelector({ j: "[data-keys] [rel=next]", k: "[data-keys] [rel=prev]" }[event.key] ?? "#-")?.click();
+  });
+}
+
 // The editor: buttons for questions change the page in place, so that Back leaves the editor and not a question; what isn't saved is kept
 // in this browser for a day, and comes back after leaving, Back, or signing in again.
 const editor = document.querySelector("form[data-edits]");
