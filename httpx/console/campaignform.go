@@ -28,7 +28,8 @@ type campaignForm struct {
 
 	ID            formsvc.ID // "" for a new campaign
 	Opens, Closes string     // the times as typed
-	Added         bool       // whether the last question was just added
+	Focus         int        // the number of the question that was just added, from 1; 0 for none
+	Removed       string     // the question that was just removed, for undoing it; "" for none
 	Problem       string     // an error of the whole form
 	Losses        []string   // what saving would lose
 	Confirm       string     // what the form must send to save with these losses
@@ -41,7 +42,7 @@ type campaignForm struct {
 
 // newCampaign shows an empty form.
 func (v *visit) newCampaign() error {
-	f := campaignForm{Added: true, stored: []string{""}}
+	f := campaignForm{Focus: 1, stored: []string{""}}
 	f.Modules = []formsvc.Module{{Type: formsvc.TextModule}}
 	return v.showCampaignForm(http.StatusOK, f)
 }
@@ -123,7 +124,7 @@ func (v *visit) saveCampaign() error {
 	case do == "preview" && v.h.opts.Preview != nil:
 		return v.preview(&f)
 	case do != "" && do != "save":
-		f.arrange(do, v.field("newType"))
+		f.arrange(do, v.field("newType"), v.r.PostForm.Get("removed"))
 		return v.showCampaignForm(http.StatusOK, f)
 	case len(v.wrong) > 0:
 		return v.showCampaignForm(http.StatusUnprocessableEntity, f)

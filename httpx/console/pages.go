@@ -101,7 +101,7 @@ func (h *Handler) parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.svc.Now()) },
-		"curlAPI": curlAPI, "typeOf": typeOf, "formats": h.formats, "typeName": h.typeName,
+		"curlAPI": curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
 		"outcome": h.outcome, "languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
 		"text":  func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,8 +92,11 @@ func typeIn(text string) (formsvc.ModuleType, string) {
 	return formsvc.ModuleType(t), format
 }
 
-// formats returns the choices of types with a format, and that of a module whose format isn't known any more.
-func (h *Handler) formats(chosen string) (list []choice) {
+// types returns the types of questions, with those of the host, and that of a module whose format isn't known any more.
+func (h *Handler) types(chosen string) (list []choice) {
+	for _, t := range strings.Fields("text longtext choice boolean number date email url file") {
+		list = append(list, choice{Value: t, Text: h.texts["types"][t]})
+	}
 	of := h.svc.Campaigns.Formats()
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		m := formsvc.Module{Type: cmp.Or(of[name].Type, formsvc.TextModule), Format: name}
@@ -107,12 +111,12 @@ func (h *Handler) formats(chosen string) (list []choice) {
 
 // typeName returns the type of a module in an owner's words.
 func (h *Handler) typeName(m formsvc.Module) string {
-	for _, c := range h.formats(typeOf(m)) {
+	for _, c := range h.types(typeOf(m)) {
 		if c.Value == typeOf(m) {
 			return c.Text
 		}
 	}
-	return h.texts["types"][string(m.Type)]
+	return string(m.Type)
 }
 
 // asStored returns the stored text if the typed one differs only by what a field of a page can't have: spaces at its ends, and line breaks.
@@ -278,6 +282,9 @@ func (f campaignForm) Earlier(i int) (list []choice) {
 	return list
 }
 
+// Focused reports whether the question was just added.
+func (f campaignForm) Focused(i int) bool { return f.Focus == i+1 }
+
 // Stored returns the name under which the question is stored, or "" for a new one.
 func (f campaignForm) Stored(i int) string { return f.stored[i] }
 
@@ -318,25 +325,52 @@ func (v *visit) confirms(f *campaignForm) (asks bool, err error) {
 	return len(f.Losses) > 0 && v.field("confirm") != f.Confirm, nil
 }
 
-// arrange adds, moves or removes a question: do is "add", or "up", "down" or "remove" with the question's number.
-func (f *campaignForm) arrange(do, newType string) {
+// A removedQuestion is what undoes a removal.
+type removedQuestion struct {
+	At     int
+	Stored string // its name in the stored campaign
+	Module formsvc.Module
+}
+
+// arrange changes the list of questions: do is "add", or "insert" with the number of the question before and a type, or "copy", "up", "down" or
+// "remove" with the question's number, or "undo" for the removed one.
+func (f *campaignForm) arrange(do, newType, removed string) {
 	what, number, _ := strings.Cut(do, ".")
+	number, kind, _ := strings.Cut(number, ".")
 	i, err := strconv.Atoi(number)
 	inRange := err == nil && i >= 0 && i < len(f.Modules)
 	swap := func(i int) {
 		f.Modules[i-1], f.Modules[i] = f.Modules[i], f.Modules[i-1]
 		f.stored[i-1], f.stored[i] = f.stored[i], f.stored[i-1]
 	}
+	insert := func(i int, m formsvc.Module, stored string) {
+		if len(f.Modules) >= maxQuestions {
+			f.Problem = fmt.Sprintf("A campaign can have %d questions here, and more over the API.", maxQuestions)
+			return
+		}
+		f.Modules, f.stored, f.Focus = slices.Insert(f.Modules, i, m), slices.Insert(f.stored, i, stored), i+1
+	}
+	var m formsvc.Module
 	switch {
-	case what == "add" && len(f.Modules) < maxQuestions:
-		var m formsvc.Module
-		m.Type, m.Format = typeIn(cmp.Or(newType, "text"))
-		f.Modules, f.stored = append(f.Modules, m), append(f.stored, "")
-		f.Added = true
 	case what == "add":
-		f.Problem = fmt.Sprintf("A campaign can have %d questions here, and more over the API.", maxQuestions)
+		m.Type, m.Format = typeIn(cmp.Or(newType, "text"))
+		insert(len(f.Modules), m, "")
+	case what == "insert" && inRange:
+		m.Type, m.Format = typeIn(cmp.Or(kind, "text"))
+		insert(i+1, m, "")
+	case what == "copy" && inRange:
+		m = f.Modules[i]
+		m.Name = f.freeName(m.Label)
+		insert(i+1, m, "")
 	case what == "remove" && inRange:
+		text, _ := json.Marshal(removedQuestion{i, f.stored[i], f.Modules[i]}) // has no value that JSON lacks
+		f.Removed = string(text)
 		f.Modules, f.stored = slices.Delete(f.Modules, i, i+1), slices.Delete(f.stored, i, i+1)
+	case what == "undo":
+		var r removedQuestion
+		if json.Unmarshal([]byte(removed), &r) == nil && r.At >= 0 {
+			insert(min(r.At, len(f.Modules)), r.Module, r.Stored)
+		}
 	case what == "up" && inRange && i > 0:
 		swap(i)
 	case what == "down" && inRange && i < len(f.Modules)-1:

@@ -280,3 +280,41 @@ func TestFormats(t *testing.T) {
 	delete(known, "iban") // an owner is told, and nothing is lost
 	w.submit(w.get(path+"/edit"), path+"/edit", nil).is(422).says("must be the name of a format of this service")
 }
+
+// A question is inserted where its owner wants it, duplicated, and comes back after a removal, with its answers.
+func TestInsertDuplicateAndUndo(t *testing.T) {
+	w := newSignedIn(t)
+	c := w.campaign("Form")
+	c.Modules = []formsvc.Module{
+		{Name: "pet", Label: "Pet?", Type: formsvc.ChoiceModule, Options: []string{"Dog", "Cat"}, Required: true},
+		{Name: "name", Label: "Its name?", Type: formsvc.TextModule, ShowIf: &formsvc.Condition{Module: "pet", Equals: []string{"Dog"}}},
+	}
+	_, err := w.svc.Campaigns.Replace(t.Context(), c.Key(), c.CampaignInput)
+	w.must(err)
+	path := "/campaigns/" + string(c.ID) + "/edit"
+	page := w.get(path).is(200).says("Insert a question below")
+	page = w.submit(page, path, url.Values{"do": {"insert.0.date"}}).is(200)
+	form := page.form(path)
+	if form.Get("label.0") != "Pet?" || form.Get("label.1") != "" || form.Get("type.1") != "date" || form.Get("label.2") != "Its name?" {
+		t.Fatalf("after inserting: %v", form)
+	}
+	page = w.submit(page, path, url.Values{"label.1": {"Born?"}, "do": {"copy.0"}}).is(200)
+	if form = page.form(path); form.Get("label.1") != "Pet?" || form.Get("name.1") != "pet_2" || form.Get("options.1") != "Dog\nCat\n" || form.Get("stored.1") != "" {
+		t.Fatalf("after duplicating: %v", form)
+	}
+	page = w.submit(page, path, url.Values{"do": {"remove.0"}}).is(200).says("The question is removed. Save to keep it so.", "is gone")
+	page = w.submit(page, path, url.Values{"do": {"undo"}}).is(200).lacks("is removed", "is gone")
+	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+	saved, err := w.svc.Campaigns.Get(t.Context(), c.Key())
+	w.must(err)
+	var names []string
+	for _, m := range saved.Modules {
+		names = append(names, m.Name)
+	}
+	if got := strings.Join(names, " "); got != "pet pet_2 born name" || !saved.Modules[0].Required || saved.Modules[3].ShowIf.Module != "pet" {
+		t.Errorf("saved %s: %+v", got, saved.Modules)
+	}
+	for _, bad := range []string{"insert.9.text", "copy.-1", "undo", "insert.x"} {
+		w.submit(w.get(path), path, url.Values{"do": {bad}, "removed": {"{"}}).is(200).lacks("is removed")
+	}
+}

@@ -503,6 +503,6 @@ func TestResponseReadsAsTheForm(t *testing.T) {
 	w.get(one).says("Form Ada", "ada@example.com", "Answers The second? second alpha first To questions that are no longer asked zeta third", "for The second?", "UTC Submitted")
 	nobody, err := w.svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "bob@example.com"}})
 	w.must(err)
-	w.get(path+"/responses/"+string(nobody.ID)).says("Form bob@example.com")
+	w.get(path + "/responses/" + string(nobody.ID)).says("Form bob@example.com")
 	w.get(path).says("bob@example.com 2", "Ada ada@example.com 2", nobody.Reference)
 }
