@@ -73,6 +73,9 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	m.ShowIf = nil
 	if earlier := v.r.PostForm.Get("showModule." + strconv.Itoa(i)); earlier != "" {
 		m.ShowIf = &formsvc.Condition{Module: earlier, Equals: linesAsStored(field("showValues"), equals)}
+		if !sent("showValues") && v.r.PostForm.Get("ticked."+strconv.Itoa(i)) == earlier { // else they are of another question
+			m.ShowIf.Equals = slices.Clone(v.r.PostForm["tick."+strconv.Itoa(i)])
+		}
 	}
 	m.Type, m.Format = typeIn(field("type"))
 	f.lose(&m, shown(m.Type))
@@ -278,6 +281,35 @@ func (f campaignForm) Earlier(i int) (list []choice) {
 	}
 	if !found {
 		list = append(list, choice{on.Module, "“" + short(60, on.Module) + "”, not asked before", true})
+	}
+	return list
+}
+
+// Ticks returns the choices of the question that the condition of a question depends on, if these are all that it can have, and values of the
+// condition that are gone.
+func (f campaignForm) Ticks(i int) (list []choice) {
+	on := f.Modules[i].ShowIf
+	if on == nil {
+		return nil
+	}
+	at := slices.IndexFunc(f.Modules, func(m formsvc.Module) bool { return m.Name == on.Module })
+	if at < 0 {
+		return nil
+	}
+	values := f.Modules[at].Options
+	if f.Modules[at].Type == formsvc.BooleanModule {
+		values = []string{"true", "false"}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	for _, value := range values {
+		list = append(list, choice{value, f.Modules[at].Shown(value), slices.Contains(on.Equals, value)})
+	}
+	for _, value := range on.Equals {
+		if !slices.Contains(values, value) {
+			list = append(list, choice{value, value + " (no longer a choice)", true})
+		}
 	}
 	return list
 }

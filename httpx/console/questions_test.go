@@ -122,6 +122,26 @@ func TestConditionsFollowRenames(t *testing.T) {
 	}
 }
 
+// A condition is chosen by ticking what the earlier question can have.
+func TestConditionsAreTicked(t *testing.T) {
+	w := newSignedIn(t)
+	path, _, stored := w.editable(append(pets(), module{Name: "why", Label: "Why?", Type: "longtext"})...)
+	page := w.get(path).is(200)
+	if form := page.form(path); form.Get("ticked.2") != "pet" || !reflect.DeepEqual(form["tick.3"], []string{"Cat", "Dog"}) || form.Has("showValues.3") {
+		t.Fatalf("form %v", form)
+	}
+	page = w.submit(page, path, url.Values{"do": {"stay"}, "showModule.4": {"sure"}, "showValues.4": nil}).is(200).says("is one of these Yes No")
+	page = w.submit(page, path, url.Values{"do": {"stay"}, "tick.4": {"false"}, "tick.2": {"Dog", "Bird"}}).is(200)
+	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+	got := stored()
+	if !reflect.DeepEqual(got[4].ShowIf, &formsvc.Condition{Module: "sure", Equals: []string{"false"}}) || !reflect.DeepEqual(got[2].ShowIf.Equals, []string{"Dog", "Bird"}) {
+		t.Errorf("saved %v, %v", got[4].ShowIf, got[2].ShowIf)
+	}
+	page = w.submit(w.get(path), path, url.Values{"do": {"stay"}, "options.1": {"Cat\nBird"}}).is(200).says("Dog (no longer a choice)")
+	w.submit(page, path, url.Values{"do": {"save"}, "tick.2": {"Bird"}, "tick.3": {"Cat"}}).is(303)
+	w.submit(w.get(path), path, url.Values{"do": {"save"}, "showModule.4": {"pet"}}).is(422) // ticks of another question
+}
+
 // What the page has no field for stays, for every type; what a new type can't have is lost only after the visitor was told.
 func TestEditingKeepsTheRest(t *testing.T) {
 	w := newSignedIn(t)

@@ -162,6 +162,11 @@ function edit(form) {
       keep();
       preview();
     });
+    form.addEventListener("change", (event) => { // shows the choices of the question that it depends on
+      if (!event.target.name?.startsWith("showModule.")) return;
+      event.target.focus();
+      form.requestSubmit(form.querySelector("[value=stay]"));
+    });
     form.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && event.target.matches("input")) event.preventDefault();
     });
@@ -175,8 +180,9 @@ function edit(form) {
         return;
       }
       event.preventDefault();
+      const at = document.activeElement?.name;
       const reply = await post(new FormData(form), does);
-      if (!await place(reply, "label." + does.split(".")[1])) {
+      if (!await place(reply, does === "stay" ? at : "label." + does.split(".")[1])) {
         keep();
         leaving = true;
         location.reload(); // asks to sign in if the session has ended, and brings back what was typed
