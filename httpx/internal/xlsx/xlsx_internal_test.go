@@ -1,0 +1,171 @@
+package xlsx
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xuri/excelize/v2"
+)
+
+// book returns what excelize reads. It fails if a part isn't XML.
+func book(t *testing.T, b []byte) *excelize.File {
+	t.Helper()
+	parts, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts.File {
+		r, err := part.Open()
+		for d := xml.NewDecoder(r); err == nil; {
+			_, err = d.Token()
+		}
+		if err != io.EOF { //nolint:errorlint // of the decoder
+			t.Errorf("%s: %v", part.Name, err)
+		}
+	}
+	f, err := excelize.OpenReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// What a cell holds, as another program reads it.
+func TestCells(t *testing.T) {
+	auckland := time.FixedZone("", 13*60*60)
+	text, number := excelize.CellTypeInlineString, excelize.CellTypeUnset
+	long := strings.Repeat("😀", 16_383)
+	for i, row := range []struct {
+		cell Cell
+		want string // as it is stored
+		kind excelize.CellType
+	}{
+		{Cell{Text: `=cmd|' /C calc'!A0`}, `=cmd|' /C calc'!A0`, text}, {Cell{Text: "+49 30"}, "+49 30", text}, {Cell{Text: "-5"}, "-5", text},
+		{Cell{Text: "@x\t a \n<&>\"'\r\n  "}, "@x\t a \n<&>\"'\r\n  ", text}, {Cell{Text: "00123"}, "00123", text}, {Cell{Text: "שלום 😀 \u202eabc"}, "שלום 😀 \u202eabc", text},
+		{Cell{Text: "\x01\x1f\ufffe\uffff_x0041_x0042_"}, "\x01\x1f\ufffe\uffff_x0041_x0042_", text}, {Cell{Text: "_x00"}, "_x00", text},
+		{Cell{Text: long + "x"}, long + "x", text}, {Cell{Text: long + "xy"}, strings.Repeat("😀", 16_333) + "… [truncated from 32768 characters]", text},
+		{Cell{Kind: Number, Text: "-5"}, "-5", number}, {Cell{Kind: Number, Text: "1.50"}, "1.50", number}, {Cell{Kind: Number, Text: "0"}, "0", number},
+		{Cell{Kind: Number, Text: "0.000123456789012345"}, "0.000123456789012345", number}, {Cell{Kind: Number, Text: "1e307"}, "1e307", number},
+		{Cell{Kind: Number, Text: "1e308"}, "1e308", text}, {Cell{Kind: Number, Text: "1e999"}, "1e999", text}, {Cell{Kind: Number, Text: "1e-310"}, "1e-310", text},
+		{Cell{Kind: Number, Text: "1e-999"}, "1e-999", text}, {Cell{Kind: Number, Text: "123456789012345"}, "123456789012345", number},
+		{Cell{Kind: Number, Text: "1234567890123456"}, "1234567890123456", text}, {Cell{Kind: Number, Text: "12345678901234.56"}, "12345678901234.56", text},
+		{Cell{Kind: Date, Text: "2026-11-29"}, "46355", number}, {Cell{Kind: Date, Text: "1900-03-01"}, "61", number}, {Cell{Kind: Date, Text: "1900-02-28"}, "1900-02-28", text},
+		{Cell{Kind: Date, Text: "soon"}, "soon", text}, {Cell{Kind: Time, Time: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)}, "46354.5", number},
+		{Cell{Kind: Time, Time: time.Date(2026, 11, 28, 11, 0, 0, 0, time.UTC).In(auckland)}, "46355", number},
+		{Cell{Kind: Link, Text: "a&b", Target: `https://example.com/?a&b_x0041_"`}, "a&b", text},
+	} {
+		var b bytes.Buffer
+		w := NewWriter(&b, []string{"A", "=B"}, func(int) int { return 10 })
+		err := w.Row([]Cell{{}, row.cell})
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := book(t, b.Bytes())
+		got, err := f.GetCellValue("Responses", "B2", excelize.Options{RawCellValue: true})
+		kind, _ := f.GetCellType("Responses", "B2")
+		formula, _ := f.GetCellFormula("Responses", "B2")
+		if got != row.want || kind != row.kind || err != nil || formula != "" {
+			t.Errorf("%d: %.100q of type %d, %v; want %.100q of type %d", i, got, kind, err, row.want, row.kind)
+		}
+		if empty, _ := f.GetCellType("Responses", "A2"); empty != excelize.CellTypeUnset {
+			t.Errorf("%d: an empty cell has type %d", i, empty)
+		}
+		linked, target, _ := f.GetCellHyperLink("Responses", "B2")
+		if linked != (row.cell.Kind == Link) || target != row.cell.Target {
+			t.Errorf("%d: a link to %q", i, target)
+		}
+	}
+}
+
+// The heading of each sheet is bold and stays in view. What doesn't fit on a sheet is on the next one.
+func TestSheets(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWriter(&b, strings.Split(strings.Repeat("x", 30), ""), func(i int) int { return i + 8 })
+	w.most = 3
+	for n := range 5 {
+		if err := w.Row([]Cell{{Kind: Number, Text: fmt.Sprint(n)}, {Kind: Date, Text: "2026-11-29"}, {Kind: Number, Text: "123456789012"}, {Kind: Link, Text: "l", Target: fmt.Sprint("l", n)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := book(t, b.Bytes())
+	got := ""
+	for _, name := range f.GetSheetList() {
+		rows, err := f.GetRows(name)
+		style, _ := f.GetCellStyle(name, "A1")
+		look, _ := f.GetStyle(style)
+		panes, _ := f.GetPanes(name)
+		if err != nil || !look.Font.Bold || !panes.Freeze || panes.YSplit != 1 || len(rows[0]) != 30 {
+			t.Errorf("%s: %v, %+v, %+v", name, err, look, panes)
+		}
+		for i, row := range rows[1:] {
+			_, target, _ := f.GetCellHyperLink(name, fmt.Sprint("D", i+2))
+			got += fmt.Sprint(name, row, target, ";")
+		}
+		width, _ := f.GetColWidth(name, "B")
+		got += fmt.Sprint(width, "|")
+	}
+	if want := "Responses[0 2026-11-29 123456789012 l]l0;Responses[1 2026-11-29 123456789012 l]l1;9|" +
+		"Responses 2[2 2026-11-29 123456789012 l]l2;Responses 2[3 2026-11-29 123456789012 l]l3;9|Responses 3[4 2026-11-29 123456789012 l]l4;9|"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if letters(25) != "Z" || letters(26) != "AA" || letters(702) != "AAA" {
+		t.Errorf("%s, %s, %s", letters(25), letters(26), letters(702))
+	}
+}
+
+// BenchmarkRows compares the package with excelize: 12 cells a row.
+func BenchmarkRows(b *testing.B) {
+	cells := []Cell{{Text: "7XK4-MQ2PWD"}, {Text: "completed"}, {Kind: Number, Text: "42.5"}, {Kind: Date, Text: "2026-11-29"}}
+	for range 8 {
+		cells = append(cells, Cell{Text: "An answer <of> some words & more"})
+	}
+	const rows = 200_000
+	b.Run("xlsx", func(b *testing.B) {
+		for b.Loop() {
+			w := NewWriter(io.Discard, make([]string, 12), func(int) int { return 20 })
+			for range rows {
+				_ = w.Row(cells)
+			}
+			_ = w.Close()
+		}
+		b.ReportAllocs()
+	})
+	b.Run("excelize", func(b *testing.B) {
+		for b.Loop() {
+			f := excelize.NewFile()
+			w, err := f.NewStreamWriter("Sheet1")
+			row := make([]any, len(cells))
+			for i := range cells {
+				row[i] = cells[i].Text
+			}
+			for n := range rows {
+				if err == nil {
+					err = w.SetRow(fmt.Sprint("A", n+1), row)
+				}
+			}
+			if err == nil {
+				err = w.Flush()
+			}
+			if err == nil {
+				_, err = f.WriteTo(io.Discard)
+			}
+			if err = f.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportAllocs()
+	})
+}
