@@ -23,6 +23,8 @@ const flushAt = 32 << 10
 var (
 	typeCSV    = []string{"text/csv; charset=utf-8; header=present"}
 	typeNDJSON = []string{"application/x-ndjson"}
+	typeXLSX   = []string{"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+	typeZIP    = []string{"application/zip"}
 )
 
 // An export is the writer of a reply with the responses of a campaign.

@@ -3,11 +3,14 @@ package xlsx
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf16"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 // Limits of a workbook. The first two are Excel's.
@@ -17,24 +20,41 @@ const (
 	maxLinks = 10_000  // that can be clicked, since memory holds them; further ones are texts
 )
 
-// exact reports whether a spreadsheet keeps the number as it is: with at most 15 digits, in the range of Excel.
-func exact(text string) (style int, ok bool) {
+// number returns a number and its style, or "" if Excel would change it: it keeps 15 digits.
+func number(text string) (value string, style int) {
 	digits, _, exponent := strings.Cut(strings.ToLower(text), "e")
 	whole := !exponent && !strings.Contains(digits, ".")
 	digits = strings.Trim(strings.Replace(digits, ".", "", 1), "-0")
-	if whole && len(text) > 11 { // Excel would show 1.23E+11
-		style = wholeStyle
-	}
 	x, err := strconv.ParseFloat(text, 64)
 	size := math.Abs(x)
-	return style, err == nil && len(digits) <= 15 && (digits == "" || size >= 0x1p-1022 && size <= 9.99999999999999e307)
+	if !formsvc.ValidNumber(text) || err != nil || len(digits) > 15 || digits != "" && (size < 0x1p-1022 || size > 9.99999999999999e307) {
+		return "", 0
+	}
+	if whole && len(text) > 11 { // Excel would show 1.23E+11
+		return text, wholeStyle
+	}
+	return text, int(Number)
 }
 
-// serial returns a time as days since the end of 1899. Earlier times than March 1900 have none, since Excel counts a day too many there.
-func serial(at time.Time) (days string, ok bool) {
+// serial returns a time as days since the end of 1899, or "" before March 1900, since Excel counts a day too many there.
+func serial(at time.Time) string {
 	_, offset := at.Zone()
-	n := float64(at.Unix()+int64(offset))/(24*60*60) + 25_569
-	return strconv.FormatFloat(n, 'f', -1, 64), n >= 61 && at.Year() <= 9999
+	days := float64(at.Unix()+int64(offset))/(24*60*60) + 25_569
+	if days < 61 {
+		return ""
+	}
+	return strconv.FormatFloat(days, 'f', -1, 64)
+}
+
+// target returns what a link leads to, or "" for what can't be a link: several lines, or a path without a host.
+func target(text string) string {
+	switch {
+	case strings.Contains(text, "\n") || strings.HasPrefix(text, "/"):
+		return ""
+	case strings.Contains(text, "://"):
+		return text
+	}
+	return (&url.URL{Path: text}).EscapedPath()
 }
 
 // truncate returns a text that fits in a cell. It says so if it isn't all.
@@ -62,7 +82,7 @@ var escapeForm = regexp.MustCompile(`^_x[0-9A-Fa-f]{4}_`)
 func appendEscaped(b []byte, text string) []byte {
 	for i, r := range text {
 		switch {
-		case r == '&' || r == '<' || r == '>' || r == '"':
+		case r == '&' || r == '<' || r == '>':
 			b = fmt.Appendf(b, "&#%d;", r)
 		case r < ' ' && r != '\t' && r != '\n' || r == 0xFFFE || r == 0xFFFF || r == '_' && escapeForm.MatchString(text[i:]):
 			b = fmt.Appendf(b, "_x%04X_", r)

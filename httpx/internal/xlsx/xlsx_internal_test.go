@@ -13,8 +13,8 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// book returns what excelize reads. It fails if a part isn't XML.
-func book(t *testing.T, b []byte) *excelize.File {
+// opened returns what excelize reads. It fails if a part isn't XML.
+func opened(t *testing.T, b []byte) *excelize.File {
 	t.Helper()
 	parts, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
@@ -51,7 +51,7 @@ func TestCells(t *testing.T) {
 		{Cell{Text: "@x\t a \n<&>\"'\r\n  "}, "@x\t a \n<&>\"'\r\n  ", text}, {Cell{Text: "00123"}, "00123", text}, {Cell{Text: "שלום 😀 \u202eabc"}, "שלום 😀 \u202eabc", text},
 		{Cell{Text: "\x01\x1f\ufffe\uffff_x0041_x0042_"}, "\x01\x1f\ufffe\uffff_x0041_x0042_", text}, {Cell{Text: "_x00"}, "_x00", text},
 		{Cell{Text: long + "x"}, long + "x", text}, {Cell{Text: long + "xy"}, strings.Repeat("😀", 16_333) + "… [truncated from 32768 characters]", text},
-		{Cell{Kind: Number, Text: "-5"}, "-5", number}, {Cell{Kind: Number, Text: "1.50"}, "1.50", number}, {Cell{Kind: Number, Text: "0"}, "0", number},
+		{Cell{Kind: Number, Text: "-5"}, "-5", number}, {Cell{Kind: Number, Text: "1.50"}, "1.50", number}, {Cell{Kind: Number, Text: "0"}, "0", number}, {Cell{Kind: Number, Text: "Inf"}, "Inf", text}, {Cell{Kind: Number, Text: "00123"}, "00123", text},
 		{Cell{Kind: Number, Text: "0.000123456789012345"}, "0.000123456789012345", number}, {Cell{Kind: Number, Text: "1e307"}, "1e307", number},
 		{Cell{Kind: Number, Text: "1e308"}, "1e308", text}, {Cell{Kind: Number, Text: "1e999"}, "1e999", text}, {Cell{Kind: Number, Text: "1e-310"}, "1e-310", text},
 		{Cell{Kind: Number, Text: "1e-999"}, "1e-999", text}, {Cell{Kind: Number, Text: "123456789012345"}, "123456789012345", number},
@@ -59,10 +59,11 @@ func TestCells(t *testing.T) {
 		{Cell{Kind: Date, Text: "2026-11-29"}, "46355", number}, {Cell{Kind: Date, Text: "1900-03-01"}, "61", number}, {Cell{Kind: Date, Text: "1900-02-28"}, "1900-02-28", text},
 		{Cell{Kind: Date, Text: "soon"}, "soon", text}, {Cell{Kind: Time, Time: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)}, "46354.5", number},
 		{Cell{Kind: Time, Time: time.Date(2026, 11, 28, 11, 0, 0, 0, time.UTC).In(auckland)}, "46355", number},
-		{Cell{Kind: Link, Text: "a&b", Target: `https://example.com/?a&b_x0041_"`}, "a&b", text},
+		{Cell{Kind: Link, Text: "https://example.com/?a&b_x0041_"}, "https://example.com/?a&b_x0041_", text}, {Cell{Kind: Link, Text: "files/A/50% #1 \"é\".pdf"}, "files/A/50% #1 \"é\".pdf", text},
+		{Cell{Kind: Link, Text: "/v1/files/1"}, "/v1/files/1", text}, {Cell{Kind: Link, Text: "a\nb"}, "a\nb", text},
 	} {
 		var b bytes.Buffer
-		w := NewWriter(&b, []string{"A", "=B"}, func(int) int { return 10 })
+		w := NewWriter(&b, []string{"A", "=B"})
 		err := w.Row([]Cell{{}, row.cell})
 		if err == nil {
 			err = w.Close()
@@ -70,7 +71,7 @@ func TestCells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := book(t, b.Bytes())
+		f := opened(t, b.Bytes())
 		got, err := f.GetCellValue("Responses", "B2", excelize.Options{RawCellValue: true})
 		kind, _ := f.GetCellType("Responses", "B2")
 		formula, _ := f.GetCellFormula("Responses", "B2")
@@ -81,8 +82,12 @@ func TestCells(t *testing.T) {
 			t.Errorf("%d: an empty cell has type %d", i, empty)
 		}
 		linked, target, _ := f.GetCellHyperLink("Responses", "B2")
-		if linked != (row.cell.Kind == Link) || target != row.cell.Target {
-			t.Errorf("%d: a link to %q", i, target)
+		want := map[bool]string{true: row.want}[row.cell.Kind == Link && strings.HasPrefix(row.want, "http")]
+		if strings.HasPrefix(row.want, "files/") {
+			want = "files/A/50%25%20%231%20%22%C3%A9%22.pdf"
+		}
+		if target != want || linked != (want != "") {
+			t.Errorf("%d: a link to %q, want %q", i, target, want)
 		}
 	}
 }
@@ -90,17 +95,17 @@ func TestCells(t *testing.T) {
 // The heading of each sheet is bold and stays in view. What doesn't fit on a sheet is on the next one.
 func TestSheets(t *testing.T) {
 	var b bytes.Buffer
-	w := NewWriter(&b, strings.Split(strings.Repeat("x", 30), ""), func(i int) int { return i + 8 })
+	w := NewWriter(&b, strings.Split(strings.Repeat("x", 30), ""))
 	w.most = 3
 	for n := range 5 {
-		if err := w.Row([]Cell{{Kind: Number, Text: fmt.Sprint(n)}, {Kind: Date, Text: "2026-11-29"}, {Kind: Number, Text: "123456789012"}, {Kind: Link, Text: "l", Target: fmt.Sprint("l", n)}}); err != nil {
+		if err := w.Row([]Cell{{Kind: Number, Text: fmt.Sprint(n)}, {Kind: Date, Text: "2026-11-29"}, {Kind: Number, Text: "123456789012"}, {Kind: Link, Text: fmt.Sprint("l", n)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f := book(t, b.Bytes())
+	f := opened(t, b.Bytes())
 	got := ""
 	for _, name := range f.GetSheetList() {
 		rows, err := f.GetRows(name)
@@ -117,8 +122,8 @@ func TestSheets(t *testing.T) {
 		width, _ := f.GetColWidth(name, "B")
 		got += fmt.Sprint(width, "|")
 	}
-	if want := "Responses[0 2026-11-29 123456789012 l]l0;Responses[1 2026-11-29 123456789012 l]l1;9|" +
-		"Responses 2[2 2026-11-29 123456789012 l]l2;Responses 2[3 2026-11-29 123456789012 l]l3;9|Responses 3[4 2026-11-29 123456789012 l]l4;9|"; got != want {
+	if want := "Responses[0 2026-11-29 123456789012 l0]l0;Responses[1 2026-11-29 123456789012 l1]l1;18|" +
+		"Responses 2[2 2026-11-29 123456789012 l2]l2;Responses 2[3 2026-11-29 123456789012 l3]l3;18|Responses 3[4 2026-11-29 123456789012 l4]l4;18|"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if letters(25) != "Z" || letters(26) != "AA" || letters(702) != "AAA" {
@@ -135,7 +140,7 @@ func BenchmarkRows(b *testing.B) {
 	const rows = 200_000
 	b.Run("xlsx", func(b *testing.B) {
 		for b.Loop() {
-			w := NewWriter(io.Discard, make([]string, 12), func(int) int { return 20 })
+			w := NewWriter(io.Discard, make([]string, 12))
 			for range rows {
 				_ = w.Row(cells)
 			}
