@@ -36,7 +36,6 @@ type table struct {
 	chosen  bool                                                       // whether answers may have no column
 	cells   []string                                                   // of the current response, with formulas escaped
 	people  *people.Request                                            // nil: a table for programs
-	names   []string                                                   // of the columns, of a table for people
 	files   []string                                                   // questions whose files have a column
 	links   func(context.Context, *formsvc.Response) ([]string, error) // returns further cells, of files; nil: none
 }

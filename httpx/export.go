@@ -48,12 +48,12 @@ func (h *Handler) exportNDJSON(c *call) error {
 
 // exportCSV sends the responses as a table.
 func (h *Handler) exportCSV(c *call) error {
+	if p := people.Of(c.r.Context()); p != nil && p.Labels {
+		return h.exportForPeople(c, typeCSV, ".csv", csvForPeople)
+	}
 	q, err := c.exportQuery("column")
 	if err != nil {
 		return err
-	}
-	if p := people.Of(c.r.Context()); p != nil && p.Labels {
-		return h.export(c, &q, typeCSV, ".csv", h.csvForPeople(p, q.columns))
 	}
 	return h.export(c, &q, typeCSV, ".csv", csvOf(q.columns))
 }

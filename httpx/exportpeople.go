@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/people"
@@ -35,7 +36,7 @@ func peopleTable(ctx context.Context, e *formsvc.Export, p *people.Request, chos
 		names = append(names, "firstName", "lastName", "email", "createdAt", "completedAt")
 	}
 	t := chosenTable(names)
-	t.names, t.modules, t.people, t.chosen = names, modulesByName(e.Modules()), p, len(chosen) > 0
+	t.modules, t.people, t.chosen = modulesByName(e.Modules()), p, len(chosen) > 0
 	for i, name := range names {
 		fixed, ok := peopleHeaders[name]
 		switch {
@@ -46,34 +47,53 @@ func peopleTable(ctx context.Context, e *formsvc.Export, p *people.Request, chos
 		}
 		t.header[i] = fixed
 	}
-	for i := range e.Modules() {
-		if m := &e.Modules()[i]; m.Type == formsvc.FileModule && !p.NoFiles {
+	if p.Files == "" {
+		return t, nil
+	}
+	for _, m := range e.Modules() {
+		if m.Type == formsvc.FileModule {
 			t.files, t.header = append(t.files, m.Name), append(t.header, t.label(m.Name))
 		}
 	}
-	if !p.NoFiles {
-		t.header = append(t.header, "Other files")
-	}
+	t.header = append(t.header, "Other files")
 	return t, nil
 }
 
-// csvForPeople returns the format of a table for people. It begins with a byte order mark, without which Excel takes UTF-8 for another
-// encoding.
-func (h *Handler) csvForPeople(p *people.Request, chosen []string) exportFormat {
-	return func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
-		t, err := peopleTable(ctx, e, p, chosen)
-		if err != nil {
-			return err
-		}
-		for i, text := range t.header {
-			t.header[i] = defused(text)
-		}
-		t.links = func(ctx context.Context, r *formsvc.Response) ([]string, error) {
-			return h.fileLinks(ctx, r, t.files, func(f *formsvc.File) string { return p.Files + string(f.ID) })
-		}
-		_, _ = to.WriteString("\ufeff") // an error remains
-		return t.write(ctx, e, to)
+// A peopleFormat writes a table for people, with the chosen columns.
+type peopleFormat func(c *call, e *formsvc.Export, to *bufio.Writer, p *people.Request, chosen []string) error
+
+// exportForPeople sends the requested responses. Keys without files:read see no files.
+func (h *Handler) exportForPeople(c *call, mediaType []string, extension string, write peopleFormat) error {
+	q, err := c.exportQuery("column")
+	if err != nil {
+		return err
 	}
+	p := people.Of(c.r.Context())
+	if p == nil {
+		p = &people.Request{Zone: time.UTC}
+		if c.needs(formsvc.FilesRead) == nil {
+			p.Files = h.address(c, files+"/")
+		}
+	}
+	return h.export(c, &q, mediaType, extension, func(_ context.Context, e *formsvc.Export, to *bufio.Writer) error {
+		return write(c, e, to, p, q.columns)
+	})
+}
+
+// csvForPeople writes a CSV table. It begins with a byte order mark, without which Excel takes UTF-8 for another encoding.
+func csvForPeople(c *call, e *formsvc.Export, to *bufio.Writer, p *people.Request, chosen []string) error {
+	t, err := peopleTable(c.r.Context(), e, p, chosen)
+	if err != nil {
+		return err
+	}
+	for i, text := range t.header {
+		t.header[i] = defused(text)
+	}
+	t.links = func(ctx context.Context, r *formsvc.Response) ([]string, error) {
+		return c.h.fileLinks(ctx, r, t.files, func(f *formsvc.File) string { return p.Files + string(f.ID) })
+	}
+	_, _ = to.WriteString("\ufeff") // an error remains
+	return t.write(c.r.Context(), e, to)
 }
 
 // label returns what people call a question.

@@ -2,47 +2,26 @@ package httpx
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/people"
 	"github.com/formsvc/toolkit/httpx/internal/xlsx"
 )
 
-// cellKinds are the kinds of cells for answers to questions; others are texts.
-var cellKinds = map[formsvc.ModuleType]xlsx.Kind{formsvc.NumberModule: xlsx.Number, formsvc.DateModule: xlsx.Date} //nolint:gochecknoglobals // immutable
-
 // exportXLSX sends the responses as a workbook for people.
 func (h *Handler) exportXLSX(c *call) error {
-	return h.exportForPeople(c, typeXLSX, ".xlsx", func(p *people.Request, chosen []string) exportFormat {
-		return func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
-			return h.writeWorkbook(ctx, e, to, p, chosen, func(*formsvc.Response) filePlace {
-				return func(f *formsvc.File) string { return p.Files + string(f.ID) }
-			})
-		}
+	return h.exportForPeople(c, typeXLSX, ".xlsx", func(c *call, e *formsvc.Export, to *bufio.Writer, p *people.Request, chosen []string) error {
+		return writeWorkbook(c, e, to, p, chosen, func(*formsvc.Response) filePlace {
+			return func(f *formsvc.File) string { return p.Files + string(f.ID) }
+		})
 	})
 }
 
-// exportForPeople sends the requested responses. Without files:read, keys see no files.
-func (h *Handler) exportForPeople(c *call, mediaType []string, extension string, format func(*people.Request, []string) exportFormat) error {
-	q, err := c.exportQuery("column")
-	if err != nil {
-		return err
-	}
-	p := people.Of(c.r.Context())
-	if p == nil {
-		p = &people.Request{Zone: time.UTC, Files: h.address(c, files+"/"), NoFiles: c.needs(formsvc.FilesRead) != nil}
-	}
-	return h.export(c, &q, mediaType, extension, format(p, q.columns))
-}
-
 // writeWorkbook writes the responses as a workbook, whose cells with files are links to their places.
-func (h *Handler) writeWorkbook(
-	ctx context.Context, e *formsvc.Export, to io.Writer, p *people.Request, chosen []string, places func(*formsvc.Response) filePlace,
-) error {
+func writeWorkbook(c *call, e *formsvc.Export, to io.Writer, p *people.Request, chosen []string, places func(*formsvc.Response) filePlace) error {
+	ctx := c.r.Context()
 	t, err := peopleTable(ctx, e, p, chosen)
 	if err != nil {
 		return err
@@ -53,11 +32,11 @@ func (h *Handler) writeWorkbook(
 		if err == nil {
 			err = t.setTyped(cells, r)
 		}
-		if err == nil && !p.NoFiles {
+		if err == nil && p.Files != "" {
 			var links []string
-			links, err = h.fileLinks(ctx, r, t.files, places(r))
+			links, err = c.h.fileLinks(ctx, r, t.files, places(r))
 			for i, text := range links {
-				cells[len(t.names)+i] = xlsx.Cell{Kind: xlsx.Link, Text: text}
+				cells[len(t.cells)+i] = xlsx.Link(text)
 			}
 		}
 		if err == nil {
@@ -76,7 +55,7 @@ func (t *table) setTyped(cells []xlsx.Cell, r *formsvc.Response) error {
 	zone := t.people.Zone
 	for i, cell := range [...]xlsx.Cell{
 		{Text: string(r.ID)}, {Text: r.Reference}, {Text: r.Status}, {Text: r.User.Email}, {Text: r.User.FirstName}, {Text: r.User.LastName},
-		{Kind: xlsx.Time, Time: r.CreatedAt.In(zone)}, {Kind: xlsx.Time, Time: r.UpdatedAt.In(zone)}, {Kind: xlsx.Time, Time: r.CompletedAt.In(zone)},
+		xlsx.Time(r.CreatedAt.In(zone)), xlsx.Time(r.UpdatedAt.In(zone)), xlsx.Time(r.CompletedAt.In(zone)),
 	} {
 		if at := t.fixed[i]; at >= 0 {
 			cells[at] = cell
@@ -84,12 +63,14 @@ func (t *table) setTyped(cells []xlsx.Cell, r *formsvc.Response) error {
 	}
 	return r.AllValues(func(name string, values []string) error {
 		i, m, err := t.column(name)
-		switch {
+		switch text := m.ShownValues(values); {
 		case i < 0:
-		case m != nil && len(values) == 1 && cells[i].Text == "":
-			cells[i] = xlsx.Cell{Kind: cellKinds[m.Type], Text: m.ShownValues(values)}
-		default: // a module may be named as metadata is
-			cells[i] = xlsx.Cell{Text: strings.TrimPrefix(cells[i].Text+"; "+m.ShownValues(values), "; ")}
+		case m != nil && m.Type == formsvc.NumberModule && len(values) == 1:
+			cells[i] = xlsx.Number(text)
+		case m != nil && m.Type == formsvc.DateModule && len(values) == 1:
+			cells[i] = xlsx.Date(text)
+		default:
+			cells[i].Text = strings.TrimPrefix(cells[i].Text+"; "+text, "; ") // a module may be named as metadata is
 		}
 		return err
 	})

@@ -3,7 +3,7 @@ package httpx
 import (
 	"archive/zip"
 	"bufio"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +18,8 @@ import (
 
 // Limits of an archive, whose list of files is in memory until its end.
 const (
-	maxArchived = 20_000 // files
-	maxMissing  = 1_000  // files that are named as missing
+	maxArchived = 20_000  // files
+	maxMissing  = 1 << 20 // bytes of names of missing ones
 )
 
 // An archive is a ZIP file with the responses as a workbook and their files.
@@ -28,107 +28,93 @@ type archive struct {
 
 	call    *call
 	files   int
-	missing []string
+	lacks   int // files that are missing
+	missing strings.Builder
 	begun   bool // whether an entry isn't whole yet
 }
 
 // exportZIP sends the responses as a workbook, then their files.
-func (h *Handler) exportZIP(c *call) error {
-	return h.exportForPeople(c, typeZIP, ".zip", func(p *people.Request, chosen []string) exportFormat {
-		return func(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
-			a := &archive{Writer: zip.NewWriter(to), call: c}
-			table, err := a.CreateHeader(&zip.FileHeader{Name: "table.xlsx", Method: zip.Store, Modified: h.svc.Now()})
-			if err == nil {
-				err = h.writeWorkbook(ctx, e, table, p, chosen, archivePlaces)
-			}
-			if err != nil {
-				return err
-			}
-			for r, err := range e.All(ctx) {
-				if err == nil {
-					err = a.addFiles(ctx, r)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return a.end()
+func (h *Handler) exportZIP(c *call) error { return h.exportForPeople(c, typeZIP, ".zip", writeArchive) }
+
+func writeArchive(c *call, e *formsvc.Export, to *bufio.Writer, p *people.Request, chosen []string) error {
+	a := &archive{Writer: zip.NewWriter(to), call: c}
+	part, err := a.CreateHeader(&zip.FileHeader{Name: "table.xlsx", Method: zip.Store, Modified: c.h.svc.Now()})
+	if err == nil {
+		err = writeWorkbook(c, e, part, p, chosen, archivePlaces)
+	}
+	if err != nil {
+		return err
+	}
+	for r, err := range e.All(c.r.Context()) {
+		if err == nil {
+			err = a.addFiles(r)
 		}
-	})
+		if err != nil {
+			return err
+		}
+	}
+	if a.lacks > 0 {
+		if part, err = a.Create("missing.txt"); err == nil {
+			_, err = fmt.Fprintf(part, "Files that are not in the archive: %d\r\n\r\n%s", a.lacks, a.missing.String())
+		}
+	}
+	return cmp.Or(err, a.Close())
 }
 
 // addFiles adds the files of a response.
-func (a *archive) addFiles(ctx context.Context, r *formsvc.Response) error {
-	h, place := a.call.h, archivePlaces(r)
-	for f, err := range h.filesOf(ctx, r) {
+func (a *archive) addFiles(r *formsvc.Response) error {
+	c, place := a.call, archivePlaces(r)
+	for f, err := range c.h.filesOf(c.r.Context(), r) {
 		if err != nil {
 			return err
 		}
-		name, why := place(f), fmt.Sprintf("the archive has %d files already; export fewer responses", h.archived)
-		if a.files++; a.files <= h.archived {
+		name, why := place(f), fmt.Sprintf("the archive has %d files already; export fewer responses", c.h.archived)
+		if a.files++; a.files <= c.h.archived {
 			why = "the stored file " + string(f.ID) + " is damaged or missing"
-			err = a.add(ctx, name, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
-			if err == nil || errors.Is(err, formsvc.ErrNotFound) { // deleted meanwhile
+			err = a.add(name, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
+			switch {
+			case err == nil || errors.Is(err, formsvc.ErrNotFound): // deleted meanwhile
 				continue
-			}
-			if a.begun || !errors.Is(err, formsvc.ErrCorrupt) {
+			case a.begun || !errors.Is(err, formsvc.ErrCorrupt):
 				return err
 			}
-			h.logger.LogAttrs(ctx, slog.LevelError, "damaged file left out of an export", a.call.logged(slog.String("error", err.Error()))...)
+			c.h.logger.LogAttrs(c.r.Context(), slog.LevelError, "damaged file left out of an export", c.logged(slog.String("error", err.Error()))...)
 		}
-		switch n := len(a.missing); {
-		case n < maxMissing:
-			a.missing = append(a.missing, name+": "+why)
-		case n == maxMissing:
-			a.missing = append(a.missing, "and others")
+		if a.lacks++; a.missing.Len() < maxMissing {
+			a.missing.WriteString(name + ": " + why + "\r\n")
 		}
 	}
 	return nil
-}
-
-// end names the missing files and ends the archive.
-func (a *archive) end() error {
-	if len(a.missing) > 0 {
-		to, err := a.Create("missing.txt")
-		if err == nil {
-			_, err = io.WriteString(to, "These files are not in the archive:\r\n\r\n"+strings.Join(a.missing, "\r\n")+"\r\n")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return a.Close()
 }
 
 // packedType matches types of content that is compressed already.
 var packedType = regexp.MustCompile(`^(image/(jpeg|png|gif|webp|avif|hei[cf])|audio/(mpeg|mp4|ogg|aac)|video/|application/(zip|gzip|pdf|x-7z|vnd\.(openxml|oasis)))`)
 
-// add adds a file. A large one is read twice, since damage must be found before the entry begins.
-func (a *archive) add(ctx context.Context, name string, key formsvc.FileKey) error {
-	h := a.call.h
-	f, err := h.svc.Files.Get(ctx, key)
+// add adds a file. A large one is read twice, since damage must be found before its entry begins.
+func (a *archive) add(name string, key formsvc.FileKey) error {
+	files, ctx := a.call.h.svc.Files, a.call.r.Context()
+	f, err := files.Get(ctx, key)
 	if err != nil {
 		return err
 	}
 	a.call.slot.Release() // the blob store may take long; the next write or page acquires one
-	for _, verify := range []bool{true, false} {
-		if verify && f.Size <= formsvc.BlockSize {
-			continue
-		}
-		content, err := h.svc.Files.Open(ctx, &f, 0, -1)
+	read := func(do func(io.Reader) error) error {
+		content, err := files.Open(ctx, &f, 0, -1)
 		if err != nil {
 			return err
 		}
-		if verify {
-			_, err = io.Copy(io.Discard, content)
-		} else {
-			err = a.copy(name, &f, bufio.NewReader(content))
-		}
-		if err = errors.Join(err, content.Close()); err != nil {
-			return err
-		}
+		return errors.Join(do(content), content.Close())
 	}
-	return nil
+	if f.Size > formsvc.BlockSize {
+		err = read(func(content io.Reader) error {
+			_, err := io.Copy(io.Discard, content)
+			return err
+		})
+	}
+	if err == nil {
+		err = read(func(content io.Reader) error { return a.copy(name, &f, bufio.NewReader(content)) })
+	}
+	return err
 }
 
 func (a *archive) copy(name string, f *formsvc.File, content *bufio.Reader) error {

@@ -203,21 +203,18 @@ func (v *visit) export() error {
 	if v.query("status") != formsvc.StatusSpam {
 		e.NotStatus = formsvc.StatusSpam
 	}
-	permissions := []formsvc.Permission{formsvc.ResponsesRead}
+	if file == "people.zip" && !v.who.permits(formsvc.FilesRead) {
+		return lacking(formsvc.FilesRead)
+	}
 	switch file {
 	case "responses.csv", "responses.ndjson":
-	case "people.zip":
-		if permissions = append(permissions, formsvc.FilesRead); !v.who.permits(formsvc.FilesRead) {
-			return lacking(formsvc.FilesRead)
-		}
-		fallthrough
-	case "people.csv", "people.xlsx":
+	case "people.csv", "people.xlsx", "people.zip":
 		e.Labels, e.Files, file = true, v.address("/files/"), strings.Replace(file, "people", "responses", 1)
 		e.Name = "responses-" + v.svc.Now().In(v.zone).Format(time.DateOnly)
 	default:
 		return formsvc.ErrNotFound
 	}
-	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, permissions, &e)
+	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, &e, formsvc.ResponsesRead, formsvc.FilesRead)
 }
 
 // address returns the absolute address of a page.
@@ -230,11 +227,11 @@ func (v *visit) address(path string) string {
 
 // file sends a file.
 func (v *visit) file() error {
-	return v.ask("/v1/files/"+string(v.id("file")), []formsvc.Permission{formsvc.FilesRead}, &people.Request{})
+	return v.ask("/v1/files/"+string(v.id("file")), &people.Request{}, formsvc.FilesRead)
 }
 
 // ask serves the request through the API, with the visitor as principal.
-func (v *visit) ask(path string, permissions []formsvc.Permission, asked *people.Request) error {
+func (v *visit) ask(path string, asked *people.Request, permissions ...formsvc.Permission) error {
 	asked.Who = &formsvc.Principal{AccountID: v.account(), Permissions: permissions, NoQuota: true}
 	r := v.r.Clone(people.With(v.ctx(), asked))
 	r.URL = &url.URL{Path: path, RawQuery: v.r.URL.RawQuery}

@@ -14,10 +14,9 @@ type Request struct {
 	NotStatus string         // leaves out the responses with this status; "" for none
 	Zone      *time.Location // of searched and written times
 	// Labels writes a table for people: labels as headers, words for values, links to files that begin with Files.
-	Labels  bool
-	Files   string
-	NoFiles bool   // leaves out the files
-	Name    string // of the downloaded file, without its extension
+	Labels bool
+	Files  string
+	Name   string // of the downloaded file, without its extension
 }
 
 type key struct{}

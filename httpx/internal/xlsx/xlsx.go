@@ -8,36 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/template"
-	"time"
 	"unicode/utf8"
-)
-
-// A Cell is one cell. The zero Cell is empty.
-type Cell struct {
-	Kind Kind
-	Text string
-	Time time.Time // from 1970 on, shown in its own zone
-}
-
-// A Kind says what a cell holds.
-type Kind int
-
-// The kinds of cells. What a spreadsheet can't hold exactly becomes a text.
-const (
-	Text   Kind = iota
-	Number      // as [formsvc.ValidNumber] has it
-	Date        // YYYY-MM-DD
-	Time
-	Link // an address, or a path beside the workbook
-)
-
-// Styles of cells, of which the first are those of kinds.
-const (
-	wholeStyle   = 5
-	linesStyle   = 6
-	headingStyle = 7
 )
 
 //go:embed parts.tmpl
@@ -137,7 +109,7 @@ func (w *Writer) Row(cells []Cell) error {
 		w.end()
 		w.begin()
 	}
-	w.row(cells, int(Text))
+	w.row(cells, textStyle)
 	return w.err
 }
 
@@ -147,7 +119,7 @@ func (w *Writer) row(cells []Cell, style int) {
 	number := strconv.Itoa(w.rows)
 	w.append(`<row r="`, number, `">`)
 	for i := range cells {
-		if c := &cells[i]; c.Text != "" || !c.Time.IsZero() {
+		if c := &cells[i]; c.Text != "" || c.value != "" {
 			w.append(`<c r="`, w.columns[i], number, `" s="`)
 			w.cell(c, w.columns[i]+number, style)
 		}
@@ -167,28 +139,13 @@ func (w *Writer) append(texts ...string) {
 
 // cell writes a cell from its style on.
 func (w *Writer) cell(c *Cell, place string, style int) {
-	value, as := "", int(c.Kind)
-	switch c.Kind {
-	case Number:
-		value, as = number(c.Text)
-	case Date:
-		at, _ := time.Parse(time.DateOnly, c.Text) // what it can't read has no serial number
-		value = serial(at)
-	case Time:
-		value = serial(c.Time)
-	case Link:
-		if target := target(c.Text); target != "" && w.links < maxLinks {
-			w.links, style = w.links+1, as
-			w.book.Links = append(w.book.Links, struct{ Place, Target string }{place, target})
-		}
-	case Text:
-		if style == int(Text) && strings.Contains(c.Text, "\n") {
-			style = linesStyle
-		}
-	}
-	if value != "" {
-		w.append(strconv.Itoa(as), `"><v>`, value, `</v></c>`)
+	if c.value != "" {
+		w.append(strconv.Itoa(c.style), `"><v>`, c.value, `</v></c>`)
 		return
+	}
+	if c.target != "" && w.links < maxLinks {
+		w.links, style = w.links+1, c.style
+		w.book.Links = append(w.book.Links, struct{ Place, Target string }{place, c.target})
 	}
 	w.append(strconv.Itoa(style), `" t="inlineStr"><is><t xml:space="preserve">`)
 	w.buffer = appendEscaped(w.buffer, truncate(c.Text))
