@@ -39,11 +39,7 @@ type export struct {
 
 // exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
-	q, err := c.exportQuery("")
-	if err != nil {
-		return err
-	}
-	return h.export(c, &q, typeNDJSON, ".ndjson", writeNDJSON)
+	return h.export(c, "", typeNDJSON, ".ndjson", func([]string) exportFormat { return writeNDJSON })
 }
 
 // exportCSV sends the responses as a table.
@@ -51,15 +47,15 @@ func (h *Handler) exportCSV(c *call) error {
 	if p := people.Of(c.r.Context()); p != nil && p.Labels {
 		return h.exportForPeople(c, typeCSV, ".csv", csvForPeople)
 	}
-	q, err := c.exportQuery("column")
+	return h.export(c, "column", typeCSV, ".csv", csvOf)
+}
+
+// export sends the requested responses. more has further parameters of the query. HEAD reads no responses, since it would cost as much as GET.
+func (h *Handler) export(c *call, more string, mediaType []string, extension string, format func(chosen []string) exportFormat) error {
+	q, err := c.exportQuery(more)
 	if err != nil {
 		return err
 	}
-	return h.export(c, &q, typeCSV, ".csv", csvOf(q.columns))
-}
-
-// export sends the requested responses. HEAD reads none of them, since it would cost as much as GET.
-func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension string, format exportFormat) error {
 	var zone *time.Location
 	name := "responses-" + string(c.ids[0])
 	if p := people.Of(c.r.Context()); p != nil {
@@ -88,7 +84,7 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 	if c.r.Method != http.MethodHead {
 		_ = control.SetWriteDeadline(time.Time{}) // the columns of a table must be known before the first byte
 		to := bufio.NewWriterSize(e, flushAt)
-		if err := format(c.r.Context(), responses, to); err != nil {
+		if err := format(q.columns)(c.r.Context(), responses, to); err != nil {
 			return err
 		}
 		e.last = true

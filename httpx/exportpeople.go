@@ -64,10 +64,6 @@ type peopleFormat func(c *call, e *formsvc.Export, to *bufio.Writer, p *people.R
 
 // exportForPeople sends the requested responses. Keys without files:read see no files.
 func (h *Handler) exportForPeople(c *call, mediaType []string, extension string, write peopleFormat) error {
-	q, err := c.exportQuery("column")
-	if err != nil {
-		return err
-	}
 	p := people.Of(c.r.Context())
 	if p == nil {
 		p = &people.Request{Zone: time.UTC}
@@ -75,8 +71,8 @@ func (h *Handler) exportForPeople(c *call, mediaType []string, extension string,
 			p.Files = h.address(c, files+"/")
 		}
 	}
-	return h.export(c, &q, mediaType, extension, func(_ context.Context, e *formsvc.Export, to *bufio.Writer) error {
-		return write(c, e, to, p, q.columns)
+	return h.export(c, "column", mediaType, extension, func(chosen []string) exportFormat {
+		return func(_ context.Context, e *formsvc.Export, to *bufio.Writer) error { return write(c, e, to, p, chosen) }
 	})
 }
 

@@ -34,7 +34,9 @@ type archive struct {
 }
 
 // exportZIP sends the responses as a workbook, then their files.
-func (h *Handler) exportZIP(c *call) error { return h.exportForPeople(c, typeZIP, ".zip", writeArchive) }
+func (h *Handler) exportZIP(c *call) error {
+	return h.exportForPeople(c, typeZIP, ".zip", writeArchive)
+}
 
 func writeArchive(c *call, e *formsvc.Export, to *bufio.Writer, p *people.Request, chosen []string) error {
 	a := &archive{Writer: zip.NewWriter(to), call: c}
@@ -146,17 +148,14 @@ func archivePlaces(r *formsvc.Response) filePlace {
 	if folder != r.Reference { // another reference may become the same
 		folder += " " + string(r.ID)
 	}
-	taken := map[string]int{}
+	taken := map[string]bool{}
 	return func(f *formsvc.File) string {
 		name := unsafeName.ReplaceAllString(f.Name, "_$1$2")
-		base, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name)
-		first := strings.ToLower(name)
-		for n := taken[first]; taken[strings.ToLower(name)] > 0; {
-			n++
-			taken[first] = n
-			name = fmt.Sprintf("%s (%d)%s", strings.ToValidUTF8(base[:min(len(base), 180)], ""), n, ext)
+		if taken[strings.ToLower(name)] {
+			base, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name)
+			name = strings.ToValidUTF8(base[:min(len(base), 150)], "") + " " + string(f.ID) + ext
 		}
-		taken[strings.ToLower(name)]++
+		taken[strings.ToLower(name)] = true
 		return "files/" + folder + "/" + name
 	}
 }

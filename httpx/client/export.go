@@ -46,21 +46,9 @@ func (s Responses) Export(ctx context.Context, campaign string, format ExportFor
 		return nil, err
 	}
 	if format == XLSX || format == ZIP {
-		return whole{got}, nil
+		return got.body, nil
 	}
 	return &export{stream: got, table: format == CSV}, nil
-}
-
-// A whole is an export that can't continue.
-type whole struct{ *stream }
-
-// Read implements io.Reader.
-func (e whole) Read(p []byte) (int, error) {
-	n, err := e.body.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = fmt.Errorf("formsvc client: export: a workbook or an archive can't be continued: %w", err)
-	}
-	return n, err
 }
 
 // An export hands out whole records only, so that it can continue after a broken connection.

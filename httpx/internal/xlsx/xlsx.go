@@ -7,9 +7,19 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
+	"strings"
 	"text/template"
+	"unicode/utf16"
 	"unicode/utf8"
+)
+
+// Limits of a workbook. The first two are Excel's.
+const (
+	maxRows  = 1 << 20 // of a sheet
+	maxText  = 32_767  // of a cell, in UTF-16 units
+	maxLinks = 10_000  // that can be clicked, since memory holds them; further ones are texts
 )
 
 //go:embed parts.tmpl
@@ -21,33 +31,31 @@ type Writer struct {
 	parts    *template.Template
 	out      io.Writer // the current part
 	headings []Cell
-	columns  []string // their letters
+	letters  []string // the names of the columns
 	buffer   []byte
 	book     book
 	rows     int // of the current sheet
-	most     int
+	most     int // rows of a sheet
 	links    int
 	err      error // the first one
 }
 
 // A book is what the parts show.
 type book struct {
-	Sheets []int
-	Widths []int
-	Last   string                           // the last cell of the current sheet
-	Links  []struct{ Place, Target string } // of the current sheet
+	Sheets  []int
+	Columns string
+	Last    string                           // the last cell of the current sheet
+	Links   []struct{ Place, Target string } // of the current sheet
 }
-
-// Number returns the number of the item at an index.
-func (book) Number(i int) int { return i + 1 }
 
 // NewWriter begins a workbook.
 func NewWriter(to io.Writer, headings []string) *Writer {
 	w := &Writer{zip: zip.NewWriter(to), parts: template.Must(template.New("").Parse(partsText)), most: maxRows}
 	w.zip.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestSpeed) })
 	for i, text := range headings {
-		w.headings, w.columns = append(w.headings, Cell{Text: text}), append(w.columns, letters(i))
-		w.book.Widths = append(w.book.Widths, min(max(utf8.RuneCountInString(text)+4, 18), 40))
+		w.headings, w.letters = append(w.headings, Cell{Text: text}), append(w.letters, letters(i))
+		width := min(max(utf8.RuneCountInString(text)+4, 18), 40)
+		w.book.Columns += fmt.Sprintf(`<col min="%d" max="%[1]d" width="%d" customWidth="1"/>`, i+1, width)
 	}
 	w.part("_rels/.rels", "_rels/.rels")
 	w.part("xl/styles.xml", "xl/styles.xml")
@@ -84,7 +92,7 @@ func (w *Writer) begin() {
 }
 
 func (w *Writer) end() {
-	w.book.Last = w.columns[len(w.columns)-1] + strconv.Itoa(w.rows)
+	w.book.Last = w.letters[len(w.letters)-1] + strconv.Itoa(w.rows)
 	w.write("end of sheet")
 	if len(w.book.Links) > 0 {
 		w.part(fmt.Sprintf("xl/worksheets/_rels/sheet%d.xml.rels", len(w.book.Sheets)), "links")
@@ -113,41 +121,59 @@ func (w *Writer) Row(cells []Cell) error {
 	return w.err
 }
 
-// row writes a row whose texts have that style.
+// row writes a row whose texts have that style, unless they are links.
 func (w *Writer) row(cells []Cell, style int) {
 	w.rows++
-	number := strconv.Itoa(w.rows)
-	w.append(`<row r="`, number, `">`)
+	b, number := fmt.Appendf(w.buffer[:0], `<row r="%d">`, w.rows), strconv.Itoa(w.rows)
 	for i := range cells {
-		if c := &cells[i]; c.Text != "" || c.value != "" {
-			w.append(`<c r="`, w.columns[i], number, `" s="`)
-			w.cell(c, w.columns[i]+number, style)
+		c, style := &cells[i], style
+		if c.value != "" {
+			b = fmt.Appendf(b, `<c r="%s%s" s="%d"><v>%s</v></c>`, w.letters[i], number, c.style, c.value)
+			continue
 		}
+		if c.Text == "" {
+			continue
+		}
+		if c.target != "" && w.links < maxLinks {
+			w.links, style = w.links+1, linkStyle
+			w.book.Links = append(w.book.Links, struct{ Place, Target string }{w.letters[i] + number, c.target})
+		}
+		b = fmt.Appendf(b, `<c r="%s%s" s="%d" t="inlineStr"><is><t xml:space="preserve">`, w.letters[i], number, style)
+		b = append(appendEscaped(b, truncate(c.Text)), `</t></is></c>`...)
 	}
-	w.append(`</row>`)
+	w.buffer = append(b, `</row>`...)
 	if w.err == nil {
 		_, w.err = w.out.Write(w.buffer)
 	}
-	w.buffer = w.buffer[:0]
 }
 
-func (w *Writer) append(texts ...string) {
-	for _, text := range texts {
-		w.buffer = append(w.buffer, text...)
+// truncate returns a text that fits in a cell. It says so if it isn't all.
+func truncate(text string) string {
+	if len(text) <= maxText {
+		return text
 	}
+	units := utf16.Encode([]rune(text[:min(len(text), 4*maxText)])) // more is too much in any case
+	if len(units) <= maxText {
+		return text
+	}
+	begin := strings.TrimRight(string(utf16.Decode(units[:maxText-100])), "\ufffd")
+	return fmt.Sprintf("%s… [truncated from %d characters]", begin, utf8.RuneCountInString(text))
 }
 
-// cell writes a cell from its style on.
-func (w *Writer) cell(c *Cell, place string, style int) {
-	if c.value != "" {
-		w.append(strconv.Itoa(c.style), `"><v>`, c.value, `</v></c>`)
-		return
+// escapeForm is how Excel writes a character that XML can't have.
+var escapeForm = regexp.MustCompile(`^_x[0-9A-Fa-f]{4}_`)
+
+// appendEscaped appends a text as XML.
+func appendEscaped(b []byte, text string) []byte {
+	for i, r := range text {
+		switch {
+		case r == '&' || r == '<' || r == '>':
+			b = fmt.Appendf(b, "&#%d;", r)
+		case r < ' ' && r != '\t' && r != '\n' || r == 0xFFFE || r == 0xFFFF || r == '_' && escapeForm.MatchString(text[i:]):
+			b = fmt.Appendf(b, "_x%04X_", r)
+		default:
+			b = append(b, string(r)...)
+		}
 	}
-	if c.target != "" && w.links < maxLinks {
-		w.links, style = w.links+1, c.style
-		w.book.Links = append(w.book.Links, struct{ Place, Target string }{place, c.target})
-	}
-	w.append(strconv.Itoa(style), `" t="inlineStr"><is><t xml:space="preserve">`)
-	w.buffer = appendEscaped(w.buffer, truncate(c.Text))
-	w.append(`</t></is></c>`)
+	return b
 }
