@@ -92,7 +92,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// The heading of each sheet is bold and stays in view. What doesn't fit on a sheet is on the next one.
+// The heading of each sheet is bold and stays in view. Further rows are on the next sheet.
 func TestSheets(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b, strings.Split(strings.Repeat("x", 30), ""))
