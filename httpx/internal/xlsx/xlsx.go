@@ -66,7 +66,7 @@ func NewWriter(to io.Writer, headings []string) *Writer {
 // letters returns the name of a column: A to Z, AA and so on.
 func letters(i int) string {
 	if i < 26 {
-		return string(rune('A' + i))
+		return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i : i+1]
 	}
 	return letters(i/26-1) + letters(i%26)
 }

@@ -131,46 +131,34 @@ func TestSheets(t *testing.T) {
 	}
 }
 
-// BenchmarkRows compares the package with excelize: 12 cells a row.
+// BenchmarkRows compares the package with excelize: 200,000 rows of 12 cells.
 func BenchmarkRows(b *testing.B) {
 	cells := []Cell{{Text: "7XK4-MQ2PWD"}, {Text: "completed"}, Number("42.5"), Date("2026-11-29")}
+	row := []any{"7XK4-MQ2PWD", "completed", 42.5, 46355}
 	for range 8 {
-		cells = append(cells, Cell{Text: "An answer <of> some words & more"})
+		cells, row = append(cells, Cell{Text: "An answer <of> some words & more"}), append(row, "An answer <of> some words & more")
 	}
-	const rows = 200_000
 	b.Run("xlsx", func(b *testing.B) {
+		b.ReportAllocs()
 		for b.Loop() {
 			w := NewWriter(io.Discard, make([]string, 12))
-			for range rows {
+			for range 200_000 {
 				_ = w.Row(cells)
 			}
 			_ = w.Close()
 		}
-		b.ReportAllocs()
 	})
 	b.Run("excelize", func(b *testing.B) {
+		b.ReportAllocs()
 		for b.Loop() {
 			f := excelize.NewFile()
-			w, err := f.NewStreamWriter("Sheet1")
-			row := make([]any, len(cells))
-			for i := range cells {
-				row[i] = cells[i].Text + cells[i].value
+			w, _ := f.NewStreamWriter("Sheet1")
+			for n := range 200_000 {
+				_ = w.SetRow(fmt.Sprint("A", n+1), row)
 			}
-			for n := range rows {
-				if err == nil {
-					err = w.SetRow(fmt.Sprint("A", n+1), row)
-				}
-			}
-			if err == nil {
-				err = w.Flush()
-			}
-			if err == nil {
-				_, err = f.WriteTo(io.Discard)
-			}
-			if err = f.Close(); err != nil {
-				b.Fatal(err)
-			}
+			_ = w.Flush()
+			_, _ = f.WriteTo(io.Discard)
+			_ = f.Close()
 		}
-		b.ReportAllocs()
 	})
 }
