@@ -99,6 +99,10 @@ func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
 	if status, body, err := w.over(server, "GET", path, nil); status != 200 || err != nil || !strings.HasPrefix(body, tableHeader+",early,late,text\r\n") {
 		t.Errorf("the next: %d, %v", status, err)
 	}
+	path = campaign + "/responses.xlsx"
+	if status, body, err := again(newest, "workbook"); status != 503 || err != nil {
+		t.Errorf("a workbook: %d, %v, %d bytes", status, err, len(body))
+	}
 }
 
 // over sends a request to a server and returns what arrived.
