@@ -168,6 +168,28 @@ func (s *samples) lists(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// sample exportResponsesAsXlsx
+	workbook, err := api.Responses.Export(ctx, campaign.UUID, client.XLSX, nil)
+	if err != nil {
+		return err
+	}
+	defer workbook.Close()
+	_, err = io.Copy(io.Discard, workbook) // or to a file
+	// end
+	if err != nil {
+		return err
+	}
+	// sample exportResponsesAsZip
+	archive, err := api.Responses.Export(ctx, campaign.UUID, client.ZIP, &client.ExportQuery{Ascending: true})
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	_, err = io.Copy(io.Discard, archive) // or to a file
+	// end
+	if err != nil {
+		return err
+	}
 	// sample exportResponsesAsNdjson
 	lines, err := api.Responses.Export(ctx, campaign.UUID, client.NDJSON, &client.ExportQuery{Search: "augusta", Ascending: true})
 	if err != nil {

@@ -36,6 +36,7 @@ type table struct {
 	chosen  bool                                                       // whether answers may have no column
 	cells   []string                                                   // of the current response, with formulas escaped
 	people  *people.Request                                            // nil: a table for programs
+	files   []string                                                   // questions whose files have a column
 	links   func(context.Context, *formsvc.Response) ([]string, error) // returns further cells, of files; nil: none
 }
 
@@ -82,15 +83,10 @@ func (t *table) set(r *formsvc.Response) error {
 		}
 	}
 	return r.AllValues(func(name string, values []string) error {
-		i, ok := t.columns[name]
-		if !ok && t.chosen {
-			return nil
+		i, m, err := t.column(name)
+		if i < 0 {
+			return err
 		}
-		if !ok {
-			return wire.Refuse(http.StatusServiceUnavailable, "unavailable",
-				"A response got an answer with a new name during the export. Retry.")
-		}
-		m := t.modules[name]
 		if t.people != nil {
 			values = slices.Clone(values)
 			for i, value := range values {
@@ -100,6 +96,17 @@ func (t *table) set(r *formsvc.Response) error {
 		t.cells[i] = strings.TrimPrefix(t.cells[i]+"; "+answerCell(m, values), "; ") // a module may be named as metadata is
 		return nil
 	})
+}
+
+// column returns the place of an answer, or -1 if it has none.
+func (t *table) column(name string) (int, *formsvc.Module, error) {
+	if i, ok := t.columns[name]; ok {
+		return i, t.modules[name], nil
+	}
+	if t.chosen {
+		return -1, nil, nil
+	}
+	return -1, nil, wire.Refuse(http.StatusServiceUnavailable, "unavailable", "A response got an answer with a new name during the export. Retry.")
 }
 
 // appendRecord appends a line of fields.

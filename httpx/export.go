@@ -23,6 +23,8 @@ const flushAt = 32 << 10
 var (
 	typeCSV    = []string{"text/csv; charset=utf-8; header=present"}
 	typeNDJSON = []string{"application/x-ndjson"}
+	typeXLSX   = []string{"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+	typeZIP    = []string{"application/zip"}
 )
 
 // An export is the writer of a reply with the responses of a campaign.
@@ -37,27 +39,23 @@ type export struct {
 
 // exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
-	q, err := c.exportQuery("")
-	if err != nil {
-		return err
-	}
-	return h.export(c, &q, typeNDJSON, ".ndjson", writeNDJSON)
+	return h.export(c, "", typeNDJSON, ".ndjson", func([]string) exportFormat { return writeNDJSON })
 }
 
 // exportCSV sends the responses as a table.
 func (h *Handler) exportCSV(c *call) error {
-	q, err := c.exportQuery("column")
+	if p := people.Of(c.r.Context()); p != nil && p.Labels {
+		return h.exportForPeople(c, typeCSV, ".csv", csvForPeople)
+	}
+	return h.export(c, "column", typeCSV, ".csv", csvOf)
+}
+
+// export sends the requested responses. more has further parameters of the query. HEAD reads no responses, since it would cost as much as GET.
+func (h *Handler) export(c *call, more string, mediaType []string, extension string, format func(chosen []string) exportFormat) error {
+	q, err := c.exportQuery(more)
 	if err != nil {
 		return err
 	}
-	if p := people.Of(c.r.Context()); p != nil && p.Labels {
-		return h.export(c, &q, typeCSV, ".csv", h.csvForPeople(p, q.columns))
-	}
-	return h.export(c, &q, typeCSV, ".csv", csvOf(q.columns))
-}
-
-// export sends the requested responses. HEAD reads none of them, since it would cost as much as GET.
-func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension string, format exportFormat) error {
 	var zone *time.Location
 	name := "responses-" + string(c.ids[0])
 	if p := people.Of(c.r.Context()); p != nil {
@@ -86,7 +84,7 @@ func (h *Handler) export(c *call, q *listQuery, mediaType []string, extension st
 	if c.r.Method != http.MethodHead {
 		_ = control.SetWriteDeadline(time.Time{}) // the columns of a table must be known before the first byte
 		to := bufio.NewWriterSize(e, flushAt)
-		if err := format(c.r.Context(), responses, to); err != nil {
+		if err := format(q.columns)(c.r.Context(), responses, to); err != nil {
 			return err
 		}
 		e.last = true

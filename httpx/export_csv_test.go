@@ -20,10 +20,10 @@ import (
 // checkExport checks the invariants of every export.
 func (a *answer) checkExport() {
 	a.tb.Helper()
-	kind := "application/x-ndjson"
-	if strings.HasSuffix(a.what, ".csv") {
-		kind = "text/csv; charset=utf-8; header=present"
-	}
+	kind := map[string]string{
+		".csv": "text/csv; charset=utf-8; header=present", ".ndjson": "application/x-ndjson", ".zip": "application/zip",
+		".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	}[a.what[strings.LastIndexByte(a.what, '.'):]]
 	name := a.what[strings.LastIndexByte(a.what, '.'):]
 	campaign := strings.ToLower(strings.Split(a.what, "/")[3])
 	for header, want := range map[string]string{

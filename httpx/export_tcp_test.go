@@ -15,8 +15,9 @@ import (
 // fill creates n responses with as many bytes of text each.
 func (w *world) fill(campaign string, n, bytes int) {
 	w.tb.Helper()
-	for range n {
-		w.respond(campaign, "ada@example.com", fmt.Sprintf(`{"text":{"value":[%q]}}`, strings.Repeat("x", bytes)))
+	text := fmt.Sprintf("%x", noise(n*bytes/2)) // which can't be compressed to nothing
+	for i := range n {
+		w.respond(campaign, "ada@example.com", fmt.Sprintf(`{"text":{"value":[%q]}}`, text[i*bytes:][:bytes]))
 	}
 }
 
@@ -28,7 +29,7 @@ func TestExportsThatFail(t *testing.T) {
 		w.fill(campaign, 40, 10_000)
 		server := httptest.NewServer(w.api)
 		defer server.Close()
-		for _, kind := range []string{".ndjson", ".csv"} {
+		for _, kind := range []string{".ndjson", ".csv", ".xlsx", ".zip"} {
 			path := campaign + "/responses" + kind
 			pages := 0
 			w.store.pages = func() error { pages++; return nil }
@@ -97,6 +98,10 @@ func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
 	w.store.pages = nil
 	if status, body, err := w.over(server, "GET", path, nil); status != 200 || err != nil || !strings.HasPrefix(body, tableHeader+",early,late,text\r\n") {
 		t.Errorf("the next: %d, %v", status, err)
+	}
+	path = campaign + "/responses.xlsx"
+	if status, body, err := again(newest, "workbook"); status != 503 || err != nil {
+		t.Errorf("a workbook: %d, %v, %d bytes", status, err, len(body))
 	}
 }
 

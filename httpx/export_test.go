@@ -22,6 +22,9 @@ func (h *Handler) SetLimits(change func(*Limits)) {
 // SetGrace sets how long clients that send or take files may pause.
 func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 
+// SetArchived sets the limit of files in an archive.
+func (h *Handler) SetArchived(n int) { h.archived = n }
+
 // SetBodyGrace sets how long clients may take for a body over HTTP/2.
 func (h *Handler) SetBodyGrace(d time.Duration) { h.bodyGrace = d }
 

@@ -114,6 +114,7 @@ type Handler struct {
 	clientAddress func(*http.Request) string
 	failures      *limits.Limiter // of authentication, by address
 	rates         *limits.Limiter // of requests, by key; nil: any number
+	archived      int             // the limit of files in an archive
 	grace         time.Duration   // how long clients that send or take files may pause
 	bodyGrace     time.Duration   // how long clients may pause while they send JSON over HTTP/2
 	routes        *http.ServeMux
@@ -132,7 +133,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
-		grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress,
+		archived: maxArchived, grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress,
 		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst),
 	}
 	err := h.locate(o.BaseURL, o.FormsURL)

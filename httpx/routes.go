@@ -58,6 +58,7 @@ func routes() []route {
 	optional := func(r route) route { r.read = (*Handler).readOptionalJSON; return r }
 	own := func(r route) route { r.read = nil; return r }
 	showing := func(r route) route { r.Also = formsvc.ResponsesRead; return r } // a webhook shows responses to its receiver
+	withFiles := func(r route) route { r.Also = formsvc.FilesRead; return r }
 	unconditional := func(r route) route {
 		read := r.read
 		r.read = func(h *Handler, c *call) error {
@@ -95,6 +96,8 @@ func routes() []route {
 		op("listResponses", http.MethodGet, responses, formsvc.ResponsesRead, (*Handler).listResponses),
 		own(op("exportResponsesAsCsv", http.MethodGet, responses+".csv", formsvc.ResponsesRead, (*Handler).exportCSV)),
 		own(op("exportResponsesAsNdjson", http.MethodGet, responses+".ndjson", formsvc.ResponsesRead, (*Handler).exportNDJSON)),
+		own(op("exportResponsesAsXlsx", http.MethodGet, responses+".xlsx", formsvc.ResponsesRead, (*Handler).exportXLSX)),
+		withFiles(own(op("exportResponsesAsZip", http.MethodGet, responses+".zip", formsvc.ResponsesRead, (*Handler).exportZIP))),
 		op("createResponse", http.MethodPost, responses, formsvc.ResponsesWrite, (*Handler).createResponse),
 		op("getResponse", http.MethodGet, response, formsvc.ResponsesRead, (*Handler).getResponse),
 		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),

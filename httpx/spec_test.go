@@ -28,6 +28,7 @@ func TestRoutesAndPermissions(t *testing.T) {
 		"responses:read": {
 			"GET /v1/campaigns/{uuid}/responses", "GET " + response, "GET " + response + "/comments", "GET " + response + "/signatures",
 			"GET /v1/campaigns/{uuid}/responses.csv", "GET /v1/campaigns/{uuid}/responses.ndjson", "GET /v1/events",
+			"GET /v1/campaigns/{uuid}/responses.xlsx", "GET /v1/campaigns/{uuid}/responses.zip",
 		},
 		"responses:write": {
 			"POST /v1/campaigns/{uuid}/responses", "PATCH " + response, "DELETE " + response, "POST " + response + "/files",
@@ -51,7 +52,7 @@ func TestRoutesAndPermissions(t *testing.T) {
 	for _, r := range httpx.Routes() {
 		if !r.Public {
 			got[r.Method+" "+r.Pattern] = r.Permission
-			if shows := strings.HasPrefix(r.Name, "createWeb") || strings.HasPrefix(r.Name, "replaceWeb"); shows != (r.Also == formsvc.ResponsesRead) {
+			if shows := strings.HasPrefix(r.Name, "createWeb") || strings.HasPrefix(r.Name, "replaceWeb"); shows != (r.Also == formsvc.ResponsesRead) || strings.HasSuffix(r.Name, "Zip") != (r.Also == formsvc.FilesRead) {
 				t.Errorf("%s also needs %q", r.Name, r.Also)
 			}
 		}

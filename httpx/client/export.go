@@ -20,6 +20,8 @@ type ExportFormat string
 const (
 	CSV    ExportFormat = "csv"    // a table (RFC 4180), with an apostrophe before text that spreadsheets might take for a formula
 	NDJSON ExportFormat = "ndjson" // a line with a JSON object for each response
+	XLSX   ExportFormat = "xlsx"   // a workbook for people
+	ZIP    ExportFormat = "zip"    // a workbook and all files
 )
 
 // ExportQuery chooses what is exported.
@@ -28,11 +30,11 @@ type ExportQuery struct {
 
 	Search    string   // the reference, name, address or an answer contains this, ignoring case and accents
 	Ascending bool     // oldest first; newest first otherwise
-	Columns   []string // of CSV, at most 100. Defaults to all
+	Columns   []string // of tables, at most 100. Defaults to all
 }
 
-// Export returns all responses that q chooses, as text. Reading it continues after broken connections; a table must have
-// the column uuid first for that. ctx ends the reading, too. The caller must close the result.
+// Export returns all responses that q chooses. Reading text continues after broken connections; a table must have
+// the column uuid first for that. XLSX and ZIP can't continue, so reading them fails if the connection breaks. ctx ends the reading, too. The caller must close the result.
 func (s Responses) Export(ctx context.Context, campaign string, format ExportFormat, q *ExportQuery, opts ...CallOption) (io.ReadCloser, error) {
 	k := s.c.newCall(http.MethodGet, responses(campaign)+"."+url.PathEscape(string(format)), nil, opts)
 	page := PageQuery{Ascending: or(q).Ascending}
@@ -42,6 +44,9 @@ func (s Responses) Export(ctx context.Context, campaign string, format ExportFor
 	got, err := s.c.newStream(ctx, k)
 	if err != nil {
 		return nil, err
+	}
+	if format == XLSX || format == ZIP {
+		return got.body, nil
 	}
 	return &export{stream: got, table: format == CSV}, nil
 }

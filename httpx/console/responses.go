@@ -19,6 +19,7 @@ type campaignPage struct {
 	Columns   []column // of the table
 	Choices   []column // all that the table can have
 	Choosing  bool     // whether the choice is open
+	HasFiles  bool     // whether a question asks for files, which the visitor may read
 	Chosen    []string // the columns in the address
 	View      string   // the query of this page, to come back to it
 	Suffix    string   // the same for a link, with its question mark
@@ -65,6 +66,8 @@ func (v *visit) responses() error {
 		return err
 	}
 	p.Order = v.with("order", map[bool]string{false: "asc"}[p.Oldest])
+	p.HasFiles = v.who.permits(formsvc.FilesRead) &&
+		slices.ContainsFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Type == formsvc.FileModule })
 	p.Export = "?" + export.Encode()
 	export["column"] = tableColumns(p.Columns)
 	p.Table = "?" + export.Encode()
@@ -200,15 +203,18 @@ func (v *visit) export() error {
 	if v.query("status") != formsvc.StatusSpam {
 		e.NotStatus = formsvc.StatusSpam
 	}
+	if file == "people.zip" && !v.who.permits(formsvc.FilesRead) {
+		return lacking(formsvc.FilesRead)
+	}
 	switch file {
 	case "responses.csv", "responses.ndjson":
-	case "people.csv":
-		e.Labels, e.Files, file = true, v.address("/files/"), "responses.csv"
+	case "people.csv", "people.xlsx", "people.zip":
+		e.Labels, e.Files, file = true, v.address("/files/"), strings.Replace(file, "people", "responses", 1)
 		e.Name = "responses-" + v.svc.Now().In(v.zone).Format(time.DateOnly)
 	default:
 		return formsvc.ErrNotFound
 	}
-	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, formsvc.ResponsesRead, &e)
+	return v.ask("/v1/campaigns/"+string(v.campaign.ID)+"/"+file, &e, formsvc.ResponsesRead, formsvc.FilesRead)
 }
 
 // address returns the absolute address of a page.
@@ -221,12 +227,12 @@ func (v *visit) address(path string) string {
 
 // file sends a file.
 func (v *visit) file() error {
-	return v.ask("/v1/files/"+string(v.id("file")), formsvc.FilesRead, &people.Request{})
+	return v.ask("/v1/files/"+string(v.id("file")), &people.Request{}, formsvc.FilesRead)
 }
 
 // ask serves the request through the API, with the visitor as principal.
-func (v *visit) ask(path string, permission formsvc.Permission, asked *people.Request) error {
-	asked.Who = &formsvc.Principal{AccountID: v.account(), Permissions: []formsvc.Permission{permission}, NoQuota: true}
+func (v *visit) ask(path string, asked *people.Request, permissions ...formsvc.Permission) error {
+	asked.Who = &formsvc.Principal{AccountID: v.account(), Permissions: permissions, NoQuota: true}
 	r := v.r.Clone(people.With(v.ctx(), asked))
 	r.URL = &url.URL{Path: path, RawQuery: v.r.URL.RawQuery}
 	r.RequestURI = path
