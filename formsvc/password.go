@@ -151,8 +151,8 @@ func (s Sessions) SetPassword(ctx context.Context, session *Session, old, passwo
 //go:embed common-words.txt
 var commonWords string
 
-// guessable finds digits, punctuation and blanks, but not emoji.
-var guessable = regexp.MustCompile(`[0-9\pP\p{Sm}\p{Sc}\p{Sk}\pZ]+`)
+// guessable finds years, punctuation and blanks, but not emoji.
+var guessable = regexp.MustCompile(`(?:19|20)\d\d|[\pP\p{Sm}\p{Sc}\p{Sk}\pZ]+`)
 
 // checkPassword refuses passwords that are short, or that consist of little else than common words, repetition, and the person's own name.
 func checkPassword(m *Member, password string) error {

@@ -48,6 +48,8 @@ func TestPasswordRules(t *testing.T) {
 			{strings.Repeat("éüöäñ", 40) + "x", "too_long", "too_long"},
 			{"jug heron\x00 plums", "nul_not_allowed", "nul_not_allowed"},
 			{"jug heron\xff plums", "invalid_utf8", "invalid_utf8"},
+			{"839201847562910", "", ""},
+			{"123451234554321", "too_common", "too_common"},
 			{"passwordpassword1234!", "too_common", "too_common"},
 			{"PassWord-2026-Summer", "too_common", "too_common"},
 			{"correct horse battery staple", "too_common", "too_common"},
