@@ -26,7 +26,7 @@ func (m *model) addMember() {
 	m.do("CreateMember", func(s Store, _ int) (any, error) { return nil, s.CreateMember(m.ctx, x, change) })
 	session := m.newSession(m.owner(m.accounts[0]))
 	if session.MemberID = x.ID; len(m.sessions) > 0 && m.chance("taken", 10) {
-		session.Hash = one(m, "session", m.sessions).Hash
+		session.Hash, session.AccountID = one(m, "session", m.sessions).Hash, m.accounts[0]
 	}
 	m.sessions = append(m.sessions, session)
 	change = m.change(formsvc.ResponseKey{AccountID: session.AccountID, ID: session.ID})
