@@ -16,10 +16,10 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 	}
 	return s.write(ctx, func() (formsvc.Change, error) {
 		_, err := s.account(link.AccountID)
-		for _, hash := range [...][sha256.Size]byte{link.Hash, link.Code} {
-			if _, taken := s.link(hash); err == nil && taken == nil {
-				err = formsvc.ErrConflict
-			}
+		if _, taken := s.links.first(func(l *formsvc.Link) bool {
+			return l.Hash == link.Hash || l.Code == link.Code && link.Code != [sha256.Size]byte{}
+		}); err == nil && taken == nil {
+			err = formsvc.ErrConflict
 		}
 		return change, err
 	}, func() error {

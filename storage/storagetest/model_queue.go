@@ -295,7 +295,7 @@ func (m *model) addLink() {
 	if len(m.links) > 0 && m.chance("taken", 10) {
 		l.Hash, l.AccountID = one(m, "link", m.links).Hash, m.accounts[0]
 	}
-	if l.Code = oneOf(m, "code", l.Code, [32]byte{}, l.Hash); len(m.links) > 0 && m.chance("taken code", 10) {
+	if l.Code = oneOf(m, "code", l.Code, [32]byte{}); len(m.links) > 0 && m.chance("taken code", 10) {
 		l.Code, l.AccountID = one(m, "link", m.links).Code, m.accounts[0]
 	}
 	l.MemberID = oneOf(m, "member", l.MemberID, "")
