@@ -72,9 +72,7 @@ func TestRedeliverFailed(t *testing.T) {
 	if err != nil || n != failed || repeated {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since); err != nil || n != 0 {
-		t.Errorf("again: %d, %v", n, err)
-	}
+	equal(t, must(w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)), 0, "again: %d")
 	equal(t, len(w.finish(delivery.Failed)), 1, "%d are due at once")
 	w.clock.add(failed*20*time.Millisecond - time.Second)
 	if got := len(w.finish(delivery.Failed)); got < failed-100 || got >= failed-1 {

@@ -105,9 +105,7 @@ func TestExportPages(t *testing.T) {
 		x.submitted(&x.campaign, large)
 	}
 	e := x.begin(formsvc.PageQuery{Ascending: true}, formsvc.ResponseFilter{})
-	if got := x.all(e); len(got) != 2_020 {
-		t.Errorf("%d responses", len(got))
-	}
+	equal(t, len(x.all(e)), 2_020, "%d responses")
 	largest, smallest := slices.Max(x.store.pages), slices.Min(x.store.pages)
 	if largest < 500 || largest > 1_000 || smallest > 2 || len(x.store.pages) > 30 {
 		t.Errorf("pages of %v", x.store.pages)

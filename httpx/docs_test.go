@@ -254,9 +254,7 @@ func TestDocsLoadNothingElse(t *testing.T) {
 // Every number in the text agrees with the code.
 func TestDocsNumbers(t *testing.T) {
 	page := docsPage(t)
-	if formsvc.DefaultQuotaWindow != time.Hour {
-		t.Error("the quota is not for an hour")
-	}
+	equal(t, formsvc.DefaultQuotaWindow, time.Hour, "the quota is not for an hour: %v")
 	for id, want := range map[string]string{
 		"limit-quota":    fmt.Sprintf("%d an hour for each key", formsvc.DefaultQuota),
 		"limit-body":     fmt.Sprintf("%d MiB", httpx.MaxBody>>20),
@@ -347,8 +345,6 @@ func TestRootByAccept(t *testing.T) {
 		browserAccept: true, "text/html": true, "": false, anyAccept: false, "application/json": false, "image/png": false,
 	} {
 		a := browse(w.api, "GET", "/", header("Accept", strings.Split(accept, ", ")...))
-		if got := a.Header.Get("Content-Type") == "text/html; charset=utf-8"; got != page {
-			t.Errorf("Accept: %s: %s", accept, a.Header.Get("Content-Type"))
-		}
+		equal(t, a.Header.Get("Content-Type") == "text/html; charset=utf-8", page, "Accept: %s: %s is a page: %t", accept, a.Header.Get("Content-Type"))
 	}
 }

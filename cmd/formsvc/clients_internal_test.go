@@ -79,12 +79,8 @@ func TestClientsInOtherLanguages(t *testing.T) {
 		prints("refused: /user is required\nrefused: /responses/motivation is required\nanswer: To see\nanswer: To teach\nanswer: To learn\n", 20, c.example)
 		prints("blob_corrupt\n", 1, c.flag, c.damaged)
 	}
-	if got := strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/campaigns", nil), `"responseCount":3,`); got != 2 {
-		t.Errorf("%d campaigns with 3 responses, want 2", got)
-	}
-	if got := strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/events", nil), `"event":"file.uploaded"`); got != 6 {
-		t.Errorf("%d files, want 6", got)
-	}
+	equal(t, strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/campaigns", nil), `"responseCount":3,`), 2, "%d campaigns with 3 responses")
+	equal(t, strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/events", nil), `"event":"file.uploaded"`), 6, "%d files")
 	t.Run("page", func(t *testing.T) { showsPage(t, s, typescript) })
 }
 

@@ -66,15 +66,11 @@ func (d *docs) samples(origin string) {
 	d.eval(`[document.querySelector(".samples [value=Python]").click()]`)
 	shown := `[...document.querySelectorAll(".samples")].map((e) => [e.querySelector(":checked").value, e.querySelector("code").textContent.match(/Client\("(.*?)"/)?.[1]])`
 	want := fmt.Sprintf(`["Python",%q]`, origin)
-	if got := d.eval(shown); got != "["+want+","+want+"]" {
-		d.t.Errorf("the examples are %s", got)
-	}
+	equal(d.t, d.eval(shown), "["+want+","+want+"]", "the examples are %s")
 	d.do(chromedp.Navigate(origin + "/docs#/Files/uploadFile"))
 	d.do(chromedp.Reload())
 	d.wait(d.on("uploadFile").at + " .samples")
-	if got := d.eval(shown); got != "["+want+"]" {
-		d.t.Errorf("the examples of the next visit are %s", got)
-	}
+	equal(d.t, d.eval(shown), "["+want+"]", "the examples of the next visit are %s")
 	d.eval(`[localStorage.clear()]`) // nothing else is stored
 }
 

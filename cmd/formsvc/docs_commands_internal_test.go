@@ -50,9 +50,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 	campaign, _ := curl("curl-campaign", "", "201")["uuid"].(string)
 	created := curl("curl-response", campaign, "201")
-	if again := curl("curl-response", campaign, "201"); again["uuid"] != created["uuid"] {
-		t.Error("the same call again makes another response")
-	}
+	equal(t, curl("curl-response", campaign, "201")["uuid"], created["uuid"], "the same call again makes another response: %v")
 	list := curl("curl-list", campaign, "200")
 	items, _ := list["items"].([]any)
 	if first, _ := json.Marshal(items); len(items) != 1 || !strings.Contains(string(first), created["uuid"].(string)) {

@@ -179,9 +179,7 @@ func TestRemovedQuestionsWithAnswers(t *testing.T) {
 	w.response(&c, "eve", formsvc.Answer{Name: "old", Value: []string{}}, formsvc.Answer{Name: "other", Value: []string{"y"}})
 	page := w.submit(w.get(path), path, url.Values{"do": {"remove.0"}}).is(200)
 	page = w.submit(page, path, url.Values{"do": {"save"}}).is(409).says("Answers to “Old” (1 of the last 2 responses have one)")
-	if len(stored()) != 2 {
-		t.Error("saved without a word")
-	}
+	equal(t, len(stored()), 2, "saved without a word: %d")
 	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
 	page = w.submit(w.get(path), path, url.Values{"do": {"add"}}).is(200)
 	w.submit(page, path, url.Values{"do": {"save"}, "label.1": {"Old"}}).is(303)
