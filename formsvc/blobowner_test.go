@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -129,9 +128,7 @@ func TestDeleteKeepsBlobsOfAnotherDatabase(t *testing.T) {
 	w.mark(string(formsvc.NewID(start())))
 	svc := w.again()
 	wantError(t, svc.Responses.Delete(w.ctx, w.response.Key(), nil), nil)
-	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(f.ID)}) {
-		t.Errorf("blobs %q", keys)
-	}
+	equalAll(t, w.shelf.keys(t), []string{formsvc.BlobKey(f.ID)}, "blobs %q")
 }
 
 // Nodes of one database that start at once on an empty blob store all succeed; of several

@@ -250,9 +250,7 @@ func TestDeleteResponse(t *testing.T) {
 	w.response = w.submitted(&c)
 	stays := w.uploaded(pattern(30))
 	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil), nil)
-	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(stays.ID)}) {
-		t.Errorf("blobs %q", keys)
-	}
+	equalAll(t, w.shelf.keys(t), []string{formsvc.BlobKey(stays.ID)}, "blobs %q")
 	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil), formsvc.ErrNotFound)
 	wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), &formsvc.DeleteOptions{IfVersion: 7}), formsvc.ErrStale)
 

@@ -37,9 +37,7 @@ func TestOpenAPIJSON(t *testing.T) {
 	noError(t, yaml.Unmarshal(source, &root))
 	var compact, want bytes.Buffer
 	writeJSON(t, &compact, root.Content[0])
-	if err := json.Indent(&want, withSamples(t, compact.Bytes()), "", " "); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Indent(&want, withSamples(t, compact.Bytes()), "", " "))
 	want.WriteByte('\n')
 	if *update {
 		noError(t, os.WriteFile("openapi.json", want.Bytes(), 0o644))

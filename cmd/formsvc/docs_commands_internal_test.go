@@ -61,9 +61,7 @@ func TestDocsCommands(t *testing.T) {
 			t.Errorf("%s lists %v", id, items)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "passport.pdf"), []byte("passport"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, "passport.pdf"), []byte("passport"), 0o600))
 	response, _ = created["uuid"].(string)
 	file, _ = curl("curl-upload", campaign, "201")["uuid"].(string)
 	curl("curl-download", campaign, "200")
