@@ -242,22 +242,3 @@ func TestEndSessions(t *testing.T) {
 	refused(t, "a link after all ended", last(w.enter(token)))
 	noError(t, failure(w.svc.Accounts.Delete(w.ctx, w.account)))
 }
-
-// A link is redeemed by its code or its token, once.
-func TestLinkCode(t *testing.T) {
-	w := newWorld(t)
-	m, _, _ := w.joined("ada", formsvc.Admin)
-	token := w.mailed(&m, "secret")
-	code := formsvc.SignInCode(token)
-	for _, wrong := range []string{code, ":" + code, "secret:", "secret:" + strings.ToLower(code), "secret:" + formsvc.SignInCode("secret"), "other:" + code} {
-		refused(t, wrong, last(w.enter(wrong)))
-	}
-	session, _, err := w.enter("secret:" + code)
-	equal(t, session.MemberID, m.ID, "signed in as %s")
-	noError(t, err)
-	refused(t, "the token", last(w.enter(token)))
-	refused(t, "the code again", last(w.enter("secret:"+code)))
-	token = w.mailed(&m, "secret")
-	w.clock.add(formsvc.LinkTTL)
-	refused(t, "after 15 minutes", last(w.enter("secret:"+formsvc.SignInCode(token))))
-}
