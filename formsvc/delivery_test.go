@@ -115,7 +115,7 @@ func TestRedeliverAfterDeletion(t *testing.T) {
 		if e.ResponseID == gone.ID && e.Type == webhook.ResponseCreated {
 			want = formsvc.ErrResponseDeleted
 		}
-		wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, deliveryKey(&page.Items[i]))), want)
+		wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, formsvc.DeliveryKey{AccountID: w.account, ID: page.Items[i].ID})), want)
 	}
 }
 

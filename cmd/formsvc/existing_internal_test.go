@@ -34,24 +34,20 @@ func onData() map[string]string {
 	}
 }
 
-// notOnData returns the other commands, and why they don't need one.
-func notOnData() map[string]string {
-	return map[string]string{
-		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
-		"sign": "has none", "verify": "has none", "health": "has none",
-		"copy": "has two, which its own flags name, see TestCopyMistakes",
-	}
-}
-
 // A command in the wrong directory says where it looked, and creates nothing there.
 func TestCommandsMakeNoDatabase(t *testing.T) {
 	var commands cli
 	parser := must(newParser(&commands))
+	notOnData := map[string]string{
+		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
+		"sign": "has none", "verify": "has none", "health": "has none",
+		"copy": "has two, which its own flags name, see TestCopyMistakes",
+	}
 	for _, leaf := range parser.Model.Leaves(false) {
 		name := strings.TrimPrefix(commandName(leaf), "formsvc ")
 		args, ok := onData()[name]
 		if !ok {
-			if notOnData()[name] == "" {
+			if notOnData[name] == "" {
 				t.Errorf("%s: in neither list of this test", name)
 			}
 			continue
