@@ -252,7 +252,7 @@ func (v *visit) mail(failure string, send func(ctx context.Context) error) {
 	h.mailing.Go(func() {
 		defer cancel()
 		if err := send(ctx); err != nil {
-			h.opts.Logger.LogAttrs(ctx, slog.LevelError, failure, slog.String("error", err.Error()))
+			h.opts.Logger.LogAttrs(ctx, slog.LevelError, failure, slog.String("error", err.Error())) //nolint:sloglint // callers pass constants
 		}
 	})
 }
