@@ -38,7 +38,7 @@ WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
 		else echo 'WARNING: pebble $(PEBBLE_VERSION) cannot be built here; the test with an ACME server will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
 	fi;
 
-# And a private OpenID provider (see cmd/formsvc/oidc_internal_test.go).
+# And a private OpenID provider (see cmd/formsvc/oidc_browser_internal_test.go).
 WITH_OIDC := if [ -z "$$FORMSVC_TEST_OIDC" ]; then \
 		if $(MAKE) --no-print-directory -s $(OIDC); then export FORMSVC_TEST_OIDC='$(CURDIR)/$(OIDC)'; \
 		else echo 'WARNING: the OpenID provider $(OIDC_VERSION) cannot be built here; the test with it will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \

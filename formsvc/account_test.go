@@ -88,17 +88,13 @@ func TestEnsureCreatesAnAccountOnce(t *testing.T) {
 	ids = append(ids, must(w.svc.Accounts.Ensure(w.ctx, "tenant 7")))
 	equal(t, w.store.count("AccountByName"), 0, "the store was asked %d times for an account that is known")
 	for _, id := range ids {
-		if id != account.ID {
-			t.Errorf("an account %s, want %s for everybody", id, account.ID)
-		}
+		equal(t, id, account.ID, "an account %s for everybody")
 	}
 	wantFaults(t, failure(w.svc.Accounts.Ensure(w.ctx, "")), "/name required")
 
 	// Another caller creates the account between the lookup and the creation.
 	w.store.disturb(failFirst("AccountByName", 1, formsvc.ErrNotFound))
-	if id, err := w.svc.Accounts.Ensure(w.ctx, "first"); err != nil || id != w.account {
-		t.Errorf("account %s (%v), want %s", id, err, w.account)
-	}
+	equal(t, must(w.svc.Accounts.Ensure(w.ctx, "first")), w.account, "account %s")
 }
 
 // Nothing is cached that may be rolled back.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,15 +11,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
 )
-
-// beside returns a service over other data with the blob store of w.
-func (w *fileWorld) beside() *fileWorld {
-	w.tb.Helper()
-	other := newFileWorld(w.tb)
-	other.shelf, other.clock = w.shelf, w.clock
-	other.svc = other.again()
-	return other
-}
 
 // unmark removes the marker, as if an earlier release had used the blob store.
 func (w *fileWorld) unmark() {
@@ -36,10 +26,6 @@ func (w *fileWorld) owner() formsvc.ID {
 		w.tb.Fatal(err)
 	}
 	return id
-}
-
-func (w *fileWorld) identity() formsvc.ID {
-	return must(w.store.Identity(w.ctx))
 }
 
 // A database that knows none of the files neither removes nor adds any.
@@ -59,7 +45,9 @@ func TestBlobsOfAnotherDatabaseAreRefused(t *testing.T) {
 			before := w.shelf.keys(t)
 			w.clock.add(2 * formsvc.SweepAge)
 
-			other := w.beside()
+			other := newFileWorld(t) // over other data with the same blob store
+			other.shelf, other.clock = w.shelf, w.clock
+			other.svc = other.again()
 			wantError(t, other.svc.Files.Claim(other.ctx, &formsvc.ClaimOptions{DryRun: true}), formsvc.ErrOtherBlobs)
 			for _, opts := range []*formsvc.SweepOptions{nil, {DryRun: true}, {Force: true}} {
 				wantError(t, failure(other.svc.Files.Sweep(other.ctx, opts)), formsvc.ErrOtherBlobs)
@@ -96,7 +84,7 @@ func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 	wantError(t, w.svc.Files.Claim(w.ctx, &formsvc.ClaimOptions{DryRun: true}), nil)
 	equal(t, w.owner(), "", "a dry run made the blobs those of %q")
 	wantError(t, w.svc.Files.Claim(w.ctx, nil), nil)
-	equal(t, w.owner(), w.identity(), "the blobs belong to %q")
+	equal(t, w.owner(), must(w.store.Identity(w.ctx)), "the blobs belong to %q")
 	must(w.read(&f, 0, -1))
 	w.clock.add(2 * formsvc.SweepAge)
 	if got := w.sweep(nil); got.Removed != 20 || got.Blobs != 21 {
@@ -129,9 +117,7 @@ func TestDeleteKeepsBlobsOfAnotherDatabase(t *testing.T) {
 	w.mark(string(formsvc.NewID(start())))
 	svc := w.again()
 	wantError(t, svc.Responses.Delete(w.ctx, w.response.Key(), nil), nil)
-	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(f.ID)}) {
-		t.Errorf("blobs %q", keys)
-	}
+	equalAll(t, w.shelf.keys(t), []string{formsvc.BlobKey(f.ID)}, "blobs %q")
 }
 
 // Nodes of one database that start at once on an empty blob store all succeed; of several

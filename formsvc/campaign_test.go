@@ -86,9 +86,7 @@ func TestCampaignDefaults(t *testing.T) {
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("made %+v\nwant %+v", c, want)
 	}
-	if in.Modules[0].Type != "" {
-		t.Error("the caller's modules were changed")
-	}
+	equal(t, in.Modules[0].Type, "", "the caller's modules were changed: %v")
 	if got, err := w.svc.Campaigns.Get(w.ctx, c.Key()); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Get returns %+v, %v", got, err)
 	}

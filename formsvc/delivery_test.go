@@ -72,9 +72,7 @@ func TestRedeliverFailed(t *testing.T) {
 	if err != nil || n != failed || repeated {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since); err != nil || n != 0 {
-		t.Errorf("again: %d, %v", n, err)
-	}
+	equal(t, must(w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)), 0, "again: %d")
 	equal(t, len(w.finish(delivery.Failed)), 1, "%d are due at once")
 	w.clock.add(failed*20*time.Millisecond - time.Second)
 	if got := len(w.finish(delivery.Failed)); got < failed-100 || got >= failed-1 {
@@ -117,7 +115,7 @@ func TestRedeliverAfterDeletion(t *testing.T) {
 		if e.ResponseID == gone.ID && e.Type == webhook.ResponseCreated {
 			want = formsvc.ErrResponseDeleted
 		}
-		wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, deliveryKey(&page.Items[i]))), want)
+		wantError(t, failure(w.svc.Deliveries.Redeliver(w.ctx, formsvc.DeliveryKey{AccountID: w.account, ID: page.Items[i].ID})), want)
 	}
 }
 

@@ -242,9 +242,7 @@ func TestOlderErasesOldResponses(t *testing.T) {
 	}
 	for i, r := range made {
 		_, err := g.svc.Responses.Get(g.ctx, r.Key())
-		if gone := errors.Is(err, formsvc.ErrNotFound); gone != (i < 2) {
-			t.Errorf("response %d: %v", i, err)
-		}
+		equal(t, errors.Is(err, formsvc.ErrNotFound), i < 2, "response %d: %v isn't found: %t", i, err)
 	}
 	for i := range g.others {
 		if _, err := g.svc.Responses.Get(g.ctx, g.others[i].Key()); err != nil {

@@ -72,9 +72,7 @@ func TestPayloadBytes(t *testing.T) {
 		t.Fatalf("the events are %q", eventTypes(events))
 	}
 	for i, e := range events {
-		if string(e.Payload) != want[i] {
-			t.Errorf("%s is\n%s\nwant\n%s", e.Type, e.Payload, want[i])
-		}
+		equal(t, string(e.Payload), want[i], "%s is\n%s", e.Type)
 	}
 }
 

@@ -48,9 +48,7 @@ func TestExportPerson(t *testing.T) {
 		"responses": want.responses, "files": want.files, "comments": 3, "signatures": want.signatures, "events": want.events,
 	} {
 		text := texts[name+".ndjson"]
-		if strings.Count(text, "\n") != n {
-			t.Errorf("%s has %d lines, want %d:\n%s", name, strings.Count(text, "\n"), n, text)
-		}
+		equal(t, strings.Count(text, "\n"), n, "%s has\n%s\nwhich has %d lines", name, text)
 		for line := range strings.Lines(text) {
 			if !json.Valid([]byte(line)) {
 				t.Errorf("%s has %s", name, line)

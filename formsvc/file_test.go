@@ -250,9 +250,7 @@ func TestDeleteResponse(t *testing.T) {
 	w.response = w.submitted(&c)
 	stays := w.uploaded(pattern(30))
 	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil), nil)
-	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(stays.ID)}) {
-		t.Errorf("blobs %q", keys)
-	}
+	equalAll(t, w.shelf.keys(t), []string{formsvc.BlobKey(stays.ID)}, "blobs %q")
 	wantError(t, w.svc.Responses.Delete(w.ctx, gone.Key(), nil), formsvc.ErrNotFound)
 	wantError(t, w.svc.Responses.Delete(w.ctx, w.response.Key(), &formsvc.DeleteOptions{IfVersion: 7}), formsvc.ErrStale)
 
@@ -278,9 +276,7 @@ func TestDeleteResponseRaisesItsEvent(t *testing.T) {
 	}
 	want := fmt.Sprintf(`{"id":%q,"event":"response.deleted","timestamp":"2026-11-21T08:30:00.123Z",`+
 		`"data":{"campaign":{"uuid":%q},"response":{"uuid":%q,"reference":%q},"actor":{"type":"key","id":"x"}}}`, events[0].ID, c.ID, r.ID, r.Reference)
-	if string(events[0].Payload) != want {
-		t.Errorf("payload %s\nwant    %s", events[0].Payload, want)
-	}
+	equal(t, string(events[0].Payload), want, "payload %s")
 	if n, m := w.deliveries(&all, ""), w.deliveries(&named, ""); n != 0 || m != 1 {
 		t.Errorf("%d deliveries to the receiver of all, %d to the one that names it", n, m)
 	}

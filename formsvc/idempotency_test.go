@@ -32,10 +32,6 @@ func (w *world) refusal(key string, request [sha256.Size]byte) string {
 	return ""
 }
 
-func deliveryKey(d *formsvc.Delivery) formsvc.DeliveryKey {
-	return formsvc.DeliveryKey{AccountID: d.AccountID, ID: d.ID}
-}
-
 // A call that failed isn't stored, unless it is refused for good.
 func TestOnceFails(t *testing.T) {
 	w := newWorld(t)

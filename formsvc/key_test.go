@@ -56,9 +56,7 @@ func TestKeyInput(t *testing.T) {
 	} {
 		key, err := w.svc.Keys.Create(w.ctx, w.account, c.in)
 		wantFaults(t, err, c.want...)
-		if (err == nil) != (key.Value != "") {
-			t.Error("a value comes with an error, or none without")
-		}
+		equal(t, err == nil, key.Value != "", "a value comes with an error, or none without: %t")
 	}
 }
 
@@ -151,9 +149,7 @@ func TestKeyCache(t *testing.T) {
 	random := strings.Repeat("0", 43)
 	for i := range 3 {
 		wantError(t, failure(w.svc.Keys.Authenticate(w.ctx, "formsvc_"+random+checksum(random))), formsvc.ErrUnauthenticated)
-		if n := w.store.count("KeyByHash"); n != i+1 {
-			t.Errorf("%d questions after %d unknown keys", n, i+1)
-		}
+		equal(t, w.store.count("KeyByHash"), i+1, "%d unknown keys")
 	}
 	_, value := w.key(formsvc.FilesRead)
 	w.store.disturb(nil)

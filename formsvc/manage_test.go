@@ -225,9 +225,7 @@ func TestTestEventsResembleRealOnes(t *testing.T) {
 				{eventType == webhook.ResponseUpdated, len(e.Data.Changes) > 0},
 				{eventType == webhook.ResponseStatusChanged || eventType == webhook.ResponseCompleted, e.Data.PreviousStatus != ""},
 			} {
-				if x.is != x.has {
-					t.Errorf("%s: extra %d: %s", eventType, i, bodies[string(d.EventID)])
-				}
+				equal(t, x.is, x.has, "%s: extra %d: %s has it: %t", eventType, i, bodies[string(d.EventID)])
 			}
 		}
 	}

@@ -284,7 +284,11 @@ func (s Members) joining(ctx context.Context, account ID, id *Identity) (Member,
 	if err != nil || len(removed) > 0 {
 		return Member{}, cmp.Or(err, ErrUnauthenticated)
 	}
-	m, _, err := s.Invite(ctx, account, MemberInput{id.Email, nameOf(id), id.Join})
+	in := MemberInput{id.Email, id.Name, id.Join}
+	if in.check() != nil {
+		in.Name = id.Email[:min(len(id.Email), 100)]
+	}
+	m, _, err := s.Invite(ctx, account, in)
 	if errors.Is(err, ErrConflict) { // invited meanwhile, or linked to another identity
 		m, err = s.known(ctx, account, id)
 	}
@@ -362,15 +366,6 @@ func (m *Member) join(now time.Time) {
 		m.JoinedAt = now
 	}
 	m.InvitedUntil = time.Time{}
-}
-
-// nameOf returns the name of a new member.
-func nameOf(id *Identity) string {
-	in := MemberInput{id.Email, id.Name, Viewer}
-	if in.check() == nil {
-		return id.Name
-	}
-	return id.Email[:min(len(id.Email), 100)]
 }
 
 // unauthenticated hides which part of a login is unknown.

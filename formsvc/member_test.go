@@ -297,6 +297,8 @@ func TestIdentify(t *testing.T) {
 		{"join", to(in("a", "3", "new"), "first", formsvc.Editor, true), "new editor"},
 		{"in another account", to(in("a", "3", "new"), "other", formsvc.Admin, true), "new admin"},
 		{"back in the first", to(in("a", "3", ""), "first", "", true), "new editor"},
+		{"joins as", formsvc.Identity{Issuer: "a", Subject: "4", Email: "four@example.com", Account: "first", Join: formsvc.Reviewer}, "four reviewer"},
+		{"joined before", formsvc.Identity{Issuer: "a", Subject: "3", Account: "first", Join: formsvc.Viewer}, "new editor"},
 		{"the first of two", in("a", "3", ""), "new editor"},
 		{"last admin", to(in("a", "3", ""), "other", formsvc.Viewer, true), "new admin"},
 		{"proxy", in("", "", "ADMIN"), "admin admin"},

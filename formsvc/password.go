@@ -49,16 +49,12 @@ func (s Sessions) SignInByPassword(ctx context.Context, in PasswordLogin) (sessi
 	if err != nil {
 		return Session{}, "", err
 	}
-	locked, err := s.tries(ctx, m, in.Network)
+	right, err := s.try(ctx, m, in.Network, in.Password)
+	if err == nil && (!right || m.ID == "") {
+		err = ErrUnauthenticated
+	}
 	if err != nil {
 		return Session{}, "", err
-	}
-	right, err := s.s.matches(ctx, m.Password, in.Password)
-	switch {
-	case err != nil:
-		return Session{}, "", err
-	case locked || !right || m.ID == "":
-		return Session{}, "", ErrUnauthenticated
 	}
 	return s.begin(ctx, m, SignedInByPassword, in.Device)
 }
@@ -85,16 +81,20 @@ func (s Sessions) withPassword(ctx context.Context, in *PasswordLogin) (*Member,
 	return &list[i], nil
 }
 
-// tries counts an attempt, and reports whether there were too many. A success makes the counting begin again, since it is part of the name
-// of the count. Unknown people share a count, so that strangers can't add more than one for each network.
-func (s Sessions) tries(ctx context.Context, m *Member, network string) (bool, error) {
+// try counts an attempt, and reports whether the password is right and there were not too many. A success makes the counting begin again,
+// since it is part of the name of the count. Unknown people share a count, so that strangers can't add more than one for each network.
+func (s Sessions) try(ctx context.Context, m *Member, network, password string) (bool, error) {
 	name := fmt.Sprintf("sign-in %s %s %d", network, m.ID, m.SignedInAt.UnixMicro())
 	count := func(window time.Duration) QuotaCount {
 		subject := uuid.NewHash(sha256.New(), uuid.Nil, []byte(name+window.String()), 8)
 		return QuotaCount{Subject: ID(subject.String()), Start: s.s.now().Truncate(window), N: 1}
 	}
 	used, err := s.s.store.AddQuota(ctx, []QuotaCount{count(time.Hour), count(24 * time.Hour)})
-	return err == nil && (used[0] > failuresAnHour || used[1] > failuresADay), err
+	if err != nil {
+		return false, err
+	}
+	right, err := s.s.matches(ctx, m.Password, password)
+	return right && used[0] <= failuresAnHour && used[1] <= failuresADay, err
 }
 
 // SetPassword gives a member a password, and ends all their sessions but the one that it begins, whose value it returns. Unless the member
@@ -113,16 +113,12 @@ func (s Sessions) SetPassword(ctx context.Context, session *Session, old, passwo
 		return Session{}, "", err
 	}
 	if m.Password != "" && session.Way != SignedInByLink {
-		locked, err := s.tries(ctx, &m, "of session "+string(session.ID))
+		right, err := s.try(ctx, &m, "of session "+string(session.ID), old)
+		if err == nil && !right {
+			err = invalid("/old", "invalid_value", "is not your present password")
+		}
 		if err != nil {
 			return Session{}, "", err
-		}
-		right, err := s.s.matches(ctx, m.Password, old)
-		if err != nil {
-			return Session{}, "", err
-		}
-		if locked || !right {
-			return Session{}, "", invalid("/old", "invalid_value", "is not your present password")
 		}
 	}
 	hash, err := s.s.hashPassword(ctx, password)

@@ -57,9 +57,7 @@ func (w *world) wantCounted(subject formsvc.ID, want ...int) {
 	for _, u := range list {
 		got = append(got, u.Used)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		w.tb.Errorf("the store has counted %v, want %v", got, want)
-	}
+	equal(w.tb, fmt.Sprint(got), fmt.Sprint(want), "the store has counted %v")
 }
 
 func TestQuotaOptions(t *testing.T) {
@@ -220,9 +218,7 @@ func TestGiveUncountsARequest(t *testing.T) {
 	w := newWorld(t, quota(5))
 	who := w.caller()
 	state := must(w.svc.Quotas.Take(w.ctx, who))
-	if back := w.svc.Quotas.Give(state); back.Left != 5 {
-		t.Errorf("%d left after the only request was given back, want 5", back.Left)
-	}
+	equal(t, w.svc.Quotas.Give(state).Left, 5, "%d left after the only request was given back")
 	wantTook(t, w.svc, who, 10, 5)
 	flushed(t, w.svc)
 	w.svc.Quotas.Give(state)

@@ -95,9 +95,7 @@ func TestAllResponseFaultsAreReported(t *testing.T) {
 			"/user/email required", "/responses/n/value/0 invalid_number",
 			"/responses/n/value/0 invalid_number", "/responses/other unknown_module")
 	}
-	if len(w.store.take()) != 0 {
-		t.Error("there are events of a refused response")
-	}
+	equal(t, len(w.store.take()), 0, "%d events of a refused response")
 }
 
 func TestFaultsNeverRepeatValues(t *testing.T) {

@@ -127,9 +127,7 @@ func TestCheckResponseAgain(t *testing.T) {
 	wantRefusal(t, update("refused"))
 	wantError(t, update("validated"), nil) // no change, so there is nothing to ask
 	want := "pending Ada to validated Ada, pending Grace to validated Grace, validated Grace to refused Grace"
-	if got := strings.Join(seen, ", "); got != want {
-		t.Errorf("the rule saw\n%s, want\n%s", got, want)
-	}
+	equal(t, strings.Join(seen, ", "), want, "the rule saw\n%s")
 	if got := must(w.svc.Responses.Get(w.ctx, r.Key())); got.Status != "validated" || got.User.FirstName != "Grace" || got.Version != 3 {
 		t.Errorf("%+v", got)
 	}

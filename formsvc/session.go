@@ -177,7 +177,10 @@ func (s Sessions) SignInAs(ctx context.Context, id Identity, device string) (ses
 func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, _ *Member, err error) {
 	session, m, err := s.Check(ctx, value)
 	if now := s.s.now(); m != nil && now.Sub(session.LastUsedAt) >= sessionNoted {
-		session.LastUsedAt, session.ExpiresAt = now, earlier(now.Add(SessionIdleTTL), session.CreatedAt.Add(SessionMaxTTL))
+		session.LastUsedAt, session.ExpiresAt = now, now.Add(SessionIdleTTL)
+		if last := session.CreatedAt.Add(SessionMaxTTL); last.Before(session.ExpiresAt) {
+			session.ExpiresAt = last
+		}
 		err = s.s.store.UseSession(ctx, session.Hash, session.LastUsedAt, session.ExpiresAt)
 	}
 	if err != nil {
@@ -209,13 +212,6 @@ func (s Sessions) Check(ctx context.Context, value string) (_ Session, m *Member
 
 // sessionNoted is how often the use of a session is written.
 const sessionNoted = 10 * time.Minute
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
 
 // List returns the active sessions of a member, oldest first.
 func (s Sessions) List(ctx context.Context, m *Member) (_ []Session, err error) {

@@ -78,9 +78,7 @@ func TestSignature(t *testing.T) {
 	if list := w.signatures(&r); len(list) != 2 || list[0] != sig || list[1] != again {
 		t.Errorf("list %+v", list)
 	}
-	if after, err := w.svc.Responses.Get(w.ctx, r.Key()); err != nil || after != r {
-		t.Errorf("the response is %+v, %v", after, err)
-	}
+	equal(t, must(w.svc.Responses.Get(w.ctx, r.Key())), r, "the response is %+v")
 }
 
 // The signed answers are those at the time of the atomic write, whatever was read before, and
@@ -133,9 +131,7 @@ func TestSignatureOfFile(t *testing.T) {
 	unknown := r.Key()
 	unknown.ID = c.ID
 	wantError(t, failure(w.svc.Signatures.Create(w.ctx, unknown, formsvc.SignatureInput{Signer: grace(), FileID: f.ID})), formsvc.ErrNotFound)
-	if list := w.signatures(&r); len(list) != 1 {
-		t.Errorf("%d signatures", len(list))
-	}
+	equal(t, len(w.signatures(&r)), 1, "%d signatures")
 }
 
 func TestCreateSignatureRefusesInvalidInput(t *testing.T) {

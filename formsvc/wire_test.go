@@ -15,9 +15,7 @@ func TestStringsKeepTheirBytes(t *testing.T) {
 	const want = `{"uuid":"","reference":"</é` + "\u2028🌍\x7f" + `\"\\/\n\r\t\b\u0000","status":"",` +
 		`"user":{"email":"","firstName":"","lastName":""},"responses":{},"createdAt":null,"campaignUuid":"",` +
 		`"updatedAt":null,"completedAt":null,"metadata":{}}`
-	if string(b) != want {
-		t.Errorf("got  %s\nwant %s", b, want)
-	}
+	equal(t, string(b), want, "got %s")
 }
 
 // TestTimesAgreeWithPackageTime compares times on the wire with the standard library's formatting.

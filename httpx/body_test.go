@@ -93,7 +93,7 @@ func TestInvalidFieldsOfResponses(t *testing.T) {
 		{"A7 escaped NUL in a name", answers(`{"a\u0000b":{"value":["x"]}}`), 400, "invalid_body", f("/responses nul_not_allowed")},
 		{"A11 long name", answers(`{"` + long + `":{"value":[1,2,3]}}`), 400, "invalid_body", f("/responses invalid_type")},
 		{"A11 long unknown name", `{"` + long + `":1,"user":{"email":"a@example.com"},"responses":{}}`, 400, "invalid_body", f(" unknown_member")},
-		{"A11 empty objects", `{"user":` + nested("{}", 300_000) + `}`, 400, "invalid_body", f("/user invalid_type")},
+		{"A11 empty objects", `{"user":[` + strings.Repeat("{},", 299_999) + `{}]}`, 400, "invalid_body", f("/user invalid_type")},
 		{"A11 many answers", answers(manyAnswers(100_000)), 422, "validation_failed", f("/responses too_many")},
 		{"null user", `{"user":null,"responses":{}}`, 400, "invalid_body", f("/user invalid_type")},
 		{"null responses", `{"user":{"email":"a@example.com"},"responses":null}`, 400, "invalid_body", f("/responses invalid_type")},
@@ -104,10 +104,6 @@ func TestInvalidFieldsOfResponses(t *testing.T) {
 			f("/responses/d/value required", "/responses/e/value required", "/user/email invalid_email")},
 		{"nothing", `{}`, 422, "validation_failed", f("/responses required", "/user required")},
 	})
-}
-
-func nested(element string, n int) string {
-	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
 }
 
 func manyAnswers(n int) string {

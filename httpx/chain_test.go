@@ -47,9 +47,7 @@ func TestInvalidKeysGet401(t *testing.T) {
 	}).is(401, "unauthenticated")
 	calls := w.store.calls.Load()
 	w.do("GET", "/v1/campaigns", "", header("Authorization", "Bearer "+string(flipped))).is(401, "")
-	if w.store.calls.Load() != calls {
-		t.Error("a key with a bad checksum was looked up")
-	}
+	equal(t, w.store.calls.Load(), calls, "a key with a bad checksum was looked up: %v")
 }
 
 // The order of checks: path, method, key, permission, media type, query, body.

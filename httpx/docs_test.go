@@ -91,7 +91,12 @@ func TestDocsFiles(t *testing.T) {
 				want["Vary"] = []string{"Accept"}
 			}
 			if path == "/" || path == "/docs" {
-				maps.Copy(want, pageHeader())
+				maps.Copy(want, http.Header{
+					"Content-Security-Policy": {"default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; " +
+						"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+					"Referrer-Policy":            {"no-referrer"},
+					"Cross-Origin-Opener-Policy": {"same-origin"},
+				})
 			}
 			if !reflect.DeepEqual(get.Header, want) || !bytes.Equal(body, plain) || len(body) == 0 {
 				t.Errorf("%s: %d bytes\n got %v\nwant %v", what, len(body), get.Header, want)
@@ -107,16 +112,6 @@ func TestDocsFiles(t *testing.T) {
 		if want := map[bool]int{true: 2, false: 1}[file.zipped]; len(tags) != want {
 			t.Errorf("%s has the tags %v", path, tags)
 		}
-	}
-}
-
-// pageHeader returns the headers that only the page has: its policies.
-func pageHeader() http.Header {
-	return http.Header{
-		"Content-Security-Policy": {"default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; " +
-			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
-		"Referrer-Policy":            {"no-referrer"},
-		"Cross-Origin-Opener-Policy": {"same-origin"},
 	}
 }
 
@@ -254,9 +249,7 @@ func TestDocsLoadNothingElse(t *testing.T) {
 // Every number in the text agrees with the code.
 func TestDocsNumbers(t *testing.T) {
 	page := docsPage(t)
-	if formsvc.DefaultQuotaWindow != time.Hour {
-		t.Error("the quota is not for an hour")
-	}
+	equal(t, formsvc.DefaultQuotaWindow, time.Hour, "the quota is not for an hour: %v")
 	for id, want := range map[string]string{
 		"limit-quota":    fmt.Sprintf("%d an hour for each key", formsvc.DefaultQuota),
 		"limit-body":     fmt.Sprintf("%d MiB", httpx.MaxBody>>20),
@@ -347,8 +340,6 @@ func TestRootByAccept(t *testing.T) {
 		browserAccept: true, "text/html": true, "": false, anyAccept: false, "application/json": false, "image/png": false,
 	} {
 		a := browse(w.api, "GET", "/", header("Accept", strings.Split(accept, ", ")...))
-		if got := a.Header.Get("Content-Type") == "text/html; charset=utf-8"; got != page {
-			t.Errorf("Accept: %s: %s", accept, a.Header.Get("Content-Type"))
-		}
+		equal(t, a.Header.Get("Content-Type") == "text/html; charset=utf-8", page, "Accept: %s: %s is a page: %t", accept, a.Header.Get("Content-Type"))
 	}
 }

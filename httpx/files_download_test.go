@@ -151,9 +151,7 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	head := w.do("HEAD", path, "", header("Range", "bytes=0-0")).is(200, "")
-	if head.header.Get("Content-Length") != "600000" {
-		t.Errorf("%v", head.header)
-	}
+	equal(t, head.header.Get("Content-Length"), "600000", "Content-Length %s")
 	w.do("GET", path, "", header("Range", "bytes=0-0", "bytes=1-1")).is(200, "")
 }
 

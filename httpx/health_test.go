@@ -105,9 +105,7 @@ func TestReadinessCheckHangs(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i*10)*time.Second)
 				defer cancel()
-				if a := w.send(w.request("GET", "/readyz", "").WithContext(ctx)); a.status != 503 {
-					t.Errorf("status %d, want 503", a.status)
-				}
+				equal(t, w.send(w.request("GET", "/readyz", "").WithContext(ctx)).status, 503, "status %d")
 			})
 		}
 		all.Wait()

@@ -66,9 +66,7 @@ func TestRecordsOfOtherAccountsGet404(t *testing.T) {
 			}
 		}
 		for path, body := range w.belongings(w.mine.key, theirs) {
-			if before[path] != body {
-				t.Errorf("%s was\n%s\nand is\n%s", path, before[path], body)
-			}
+			equal(t, before[path], body, "%s was\n%s", path)
 		}
 		// A response is found only below its own campaign.
 		w.do("GET", w.campaign(plainCampaign)+"/responses/"+theirs["{response_uuid}"], "").is(404, "not_found")
@@ -158,9 +156,7 @@ func TestForeignIdentifiersInBodiesLookUnknown(t *testing.T) {
 			return w.do(row.method, row.path, strings.ReplaceAll(row.body, "ID", id), as(w.other.key), header("X-Request-Id", "same"))
 		}
 		foreign, unknown := ask(theirs[row.name]).is(422, "validation_failed"), ask(nobody)
-		if foreign.body != unknown.body {
-			t.Errorf("%s %s: %s\ndiffers from %s", row.method, row.path, foreign.body, unknown.body)
-		}
+		equal(t, foreign.body, unknown.body, "%s %s: %s", row.method, row.path)
 		if a := ask(own[row.name]); a.status >= 300 {
 			t.Errorf("%s %s with the own record: %d %s", row.method, row.path, a.status, a.body)
 		}

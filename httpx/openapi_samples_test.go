@@ -31,9 +31,7 @@ type exampleCall struct {
 func withSamples(t *testing.T, document []byte) []byte {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	literal := func(replace ...string) func(v any) (string, error) {
 		return func(v any) (string, error) { return literalOf(v, replace) }
 	}
@@ -44,9 +42,7 @@ func withSamples(t *testing.T, document []byte) []byte {
 		"python": literal(": true", ": True", ": false", ": False", ": null", ": None", `(?m)^(  +)`, "$1$1", `([^,{[])\n`, "$1,\n"),
 	}).ParseGlob("testdata/samples/*.tmpl"))
 	regions, err := os.ReadFile("client_samples_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var raw struct {
 		Paths map[string]map[string]json.RawMessage
 	}

@@ -37,9 +37,7 @@ func TestOpenAPIJSON(t *testing.T) {
 	noError(t, yaml.Unmarshal(source, &root))
 	var compact, want bytes.Buffer
 	writeJSON(t, &compact, root.Content[0])
-	if err := json.Indent(&want, withSamples(t, compact.Bytes()), "", " "); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Indent(&want, withSamples(t, compact.Bytes()), "", " "))
 	want.WriteByte('\n')
 	if *update {
 		noError(t, os.WriteFile("openapi.json", want.Bytes(), 0o644))
@@ -160,12 +158,8 @@ func TestOpenAPIDocument(t *testing.T) {
 			t.Errorf("%s: summary %q, tags %q", r.Name, o.Summary, o.Tags)
 		}
 	}
-	if len(c.operations) != len(httpx.Routes()) {
-		t.Errorf("%d operations are documented, and there are %d routes", len(c.operations), len(httpx.Routes()))
-	}
-	if len(c.doc.Webhooks) != len(webhook.KnownEventTypes()) {
-		t.Errorf("%d events are documented, and there are %d", len(c.doc.Webhooks), len(webhook.KnownEventTypes()))
-	}
+	equal(t, len(c.operations), len(httpx.Routes()), "%d routes")
+	equal(t, len(c.doc.Webhooks), len(webhook.KnownEventTypes()), "%d")
 }
 
 // Every type of event, raised over the API and sent by the engine, matches the document, in the delivery and in the list of events.
@@ -241,9 +235,7 @@ func TestOpenAPIServers(t *testing.T) {
 		return doc.Servers[0].URL, reply.Header.Get("Etag")
 	}
 	got, tag := server(w.api, "/openapi.json", "http://127.0.0.1:8080")
-	if got != "/" {
-		t.Errorf("the server is %q", got)
-	}
+	equal(t, got, "/", "the server is %q")
 	w.do("GET", "/openapi.json", "", header("If-None-Match", tag)).is(304, "")
 	if got, _ = server(http.StripPrefix("/forms/api", w.api), "/forms/api/openapi.json", "http://127.0.0.1:8080/forms/api"); got != "/forms/api" {
 		t.Errorf("under a prefix the server is %q", got)

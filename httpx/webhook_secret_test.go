@@ -170,9 +170,7 @@ func TestInvalidRotations(t *testing.T) {
 	}
 	w.do("POST", path+"/rotate", `{"secret":"`+strings.Repeat("é", 129)+`"}`).is(422, "").faults("/secret out_of_range")
 	w.do("POST", path+"/redeliver", `{"since":"2026-11-21"}`).is(400, "invalid_body").faults("/since invalid_timestamp")
-	if w.kept(path).Version != 1 {
-		t.Error("the webhook was changed")
-	}
+	equal(t, w.kept(path).Version, 1, "the webhook was changed: %v")
 }
 
 // A body that may be absent needs a media type only if it is there.

@@ -35,9 +35,7 @@ func TestWebhookMembers(t *testing.T) {
 	nulls := w.do("POST", "/v1/webhooks", hookBody("nulls", `"secret":null,"campaignUuid":null,"disabled":null,"headers":null`)).is(201, "").
 		has(`null`, "campaignUuid").has(`false`, "disabled").has(`{}`, "headers")
 	w.do("PUT", nulls.header.Get("Location"), hookBody("nulls", `"secret":null`)).is(200, "")
-	if got := w.kept(nulls.header.Get("Location")).Secret; got != nulls.text("secret") {
-		t.Error("null for a secret changed it")
-	}
+	equal(t, w.kept(nulls.header.Get("Location")).Secret, nulls.text("secret"), "null for a secret changed it: %v")
 	path := b.header.Get("Location")
 	want := []formsvc.Header{{Name: "Authorization", Value: "Bearer b"}, {Name: "X-Token", Value: "t"}}
 	if hook := w.kept(path); hook.Secret != "sixteen letters!" || !slices.Equal(hook.Headers, want) {

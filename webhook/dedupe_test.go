@@ -89,9 +89,7 @@ func TestHandlerRecordsTheOutcome(t *testing.T) {
 			v := newVerifier(t, &webhook.Options{Deduper: dedupe}, secret)
 			w, panicked := serve(v.Handler(tt.next), webhooktest.NewRequest(secret, []byte(body)))
 			equal(t, w.Code, tt.code, "got %d")
-			if strings.HasPrefix(tt.name, "panic") != (panicked == "broken") {
-				t.Errorf("the panic that went on is %v", panicked)
-			}
+			equal(t, strings.HasPrefix(tt.name, "panic"), panicked == "broken", "the panic that went on is %v: %t", panicked)
 			want := webhook.Fresh
 			if tt.handled {
 				want = webhook.Done
@@ -114,9 +112,7 @@ func TestHandlerIgnoresInterimResponses(t *testing.T) {
 		})))
 		got := post(t, server.URL, body)
 		server.Close() // waits for the handler
-		if got.StatusCode != final {
-			t.Errorf("got %s, want %d", got.Status, final)
-		}
+		equal(t, got.StatusCode, final, "got %d")
 		equal(t, begin(t, dedupe, eventID), want, "after %d the event is %v", final)
 	}
 }

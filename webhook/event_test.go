@@ -58,9 +58,7 @@ func TestDocumentedEventTypes(t *testing.T) {
 	}
 	for _, typ := range documented {
 		// Each has a payload named after it.
-		if got := parse(t, string(typ)); got.Type != typ {
-			t.Errorf("got %q, want %q", got.Type, typ)
-		}
+		equal(t, parse(t, string(typ)).Type, typ, "got %q")
 	}
 }
 

@@ -83,9 +83,7 @@ func TestSetSignatures(t *testing.T) {
 		}
 	}
 	h.Add(webhook.StandardIDHeader, "more")
-	if h.Get(webhook.StandardTimestampHeader) != "1795249800" {
-		t.Error("adding to one header changed another")
-	}
+	equal(t, h.Get(webhook.StandardTimestampHeader), "1795249800", "adding to one header changed another: %v")
 }
 
 func TestToleranceNeedsTheServiceSignature(t *testing.T) {

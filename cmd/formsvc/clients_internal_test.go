@@ -51,9 +51,7 @@ func TestClientsInOtherLanguages(t *testing.T) {
 	dir := filepath.Join(s.checkout(t, "examples/clients", "examples/clients/typescript"), "examples/clients")
 	typescript := filepath.Join(dir, "typescript")
 	vectors, err := filepath.Abs("../../webhook/webhooktest/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	tool(t, typescript, "npm", "run", "build")
 	tool(t, typescript, "node", "vectors.js", vectors)
 	f := new(faulty)
@@ -79,12 +77,8 @@ func TestClientsInOtherLanguages(t *testing.T) {
 		prints("refused: /user is required\nrefused: /responses/motivation is required\nanswer: To see\nanswer: To teach\nanswer: To learn\n", 20, c.example)
 		prints("blob_corrupt\n", 1, c.flag, c.damaged)
 	}
-	if got := strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/campaigns", nil), `"responseCount":3,`); got != 2 {
-		t.Errorf("%d campaigns with 3 responses, want 2", got)
-	}
-	if got := strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/events", nil), `"event":"file.uploaded"`); got != 6 {
-		t.Errorf("%d files, want 6", got)
-	}
+	equal(t, strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/campaigns", nil), `"responseCount":3,`), 2, "%d campaigns with 3 responses")
+	equal(t, strings.Count(s.call(t, http.StatusOK, http.MethodGet, "/v1/events", nil), `"event":"file.uploaded"`), 6, "%d files")
 	t.Run("page", func(t *testing.T) { showsPage(t, s, typescript) })
 }
 
@@ -98,12 +92,8 @@ func showsPage(t *testing.T, s *service, dir string) {
 		map[string]any{"name": "topics", "type": "choice", "options": []string{"grants", "travel"}, "multiple": true})
 	index := filepath.Join(dir, "page/index.html")
 	text, err := os.ReadFile(index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(index, []byte(strings.Replace(string(text), "https://forms.example.com/f/TOKEN", f.serve(t, s).URL+path, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, os.WriteFile(index, []byte(strings.Replace(string(text), "https://forms.example.com/f/TOKEN", f.serve(t, s).URL+path, 1)), 0o600))
 	v := &person{tab: browser.open(t, site.URL, "/page/", "light", 0), service: s}
 	v.sees("Contact us")
 	v.types("[name=email]", "ada@example.com")
@@ -135,9 +125,7 @@ type faulty struct {
 func (f *faulty) serve(t *testing.T, s *service) *httptest.Server {
 	t.Helper()
 	to, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := int(f.count.Add(1))

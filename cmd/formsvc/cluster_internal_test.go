@@ -133,9 +133,7 @@ func (l *load) end(t testing.TB, others int) int {
 	l.stopping.Store(true)
 	l.clients.Wait()
 	n := int(l.made.Load())
-	if text := l.call(t, http.StatusOK, http.MethodGet, "/v1/campaigns/"+l.campaign, nil); !strings.Contains(text, fmt.Sprintf(`"responseCount":%d,`, n+others)) {
-		t.Errorf("want %d responses: %s", n+others, text)
-	}
+	contains(t, "the campaign", l.call(t, http.StatusOK, http.MethodGet, "/v1/campaigns/"+l.campaign, nil), fmt.Sprintf(`"responseCount":%d,`, n+others))
 	return n
 }
 

@@ -283,9 +283,7 @@ func TestExportCommand(t *testing.T) {
 		{"export --campaign " + campaign + " --format xml", 2, "--format"},
 		{"export --campaign " + nobody + " --out " + file + "2", 1, "no campaign"},
 	})
-	if again, err := os.ReadFile(file); err != nil || string(again) != string(text) {
-		t.Error("the file was overwritten")
-	}
+	equal(t, string(must(os.ReadFile(file))), string(text), "the file was overwritten: %v")
 	if _, err := os.Stat(file + "2"); err == nil {
 		t.Error("a failed export leaves its file")
 	}

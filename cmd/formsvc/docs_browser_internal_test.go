@@ -19,9 +19,7 @@ func TestDocsInBrowser(t *testing.T) {
 
 	d := openDocs(t, browser, s.url, "light", 0)
 	d.authorize(s.key)
-	if got := d.try("listCampaigns").execute("200"); !strings.Contains(got, "Survey") {
-		t.Errorf("listCampaigns shows %s", got)
-	}
+	contains(t, "the reply to listCampaigns", d.try("listCampaigns").execute("200"), "Survey")
 	got := d.try("createResponse").fill("uuid", campaign).execute("201")
 	list := objects(t, s.do(t, "export", "--campaign", campaign, "--format", "ndjson"))
 	if len(list) != 1 || !strings.Contains(got, list[0]["uuid"].(string)) {
@@ -66,15 +64,11 @@ func (d *docs) samples(origin string) {
 	d.eval(`[document.querySelector(".samples [value=Python]").click()]`)
 	shown := `[...document.querySelectorAll(".samples")].map((e) => [e.querySelector(":checked").value, e.querySelector("code").textContent.match(/Client\("(.*?)"/)?.[1]])`
 	want := fmt.Sprintf(`["Python",%q]`, origin)
-	if got := d.eval(shown); got != "["+want+","+want+"]" {
-		d.t.Errorf("the examples are %s", got)
-	}
+	equal(d.t, d.eval(shown), "["+want+","+want+"]", "the examples are %s")
 	d.do(chromedp.Navigate(origin + "/docs#/Files/uploadFile"))
 	d.do(chromedp.Reload())
 	d.wait(d.on("uploadFile").at + " .samples")
-	if got := d.eval(shown); got != "["+want+"]" {
-		d.t.Errorf("the examples of the next visit are %s", got)
-	}
+	equal(d.t, d.eval(shown), "["+want+"]", "the examples of the next visit are %s")
 	d.eval(`[localStorage.clear()]`) // nothing else is stored
 }
 

@@ -50,9 +50,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 	campaign, _ := curl("curl-campaign", "", "201")["uuid"].(string)
 	created := curl("curl-response", campaign, "201")
-	if again := curl("curl-response", campaign, "201"); again["uuid"] != created["uuid"] {
-		t.Error("the same call again makes another response")
-	}
+	equal(t, curl("curl-response", campaign, "201")["uuid"], created["uuid"], "the same call again makes another response: %v")
 	list := curl("curl-list", campaign, "200")
 	items, _ := list["items"].([]any)
 	if first, _ := json.Marshal(items); len(items) != 1 || !strings.Contains(string(first), created["uuid"].(string)) {
@@ -63,9 +61,7 @@ func TestDocsCommands(t *testing.T) {
 			t.Errorf("%s lists %v", id, items)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "passport.pdf"), []byte("passport"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, "passport.pdf"), []byte("passport"), 0o600))
 	response, _ = created["uuid"].(string)
 	file, _ = curl("curl-upload", campaign, "201")["uuid"].(string)
 	curl("curl-download", campaign, "200")

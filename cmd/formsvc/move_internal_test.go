@@ -32,9 +32,7 @@ func (k *stock) has(t testing.TB, sh *shell, flags ...string) {
 	t.Helper()
 	s := sh.serve(t, flags...)
 	defer s.stop()
-	if s.key != "" {
-		t.Errorf("the database is new:\n%s", s.out.String())
-	}
+	equal(t, s.key, "", "the database is new:\n%s%s", s.out.String())
 	s.key = k.key
 	contains(t, "the response", s.call(t, http.StatusOK, http.MethodGet, responses(k.campaign)+"/"+k.response, nil), "ada@example.com")
 	if got := s.call(t, http.StatusOK, http.MethodGet, "/v1/files/"+k.file, nil); got != string(content(1, 5000)) {
@@ -97,9 +95,7 @@ func TestBackupAndRestoreCommands(t *testing.T) {
 	noError(t, err)
 	r = part.try(t, "restore", "--from", without)
 	contains(t, "restore", r.err, "The backup has no encryption keys", "No files were restored")
-	if len(part.stored(t)) != 0 {
-		t.Errorf("files were restored: %q", part.stored(t))
-	}
+	equal(t, len(part.stored(t)), 0, "%d files were restored")
 	contains(t, "the webhooks", part.do(t, "webhooks", "list"), k.webhook)
 }
 

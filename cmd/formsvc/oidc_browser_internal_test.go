@@ -3,12 +3,46 @@
 package main
 
 import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 )
 
-// A person signs in at a provider in a browser: the policy of the pages allows the ways there and back, and a cookie survives them.
+// startProvider starts the OpenID provider of zitadel/oidc's examples, which sends browsers back to callback, and returns its issuer. Its
+// client is "web" with the secret "secret", and its users are test-user@localhost and test-user2 with the password "verysecure".
+func startProvider(t testing.TB, callback string) string {
+	t.Helper()
+	const variable = "FORMSVC_TEST_OIDC"
+	program := os.Getenv(variable)
+	if program == "" {
+		missing(t, variable+` is not set ("make test-long" builds the provider and sets it)`)
+	}
+	_, port, err := net.SplitHostPort(freeAddrs(t, 1)[0])
+	noError(t, err)
+	var said transcript
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "PORT="+port, "REDIRECT_URI="+callback)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	noError(t, cmd.Start())
+	t.Cleanup(func() {
+		if _, _ = cmd.Process.Kill(), cmd.Wait(); t.Failed() {
+			t.Logf("the provider:\n%.20000s", &said)
+		}
+	})
+	issuer := "http://localhost:" + port + "/"
+	until(t, "the provider replies", func() bool {
+		resp, err := http.Get(issuer + ".well-known/openid-configuration")
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+	return issuer
+}
+
+// A person signs in at a provider in a browser: the policy of the pages allows the ways there and back, and a cookie survives them. The log
+// has neither the person nor the secret.
 func TestOpenIDInBrowser(t *testing.T) {
 	t.Parallel()
 	addr := freeAddrs(t, 1)[0]
@@ -27,4 +61,6 @@ func TestOpenIDInBrowser(t *testing.T) {
 	p.clicks("button", "Sign out")
 	p.until(`!location.pathname.startsWith("/console/you")`)
 	p.opens("/keys", "Sign in")
+	contains(t, "people list", s.do(t, "people", "list"), "joined", issuer)
+	lacks(t, "the log", s.log.String(), "test-user", "verysecure", `"secret"`)
 }

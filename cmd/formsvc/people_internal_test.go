@@ -12,7 +12,6 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/oidc"
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
@@ -223,28 +222,4 @@ func TestProxyHeader(t *testing.T) {
 	if id, err := c.fromProxy(r); id != nil || err != nil {
 		t.Errorf("without networks: %v, %v", id, err)
 	}
-}
-
-// People without an invitation join only with a role of their own, which an admin may then change.
-func TestJoining(t *testing.T) {
-	t.Parallel()
-	svc := must(formsvc.New(memory.New(), nil))
-	account, err := svc.Accounts.Create(t.Context(), "default")
-	noError(t, err)
-	id := formsvc.Identity{Email: "ada@example.com", Account: "default"}
-	if _, err := svc.Members.Identify(t.Context(), id); err == nil {
-		t.Error("a stranger joined")
-	}
-	id.Join = formsvc.Viewer
-	m := must(svc.Members.Identify(t.Context(), id))
-	equal(t, m.Role, formsvc.Viewer, "joined as %s")
-	_, _, err = svc.Members.Invite(t.Context(), account.ID, formsvc.MemberInput{Email: "ben@example.com", Name: "Ben", Role: formsvc.Admin})
-	noError(t, err)
-	m.Role = formsvc.Reviewer
-	must(svc.Members.Replace(t.Context(), m.Key(), m.MemberInput))
-	equal(t, must(svc.Members.Identify(t.Context(), id)).Role, formsvc.Reviewer, "signed in again as %s")
-	id.Role = formsvc.Editor
-	equal(t, must(svc.Members.Identify(t.Context(), id)).Role, formsvc.Editor, "with a role of the claim as %s")
-	id.Email = "eve@example.com"
-	equal(t, must(svc.Members.Identify(t.Context(), id)).Role, formsvc.Editor, "joined with a role of the claim as %s")
 }

@@ -67,9 +67,7 @@ func (m *member) crawl() map[string]bool {
 	found := map[string]bool{}
 	for next := []string{"/"}; len(next) > 0 && len(found) < 200; next = next[1:] {
 		status, text := m.ask(http.MethodGet, next[0], nil)
-		if status != http.StatusOK {
-			m.t.Errorf("a link leads to %s: %d", next[0], status)
-		}
+		equal(m.t, status, http.StatusOK, "a link leads to %s: %d", next[0])
 		note := func(method, address string) {
 			path, ours := strings.CutPrefix(address, "/console")
 			path, _, _ = strings.Cut(path, "?")

@@ -107,9 +107,7 @@ func TestServeWorkflow(t *testing.T) {
 	for status, want := range map[string]int{"validated": 422, "completed": 409} {
 		s.call(t, want, "PATCH", response, map[string]string{"status": status})
 	}
-	if body := s.call(t, 200, "PATCH", response, map[string]string{"status": "granted"}); strings.Contains(body, `"completedAt":null`) {
-		t.Errorf("granted isn't final: %s", body)
-	}
+	lacks(t, "a granted response", s.call(t, 200, "PATCH", response, map[string]string{"status": "granted"}), `"completedAt":null`)
 }
 
 // Behind a trusted proxy, wrong keys of one client don't lock out another.
@@ -353,9 +351,7 @@ func TestServeMetrics(t *testing.T) {
 			`formsvc_http_requests_total{code="404",method="GET",route="other"} 2`, `formsvc_http_request_seconds_count{route="/v1/campaigns/{uuid}/responses"} 3`,
 			"formsvc_http_in_flight 0")
 		for _, name := range []string{"\ngo_goroutines ", "\nprocess_resident_memory_bytes ", "\ngo_build_info{"} {
-			if !strings.Contains(whole, name) {
-				t.Errorf("%s is missing", name)
-			}
+			contains(t, "the text", whole, name)
 		}
 		lacks(t, name, text, s.key, testSecret, "path-token", "127.0.0.1", campaign, "elsewhere")
 		if name == "postgres" {
@@ -390,16 +386,12 @@ func TestConsoleLinkCommand(t *testing.T) {
 	leads("https://forms.example.com", false, "--base-url", "https://forms.example.com/")
 	jar, _ := cookiejar.New(nil)
 	browser := &http.Client{Jar: jar}
-	if text := signedIn(t, browser, link); !strings.Contains(text, "Overview") {
-		t.Errorf("signed in, the page is %s", text)
-	}
+	contains(t, "the page after signing in", signedIn(t, browser, link), "Overview")
 	contains(t, "a second key", posted(t, browser, s.url+"/console/keys", s.url+"/console/keys",
 		url.Values{"name": {"second"}, "permissions": {"campaigns:read"}}), "at most 1 keys")
 	s.campaign(t)
 	s.call(t, http.StatusConflict, http.MethodPost, "/v1/campaigns", map[string]string{"title": "second"})
-	if text := signedIn(t, new(http.Client), link); strings.Contains(text, "Overview") {
-		t.Error("a link works twice")
-	}
+	lacks(t, "a used link", signedIn(t, new(http.Client), link), "Overview")
 	s.stop()
 	if _, err := os.Stat(filepath.Join(s.data, servingFile)); err == nil {
 		t.Error("a server that has ended is still noted")

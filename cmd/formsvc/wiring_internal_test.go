@@ -228,8 +228,6 @@ func flagOfLog(t *testing.T) {
 		p := newShell(t).background(t, "serve", "--addr", "127.0.0.1:0", "--log-format", format)
 		p.log.wait(p.ctx, `serving`)
 		line, _, _ := strings.Cut(p.log.String(), "\n")
-		if json.Valid([]byte(line)) != isJSON {
-			t.Errorf("--log-format %s: %s", format, line)
-		}
+		equal(t, json.Valid([]byte(line)), isJSON, "--log-format %s: %s is JSON: %t", format, line)
 	}
 }

@@ -34,9 +34,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	equal(t, w.ask("/v1/campaigns", value), 200, "the key opens nothing: %d")
 	equal(t, w.ask("/v1/webhooks", value), 403, "the key may do more than was chosen: %d")
 	made.says("curl -H 'Authorization: Bearer " + value + "' " + w.server.URL + "/forms/v1/campaigns")
-	if made.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("header %v", made.header)
-	}
+	equal(t, made.header.Get("Cache-Control"), "no-store", "Cache-Control %q")
 	w.submit(page, "/keys", fields).is(409).says("Already done").lacks(value)
 	list := w.get("/keys").is(200).says("Website", "active").lacks(value)
 	keys, err := w.svc.Keys.List(t.Context(), w.account.ID)

@@ -88,9 +88,7 @@ func (a *answer) bars(want ...string) {
 			got = append(got, text)
 		}
 	}
-	if strings.Join(got, ", ") != strings.Join(want, ", ") {
-		a.w.t.Errorf("the chart has %q, want %q", got, want)
-	}
+	equal(a.w.t, strings.Join(got, ", "), strings.Join(want, ", "), "the chart has %q")
 }
 
 // embed serves pages and an API below a prefix, with a cookie as login. The pages get the API's address; HOST in it

@@ -2,7 +2,7 @@ package console
 
 import (
 	"context"
-	"log/slog"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -52,21 +52,9 @@ func (v *visit) showPeople(status int, p *peoplePage) error {
 	page := formsvc.Page[formsvc.Member]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
 	p.Pager = pagerOf(v, page, func(m *formsvc.Member) formsvc.ID { return m.ID })
 	for _, m := range page.Items {
-		p.People = append(p.People, personRow{m, stateOf(&m, v.svc.Now()), m.ID == v.memberID()})
+		p.People = append(p.People, personRow{m, stateOf(&m, v.svc.Now()), v.who.member != nil && m.ID == v.who.member.ID})
 	}
 	return v.show(status, "people", "People", p)
-}
-
-// memberID returns the identifier of the visitor as a member, or "".
-func (v *visit) memberID() formsvc.ID {
-	if v.who.member == nil {
-		return ""
-	}
-	return v.who.member.ID
-}
-
-func (v *visit) memberInput() formsvc.MemberInput {
-	return formsvc.MemberInput{Email: v.field("email"), Name: v.field("name"), Role: formsvc.Role(v.field("role"))}
 }
 
 func (v *visit) personKey() formsvc.MemberKey {
@@ -75,44 +63,36 @@ func (v *visit) personKey() formsvc.MemberKey {
 
 // invite invites a person, and shows the link once.
 func (v *visit) invite() error {
-	p := peoplePage{Input: v.memberInput()}
+	p := peoplePage{Input: formsvc.MemberInput{Email: v.field("email"), Name: v.field("name"), Role: formsvc.Role(v.field("role"))}}
 	m, token, err := v.svc.Members.Invite(v.ctx(), v.account(), p.Input)
 	if v.invalid(v.taken(err)) {
 		return v.showPeople(http.StatusUnprocessableEntity, &p)
 	}
-	if err != nil {
-		return err
-	}
-	return v.showInvited(&m, token)
+	return v.showInvited(&m, token, err)
 }
 
 // inviteAgain replaces the invitation of a person.
 func (v *visit) inviteAgain() error {
 	m, token, err := v.svc.Members.InviteAgain(v.ctx(), v.personKey())
+	return v.showInvited(&m, token, err)
+}
+
+// showInvited mails and shows the link of an invitation, or passes on an error.
+func (v *visit) showInvited(m *formsvc.Member, token string, err error) error {
 	if err != nil {
 		return err
 	}
-	return v.showInvited(&m, token)
-}
-
-func (v *visit) showInvited(m *formsvc.Member, token string) error {
 	p := peoplePage{Link: v.public(&url.URL{Path: v.base + "/sign-in/" + token}), Invited: *m, Mailed: v.h.opts.SendLink != nil}
 	if p.Mailed {
 		to, link, until := m.Email, p.Link, m.InvitedUntil
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
-		v.h.mailing.Go(func() {
-			defer cancel()
-			if err := v.h.opts.SendLink(ctx, to, link, until); err != nil {
-				v.h.opts.Logger.LogAttrs(ctx, slog.LevelError, "an invitation was not sent", slog.String("error", err.Error()))
-			}
-		})
+		v.mail("an invitation was not sent", func(ctx context.Context) error { return v.h.opts.SendLink(ctx, to, link, until) })
 	}
 	return v.showPeople(http.StatusOK, &p)
 }
 
 // taken makes an address that another member has a fault of its field.
 func (v *visit) taken(err error) error {
-	if errorIsConflict(err) {
+	if errors.Is(err, formsvc.ErrConflict) && !errors.Is(err, formsvc.ErrLastAdmin) {
 		return &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/email", Code: "taken", Detail: "is a member of this account already"}}}
 	}
 	return err

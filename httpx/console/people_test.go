@@ -120,9 +120,7 @@ func TestPasswords(t *testing.T) {
 	w.submit(w.get("/you"), "/you/password", url.Values{"password": {goodPassword}}).is(303)
 	byLink := w.client
 	wrong := w.password("ada@example.com", "wrong wrong wrong").is(401).says("address or the password is wrong")
-	if unknown := w.password("eve@example.com", "wrong wrong wrong").is(401); unknown.text() != wrong.text() {
-		t.Errorf("unknown people get %q, others %q", unknown.text(), wrong.text())
-	}
+	equal(t, w.password("eve@example.com", "wrong wrong wrong").is(401).text(), wrong.text(), "unknown people get %q")
 	for _, account := range []string{"mine", "none"} {
 		w.client = newClient(t)
 		a := w.submit(w.get("/sign-in?account="+account), "/sign-in/password", url.Values{"email": {"Ada@Example.com"}, "password": {goodPassword}})

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"reflect"
 	"strings"
@@ -50,8 +51,9 @@ func TestConditionsAreKept(t *testing.T) {
 		{"stay", url.Values{"showValues.2": {"dog"}}, "no choice “dog” any more"},
 	} {
 		path, _, stored := w.editable(pets()...)
-		c.fields = merged(c.fields, "do", c.do)
-		page := w.submit(w.get(path), path, c.fields).is(200).says(c.says)
+		fields := url.Values{"do": {c.do}}
+		maps.Copy(fields, c.fields)
+		page := w.submit(w.get(path), path, fields).is(200).says(c.says)
 		again := w.submit(page, path, url.Values{"do": {"save"}})
 		if again.status == 409 { // the choices of a question that is none any more
 			again = w.submit(again.says("loses the choices"), path, url.Values{"do": {"save"}})
@@ -72,14 +74,6 @@ func TestConditionsAreKept(t *testing.T) {
 	if stored()[2].ShowIf != nil {
 		t.Error("“always ask” is not saved")
 	}
-}
-
-func merged(fields url.Values, name, value string) url.Values {
-	all := url.Values{name: {value}}
-	for k, v := range fields {
-		all[k] = v
-	}
-	return all
 }
 
 // Conditions follow what is renamed.
@@ -199,9 +193,7 @@ func TestRemovedQuestionsWithAnswers(t *testing.T) {
 	w.response(&c, "eve", formsvc.Answer{Name: "old", Value: []string{}}, formsvc.Answer{Name: "other", Value: []string{"y"}})
 	page := w.submit(w.get(path), path, url.Values{"do": {"remove.0"}}).is(200)
 	page = w.submit(page, path, url.Values{"do": {"save"}}).is(409).says("Answers to “Old” (1 of the last 2 responses have one)")
-	if len(stored()) != 2 {
-		t.Error("saved without a word")
-	}
+	equal(t, len(stored()), 2, "saved without a word: %d")
 	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
 	page = w.submit(w.get(path), path, url.Values{"do": {"add"}}).is(200)
 	w.submit(page, path, url.Values{"do": {"save"}, "label.1": {"Old"}}).is(303)

@@ -78,9 +78,7 @@ func TestSignOut(t *testing.T) {
 		pages.ServeHTTP(recorder, r)
 		return recorder.Code
 	}
-	if stolen(first) != 200 {
-		t.Error("another node doesn't know the session")
-	}
+	equal(t, stolen(first), 200, "another node doesn't know the session: %v")
 	page := w.get("/keys")
 	a := w.submit(w.get("/"), "/sign-out", nil).is(303)
 	if c := onlyCookie(t, a); c.MaxAge >= 0 || c.Value != "" {
@@ -89,9 +87,7 @@ func TestSignOut(t *testing.T) {
 	a.leadsTo("/sign-in").is(200)
 	w.get("/").is(401)
 	w.submit(page, "/keys", url.Values{"name": {"late"}}).is(401)
-	if stolen(first) != 401 {
-		t.Error("another node still knows the session")
-	}
+	equal(t, stolen(first), 401, "another node still knows the session: %v")
 }
 
 // Signing out everywhere ends the sessions of other browsers too, and unused links. Other accounts keep theirs.
@@ -141,9 +137,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	for _, token := range [][]string{nil, {""}, {"x"}, {form.Get("token") + "x"}} {
 		w.submit(page, "/keys", url.Values{"name": {"forged"}, "token": token}).is(403).says("expired")
 	}
-	if keys, err := w.svc.Keys.List(t.Context(), w.account.ID); err != nil || len(keys) != 0 {
-		t.Errorf("%d keys, %v", len(keys), err)
-	}
+	equal(t, len(must(w.svc.Keys.List(t.Context(), w.account.ID))), 0, "%d")
 	w.submit(page, "/keys", fields).is(200)
 
 	// The token belongs to the session.
@@ -177,9 +171,7 @@ func TestCookieOnTLS(t *testing.T) {
 		if made.Code != 303 || c.Name != "__Host-formsvc_session" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
 			t.Errorf("%q: %d %v", base, made.Code, c)
 		}
-		if got := made.Header().Get("Strict-Transport-Security"); got != "max-age=31536000" {
-			t.Errorf("Strict-Transport-Security: %q", got)
-		}
+		equal(t, made.Header().Get("Strict-Transport-Security"), "max-age=31536000", "Strict-Transport-Security: %q")
 		r = httptest.NewRequest("GET", "https://forms.example.com/", nil)
 		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: c.Value})
 		equal(t, ask(r).Code, 401, "%q: a cookie that a neighbour may have set is taken: %d", base)

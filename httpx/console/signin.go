@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -30,14 +31,11 @@ type signInPage struct {
 func (v *visit) showSignIn(status int, wrong string) error {
 	p := signInPage{
 		Token: v.r.PathValue("token"), Mails: v.h.opts.SendLink != nil, Mailed: v.query("mailed") != "", Own: v.h.opts.Authenticate == nil,
-		Email: v.field("email"), Account: v.query("account"), Providers: v.h.opts.Providers, Wrong: wrong,
+		Email: v.field("email"), Account: cmp.Or(v.field("account"), v.query("account")), Providers: v.h.opts.Providers, Wrong: wrong,
 	}
 	if p.Token != "" {
 		code := formsvc.SignInCode(p.Token)
 		p.Code = code[:4] + "-" + code[4:]
-	}
-	if account := v.field("account"); account != "" {
-		p.Account = account
 	}
 	return v.show(status, "sign-in", "Sign in", p)
 }
@@ -65,10 +63,7 @@ func (v *visit) signIn() error {
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		return v.showSignIn(http.StatusUnauthorized, wrong)
 	}
-	if err != nil {
-		return err
-	}
-	return v.signedIn(&session, value)
+	return v.signedIn(&session, value, err)
 }
 
 // signInByPassword checks an address and a password. The reply is the same whichever is wrong.
@@ -96,12 +91,15 @@ func (v *visit) signInByPassword() error {
 		return err
 	}
 	v.h.seen.Put(network, struct{}{}, v.svc.Now().Add(networkSeen))
-	return v.signedIn(&session, value)
+	return v.signedIn(&session, value, nil)
 }
 
-// signedIn gives the browser a new session, and ends its previous one. If that one can't be ended, the visitor is signed in all the same,
-// since a link is used up. Somebody who has just joined chooses a password.
-func (v *visit) signedIn(session *formsvc.Session, value string) error {
+// signedIn gives the browser a new session, and ends its previous one, or passes on an error. If the previous one can't be ended, the visitor
+// is signed in all the same, since a link is used up. Somebody who has just joined chooses a password.
+func (v *visit) signedIn(session *formsvc.Session, value string, err error) error {
+	if err != nil {
+		return err
+	}
 	if old, err := v.r.Cookie(v.cookieName()); err == nil {
 		if err := v.h.svc.Sessions.SignOut(v.ctx(), old.Value); err != nil {
 			v.h.opts.Logger.LogAttrs(v.ctx(), slog.LevelError, "a previous session was not ended", slog.String("error", err.Error()))
@@ -192,10 +190,7 @@ func (v *visit) finishProvider() error {
 		}
 		return v.showSignIn(http.StatusUnauthorized, wrong)
 	}
-	if err != nil {
-		return err
-	}
-	return v.signedIn(&session, value)
+	return v.signedIn(&session, value, err)
 }
 
 // connect gives the signed-in member an identity that nobody has, and reports whether it could.
@@ -215,10 +210,7 @@ func (v *visit) endProvider() error {
 		return formsvc.ErrNotFound
 	}
 	after := v.public(&url.URL{Path: v.base + "/sign-in"})
-	if end := p.End(v.ctx(), after); end != "" {
-		after = end
-	}
-	v.w.Header().Set("Refresh", "0; url="+after)
+	v.w.Header().Set("Refresh", "0; url="+cmp.Or(p.End(v.ctx(), after), after))
 	return v.showSignIn(http.StatusOK, "")
 }
 
@@ -246,15 +238,23 @@ func (v *visit) mailLink() error {
 	}
 	browser := newOnce()
 	v.setCookie(v.named("formsvc_asked"), browser, "/", formsvc.LinkTTL)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
-	h.mailing.Go(func() {
+	v.mail("no sign-in link was sent", func(ctx context.Context) error {
 		defer func() { <-h.mailers }()
-		defer cancel()
-		if err := h.mailAll(ctx, email, browser); err != nil {
-			h.opts.Logger.LogAttrs(ctx, slog.LevelError, "no sign-in link was sent", slog.String("error", err.Error()))
-		}
+		return h.mailAll(ctx, email, browser)
 	})
 	return v.redirect(nil, "/sign-in", url.Values{"mailed": {"1"}})
+}
+
+// mail runs a function that mails, without waiting for it, and logs its error.
+func (v *visit) mail(failure string, send func(ctx context.Context) error) {
+	h := v.h
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
+	h.mailing.Go(func() {
+		defer cancel()
+		if err := send(ctx); err != nil {
+			h.opts.Logger.LogAttrs(ctx, slog.LevelError, failure, slog.String("error", err.Error())) //nolint:sloglint // callers pass constants
+		}
+	})
 }
 
 // mailAll mails links to an address, to one after the other.

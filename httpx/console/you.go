@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,10 +8,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-func errorIsConflict(err error) bool {
-	return errors.Is(err, formsvc.ErrConflict) && !errors.Is(err, formsvc.ErrLastAdmin)
-}
 
 // A youPage is the own page of a member, or of the operator, who may become one.
 type youPage struct {
@@ -115,10 +110,7 @@ func (v *visit) joinYou() error {
 		return err
 	}
 	session, value, err := v.h.svc.Sessions.SignIn(v.ctx(), token, v.r.UserAgent())
-	if err != nil {
-		return err
-	}
-	return v.signedIn(&session, value)
+	return v.signedIn(&session, value, err)
 }
 
 // setPassword changes the password. The session goes on with another value, and all others end.

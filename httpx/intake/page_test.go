@@ -68,9 +68,7 @@ func TestPageAsksEveryModule(t *testing.T) {
 	}
 	size := len(a.body)
 	found := regexp.MustCompile(`assets/form\.(css|js|svg)\?\w+`).FindAllString(a.body, -1)
-	if len(found) != 3 {
-		t.Errorf("the page loads %q", found)
-	}
+	equal(t, len(found), 3, "the page loads %q, which are %d", found)
 	for _, asset := range found {
 		x := w.get("/../" + asset).is(200)
 		if size += len(x.body); !strings.Contains(x.header.Get("Cache-Control"), "immutable") {

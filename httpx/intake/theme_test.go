@@ -99,9 +99,7 @@ func TestTheme(t *testing.T) {
 			}
 			delete(wants, a.body)
 		}
-		if len(wants) != 0 {
-			t.Errorf("%s: not sent: %v", at, wants)
-		}
+		equal(t, len(wants), 0, "%s: not sent: %v, which are %d", at, wants)
 	}
 	w.get(fmt.Sprintf("/../assets/theme-%.10x.css", sha256.Sum256([]byte(css)))).is(200) // the name is the content's
 	w.get("/../assets/theme-00000000000000000000.css").is(404)

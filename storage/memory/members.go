@@ -24,14 +24,9 @@ func (s *Store) CreateMember(ctx context.Context, m formsvc.Member, change forms
 }
 
 // otherMembers returns the other members of the account who were not removed. The caller holds s.mu.
-func (s *Store) otherMembers(m *formsvc.Member) (others []formsvc.Member) {
+func (s *Store) otherMembers(m *formsvc.Member) []formsvc.Member {
 	q := formsvc.MemberQuery{AccountID: m.AccountID}
-	for _, id := range s.members.ids {
-		if other := s.members.rows[id]; id != m.ID && q.Finds(other) {
-			others = append(others, *other)
-		}
-	}
-	return others
+	return matching(&s.members, func(other *formsvc.Member) bool { return other.ID != m.ID && q.Finds(other) })
 }
 
 // UpdateMember implements [formsvc.Store].
@@ -72,11 +67,5 @@ func (s *Store) Members(ctx context.Context, q formsvc.MemberQuery) ([]formsvc.M
 	if err := formsvc.CheckText(q.Email, q.Issuer, q.Subject); err != nil {
 		return nil, err
 	}
-	members := []formsvc.Member{}
-	for _, id := range s.members.ids {
-		if m := s.members.rows[id]; q.Finds(m) {
-			members = append(members, *m)
-		}
-	}
-	return members, nil
+	return matching(&s.members, q.Finds), nil
 }

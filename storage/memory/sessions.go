@@ -86,13 +86,9 @@ func (s *Store) Sessions(ctx context.Context, key formsvc.MemberKey) ([]formsvc.
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	sessions := []formsvc.Session{}
-	for _, id := range s.sessions.ids {
-		if x := s.sessions.rows[id]; x.AccountID == key.AccountID && x.MemberID == key.ID && key.ID != "" {
-			sessions = append(sessions, *x)
-		}
-	}
-	return sessions, nil
+	return matching(&s.sessions, func(x *formsvc.Session) bool {
+		return x.AccountID == key.AccountID && x.MemberID == key.ID && key.ID != ""
+	}), nil
 }
 
 // SessionByHash implements [formsvc.Store].

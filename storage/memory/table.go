@@ -61,6 +61,17 @@ func list[R, T any](t *table[R], out func(R) T) []T {
 	return items
 }
 
+// matching returns copies of the rows that match, in the order of their IDs.
+func matching[T any](t *table[*T], match func(*T) bool) []T {
+	items := []T{}
+	for _, id := range t.ids {
+		if row := t.rows[id]; match(row) {
+			items = append(items, *row)
+		}
+	}
+	return items
+}
+
 // page returns copies of the rows on the page of q, made by out. Only rows that match are
 // counted, unless noTotal is set; a nil match accepts all.
 func page[R, T any](t *table[R], q formsvc.PageQuery, noTotal bool, match func(R) bool, out func(R) T) formsvc.Page[T] {

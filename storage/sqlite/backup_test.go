@@ -197,9 +197,7 @@ func TestCheckIntegrity(t *testing.T) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	noError(t, err)
 	_, err = file.WriteAt(make([]byte, 4096), 40*4096)
-	if err = errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, file.Close()))
 	if err := open(t, path, nil).CheckIntegrity(t.Context()); !errors.Is(err, sqlite.ErrCorrupt) {
 		t.Errorf("of a damaged one: %v", err)
 	}

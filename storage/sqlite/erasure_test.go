@@ -9,6 +9,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/sqlite"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // filled fills a store and returns what to erase.
@@ -16,7 +17,8 @@ func filled(t *testing.T, s *sqlite.Store) formsvc.EraseQuery {
 	t.Helper()
 	ctx := t.Context()
 	svc, c := newService(t, s)
-	listen(t, svc, c.AccountID)
+	_, _, err := svc.Webhooks.Create(ctx, c.AccountID, formsvc.WebhookInput{URL: "https://example.com/", Events: webhook.EventTypes()})
+	noError(t, err)
 	e := formsvc.EraseQuery{AccountID: c.AccountID}
 	for i := range 30 {
 		user := formsvc.User{Email: "eve@example.com", LastName: "Unmistakable"}

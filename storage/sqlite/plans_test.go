@@ -39,8 +39,12 @@ func TestPlans(t *testing.T) {
 				_, err := c.ExecContext(t.Context(), before)
 				return err
 			}))
-			for name, statement := range queueStatements() {
-				for _, step := range explain(t, s, statement) {
+			for name, statement := range map[string]string{
+				"Ready": ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
+				"Finish": finishDelivery, "attempt": insertAttempt, "notice": insertNotice, "failing": addFailing,
+				"Events": lookAtEvents, "AllEvents": lookAtAllEvents, "RecentEvents": lookBackAtEvents,
+			} {
+				for _, step := range Steps(t, s.owned[1], parameter.ReplaceAllString(statement, "1")) {
 					orders := step == "USE TEMP B-TREE FOR ORDER BY" && name == "Ready" // of the endpoints it has found
 					if !lookUp.MatchString(step) && !orders {
 						t.Errorf("%s: %s", name, step)
@@ -48,14 +52,6 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func queueStatements() map[string]string {
-	return map[string]string{
-		"Ready": ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
-		"Finish": finishDelivery, "attempt": insertAttempt, "notice": insertNotice, "failing": addFailing,
-		"Events": lookAtEvents, "AllEvents": lookAtAllEvents, "RecentEvents": lookBackAtEvents,
 	}
 }
 
@@ -75,11 +71,6 @@ var lookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 }, "|") + `)$`)
 
 var parameter = regexp.MustCompile(`\?\d?`)
-
-func explain(t *testing.T, s *Store, statement string) []string {
-	t.Helper()
-	return Steps(t, s.owned[1], parameter.ReplaceAllString(statement, "1"))
-}
 
 // NewOn returns a store on a database with hooks.
 func NewOn(db *bun.DB) *Store {

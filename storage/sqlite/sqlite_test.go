@@ -7,7 +7,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/storagetest"
-	"github.com/formsvc/toolkit/webhook"
 )
 
 // handle is a store with the location of its data, to open it again.
@@ -30,14 +29,6 @@ func newService(t testing.TB, s formsvc.Store) (*formsvc.Service, formsvc.Campai
 	account := must(svc.Accounts.Create(t.Context(), "a"))
 	campaign := must(svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"}))
 	return svc, campaign
-}
-
-// listen adds a webhook for everything.
-func listen(t testing.TB, svc *formsvc.Service, account formsvc.ID) {
-	t.Helper()
-	if _, _, err := svc.Webhooks.Create(t.Context(), account, formsvc.WebhookInput{URL: "https://example.com/", Events: webhook.EventTypes()}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func conformance(t *testing.T, open func(t testing.TB, path string) handle, only ...storagetest.Category) {

@@ -92,9 +92,7 @@ func TestCustomHeadersOfAnEndpoint(t *testing.T) {
 	if host != "a.example" || h.Get("x-service-signature") != sign("secret-a", "body") {
 		t.Errorf("host %q, header %v", host, h)
 	}
-	if len(e.Headers) != len(own)+len(reserved) {
-		t.Error("the endpoint's headers were changed")
-	}
+	equal(t, len(e.Headers), len(own)+len(reserved), "the endpoint's headers were changed: %v")
 }
 
 // A header that HTTP can't carry fails the attempts of the delivery, and nothing else.

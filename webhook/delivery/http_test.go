@@ -30,9 +30,7 @@ func deliver(t *testing.T, url string, opts delivery.Options) delivery.Attempt {
 		t.Fatalf("RunOnce: %d, %v", n, err)
 	}
 	r := q.get("d1")
-	if delivered := r.result == delivery.Delivered; delivered != (r.attempts[0].Error == "") {
-		t.Errorf("result %v and class %q", r.result, r.attempts[0].Error)
-	}
+	equal(t, r.result == delivery.Delivered, r.attempts[0].Error == "", "result %v with class %q: %t", r.result, r.attempts[0].Error)
 	return r.attempts[0]
 }
 
@@ -135,9 +133,7 @@ func TestCompressedResponseIsNotExpanded(t *testing.T) {
 	_, _ = z.Write(make([]byte, 1<<20))
 	_ = z.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Accept-Encoding") != "" {
-			t.Error("asked for a compressed answer")
-		}
+		equal(t, r.Header.Get("Accept-Encoding"), "", "asked for a compressed answer: %v")
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(packed.Bytes())
 	}))

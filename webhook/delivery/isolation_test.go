@@ -158,8 +158,6 @@ func TestRecoveringReceiverRegainsItsWindow(t *testing.T) {
 			at = append(at, w.at("hanging0"))
 			time.Sleep(10 * time.Millisecond)
 		}
-		if fmt.Sprint(at) != "[1 2 4 8 8 8 8 8]" {
-			t.Errorf("requests at once: %v", at)
-		}
+		equal(t, fmt.Sprint(at), "[1 2 4 8 8 8 8 8]", "requests at once: %s")
 	})
 }

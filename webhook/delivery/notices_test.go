@@ -80,9 +80,7 @@ func TestNoticesAreDurable(t *testing.T) {
 		stop()
 		// The second engine asks each minute from 60 s on. It stops at 160 s.
 		equal(t, l.String(), "[d1 0s d1 2m0s d1 12m40s]", "given %s")
-		if q.unnoted() != 0 {
-			t.Error("not noted")
-		}
+		equal(t, q.unnoted(), 0, "not noted: %v")
 	})
 }
 

@@ -108,9 +108,7 @@ func TestUnusableURLs(t *testing.T) {
 		"http://user:password@a.example/", "http://user@a.example/", "http://a.example/%zz", "http://[::1/", "http://a\n.example/",
 	} {
 		a := deliver(t, url, delivery.Options{Transport: roundTrip(ok)})
-		if a.Error != delivery.ClassURL {
-			t.Errorf("%q: %+v", url, a)
-		}
+		equal(t, a.Error, delivery.ClassURL, "%q: %s", url)
 	}
 }
 

@@ -16,15 +16,6 @@ import (
 
 func ok(*http.Request) (*http.Response, error) { return answer(http.StatusOK) }
 
-// perDelivery counts the requests of each delivery.
-func perDelivery(calls []call) map[string]int {
-	n := make(map[string]int)
-	for _, c := range calls {
-		n[c.delivery]++
-	}
-	return n
-}
-
 // If another process claims a delivery while its request is in flight, the outcome is not recorded.
 func TestLostLeaseChangesNothing(t *testing.T) {
 	for _, status := range []int{200, 500} {
@@ -71,7 +62,11 @@ func TestFinishOutage(t *testing.T) {
 		equal(t, len(rec.seen()), 4, "%d requests while nothing could be recorded")
 		time.Sleep(11 * time.Second)
 		equal(t, q.count(delivery.Delivered), 30, "%d delivered")
-		for id, n := range perDelivery(rec.seen()) {
+		sent := make(map[string]int)
+		for _, c := range rec.seen() {
+			sent[c.delivery]++
+		}
+		for id, n := range sent {
 			equal(t, n, 1, "%s was sent %d times", id)
 		}
 	})

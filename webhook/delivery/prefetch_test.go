@@ -35,9 +35,7 @@ func TestShutdownReleasesPrefetched(t *testing.T) {
 		stopped := make(chan struct{})
 		go func() { stop(); close(stopped) }()
 		time.Sleep(10 * time.Millisecond)
-		if leased := q.leased(); leased != 4 {
-			t.Errorf("%d leased, want those in flight", leased)
-		}
+		equal(t, q.leased(), 4, "%d leased")
 		<-stopped
 		if n := len(rec.seen()); n != sent || q.delivered("busy") != sent || q.leased() != 0 {
 			t.Errorf("%d sent after the end, %d of %d recorded", n-sent, q.delivered("busy"), sent)
@@ -67,9 +65,7 @@ func TestHangingEndpointReturnsPrefetched(t *testing.T) {
 			t.Fatalf("%d leased: nothing is prefetched", leased)
 		}
 		time.Sleep(200 * time.Millisecond)
-		if leased := q.leased(); leased != 4 {
-			t.Errorf("%d leased, want those in flight", leased)
-		}
+		equal(t, q.leased(), 4, "%d leased")
 		time.Sleep(2 * time.Minute)
 		hangs.Store(false)
 		time.Sleep(time.Hour)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite"
@@ -237,7 +236,7 @@ func TestRestoreKeepsTheIdentity(t *testing.T) {
 	for _, name := range []string{"nowhere before", "where its marker is"} {
 		at := target(t, t.TempDir())
 		if name == "where its marker is" {
-			mark(t, at.Files, want)
+			must(at.Files.Put(t.Context(), formsvc.MarkerKey, strings.NewReader(string(want))))
 		}
 		must(backup.Restore(t.Context(), dir, at))
 		restored := must(sqlite.Open(t.Context(), at.Database, &sqlite.Options{SkipMigrations: true}))
@@ -273,10 +272,4 @@ func TestRestoreRefusesFilesOfAnotherDatabase(t *testing.T) {
 			t.Errorf("%s: there was %v, and is %v", key, before, after)
 		}
 	}
-}
-
-// mark makes a blob store belong to the data with that identity.
-func mark(t testing.TB, files blobstore.Store, id formsvc.ID) {
-	t.Helper()
-	must(files.Put(t.Context(), formsvc.MarkerKey, strings.NewReader(string(id))))
 }

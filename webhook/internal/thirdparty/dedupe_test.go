@@ -185,7 +185,7 @@ func TestHandlerHandlesEachEventOnce(t *testing.T) {
 	onEachDeduper(t, func(t *testing.T, d webhook.Deduper, _ *clock) {
 		const events, twins = 5, 6
 		var handled, failed [events]atomic.Int64
-		v := newVerifier(t, &webhook.Options{Deduper: d}, secret)
+		v := must(webhook.NewVerifier([]string{secret}, &webhook.Options{Deduper: d}))
 		server := httptest.NewServer(v.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			delivery, _ := webhook.FromContext(r.Context())
 			var i int

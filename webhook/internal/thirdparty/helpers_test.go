@@ -25,19 +25,6 @@ func at(now time.Time) *webhook.Options {
 	return &webhook.Options{Tolerance: 5 * time.Minute, Now: func() time.Time { return now }}
 }
 
-// newVerifier returns a verifier or ends the test.
-func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webhook.Verifier {
-	tb.Helper()
-	return must(webhook.NewVerifier(secrets, opts))
-}
-
-// signed returns headers with the signature of body by key.
-func signed(key, body string) http.Header {
-	h := http.Header{}
-	h.Set(webhook.SignatureHeader, webhook.Sign(key, []byte(body)))
-	return h
-}
-
 // begin returns the state of an event.
 func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	t.Helper()

@@ -256,11 +256,9 @@ func (c claims) values(path string) (list []string) {
 
 // verified reports whether the provider says that the address belongs to the person. Microsoft Entra has a claim of its own for that.
 func (c claims) verified() bool {
-	switch value, ok := c["email_verified"]; {
-	case ok:
+	if value, ok := c["email_verified"]; ok {
 		return value == true || value == "true"
-	default:
-		edov := c["xms_edov"]
-		return edov == true || edov == "true" || edov == "1" || edov == 1.0
 	}
+	edov := c["xms_edov"]
+	return edov == true || edov == "true" || edov == "1" || edov == 1.0
 }
