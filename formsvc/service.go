@@ -176,9 +176,8 @@ func New(store Store, opts *Options) (*Service, error) {
 	c := &core{
 		Options: &o, store: store, owned: new(atomic.Bool), newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
-		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map),
-		hashing:   make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, 4))), // a processor stays for others
-		followers: new(sync.Map),
+		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map), followers: new(sync.Map),
+		hashing: make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, 4))), // a processor stays for others
 	}
 	c.forget()
 	return assemble(c), nil
