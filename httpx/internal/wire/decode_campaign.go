@@ -85,7 +85,7 @@ func (o *optionBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		type object optionBody // without this method
 		err := json.UnmarshalDecode(dec, (*object)(o))
 		if err == nil && o.Value == nil {
-			err = unfit(dec.StackPointer(), "invalid_type", "must have a value")
+			err = unfit(dec.StackPointer()+"/value", "required", "is required")
 		}
 		return err
 	case jsontext.KindString, jsontext.KindInvalid:
