@@ -190,7 +190,7 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		f.Min, f.Max = string(m.Min), string(m.Max)
 		f.addNote("range", v.bounds(m))
 	case formsvc.FileModule:
-		if m.Accept != nil {
+		if len(m.Accept) > 0 {
 			f.addNote("types", v.t.format("types", isolate(strings.Join(m.Accept, ", "))))
 		}
 		f.addNote("most", v.t.format("mostFile", size(v.h.svc.Files.Limit())))
