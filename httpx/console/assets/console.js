@@ -256,6 +256,7 @@ function edit(form) {
       if (number !== asked) return;
       const at = frame.contentWindow.scrollY, tried = answers();
       frame.addEventListener("load", () => {
+        frame.contentDocument.addEventListener("submit", (event) => event.preventDefault(), true); // nothing is sent from it
         answer(tried);
         frame.contentWindow.scrollTo(0, at);
         follow();
