@@ -28,7 +28,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 		Name: "passport.txt", ContentType: "text/plain", Content: strings.NewReader("the bytes of a file"),
 	})
 	w.must(err)
-	w.get("/").says(r.Reference, other.Reference, "Bicycle survey", "file.uploaded")
+	w.get("/").says(r.Reference, other.Reference, "Bicycle survey", "File added").lacks("file.uploaded")
 	w.get(path).says("Ada", "Grace", "2 responses")
 	w.get(path+"?reference="+r.Reference).says("Ada", "Show all").lacks("Grace")
 	w.get(path+"?status=pending&email=ada%40example.com").says("Ada", "Grace")

@@ -57,6 +57,9 @@ type recent struct {
 	Campaign formsvc.Campaign
 }
 
+// Who names the person of the response.
+func (r recent) Who() string { return who(&r.Response) }
+
 // overview shows the state of the account.
 func (v *visit) overview() error {
 	p, keys, err := overviewPage{}, []formsvc.Key(nil), error(nil)
