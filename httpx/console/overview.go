@@ -57,7 +57,7 @@ type recent struct {
 	Campaign formsvc.Campaign
 }
 
-// Who names the person of the response.
+// Who returns the name of the response's person.
 func (r recent) Who() string { return who(&r.Response) }
 
 // overview shows the state of the account.
