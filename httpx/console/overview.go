@@ -57,7 +57,7 @@ type recent struct {
 	Campaign formsvc.Campaign
 }
 
-// Who returns the name of the response's person.
+// Who returns whom the response is from.
 func (r recent) Who() string { return who(&r.Response) }
 
 // overview shows the state of the account.
