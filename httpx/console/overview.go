@@ -57,8 +57,8 @@ type recent struct {
 	Campaign formsvc.Campaign
 }
 
-// Who returns whom the response is from.
-func (r recent) Who() string { return who(&r.Response) }
+// From returns the person of the response.
+func (r recent) From() string { return who(&r.Response) }
 
 // overview shows the state of the account.
 func (v *visit) overview() error {
