@@ -418,11 +418,11 @@ func TestFormSnippetsInTheLanguageOfTheForm(t *testing.T) {
 	w.svc = svc
 	w.serve(&console.Options{Theme: formsvc.Theme{Texts: map[string]map[string]string{"it": {"only": "Se “%s”: %s"}, "en": {"languages.it": "Italiano"}}}})
 	w.signIn()
-	for language, want := range map[string]string{"it": "Se “Pet”: Dog or Yes", "": "Only if “Pet” is: Dog or Yes", "ar": "فقط إذا كانت إجابة «Pet» هي: Dog أو Yes", "de": "Nur wenn „Pet“ so beantwortet ist: Dog oder Yes"} {
+	for language, want := range map[string]string{"it": "Se “Pet”: Hund or Yes", "": "Only if “Pet” is: Hund or Yes", "ar": "فقط إذا كانت إجابة «Pet» هي: Hund أو Yes", "de": "Nur wenn „Pet“ so beantwortet ist: Hund oder Yes"} {
 		_, path := w.published(formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Language: language}, Modules: []formsvc.Module{
-			{Name: "a", Label: "Pet", Type: "choice", Options: []string{"Dog", "Yes"}}, {Name: "b", ShowIf: &formsvc.Condition{Module: "a", Equals: []string{"Dog", "Yes"}}},
+			{Name: "a", Label: "Pet", Type: "choice", Options: []string{"Dog", "Yes"}, Labels: map[string]string{"Dog": "Hund"}}, {Name: "b", ShowIf: &formsvc.Condition{Module: "a", Equals: []string{"Dog", "Yes"}}},
 		}})
-		if text := w.get(path+"/share").has(`lang="it"`, ">Italiano</option>", ">nl</option>").snippet("HTML form"); !strings.Contains(html.UnescapeString(text), want) || strings.ContainsFunc(text, func(r rune) bool { return r > 126 }) {
+		if text := w.get(path+"/share").has(`lang="it"`, ">Italiano</option>", ">nl</option>").snippet("HTML form"); !strings.Contains(html.UnescapeString(text), want) || !strings.Contains(text, `value="Dog"> Hund<`) || strings.ContainsFunc(text, func(r rune) bool { return r > 126 }) {
 			t.Errorf("%q: %s", language, text)
 		}
 	}

@@ -79,8 +79,8 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 		q.Label = cmp.Or(m.Label, m.Name)
 		if on := m.ShowIf; on != nil {
 			of := modules[on.Module]
-			values := slices.Clone(on.Equals)
-			for i, value := range values {
+			values := shownAll(&of, on.Equals)
+			for i, value := range on.Equals {
 				if of.Type == formsvc.BooleanModule {
 					values[i] = t[map[string]string{"true": "yes", "false": "no"}[value]]
 				}

@@ -31,7 +31,7 @@ func every() formsvc.CampaignInput {
 			{Name: "car", Label: "A car?", Type: formsvc.BooleanModule, Required: true},
 			{Name: "seats", Type: formsvc.NumberModule, Required: true, ShowIf: &formsvc.Condition{Module: "car", Equals: []string{"true"}}},
 			{Name: "size", Type: formsvc.ChoiceModule, Options: []string{"S", "M"}},
-			{Name: "land", Type: formsvc.ChoiceModule, Options: []string{"A", "B", "C", "D", "E", "F", "G"}},
+			{Name: "land", Type: formsvc.ChoiceModule, Options: []string{"A", "B", "C", "D", "E", "F", "G"}, Labels: map[string]string{"A": "Andorra"}},
 			{Name: "days", Type: formsvc.ChoiceModule, Options: []string{"Fri", "Sat", "Sun"}, Multiple: true},
 			{Name: "langs", Multiple: true},
 		},
@@ -53,7 +53,7 @@ func TestPageAsksEveryModule(t *testing.T) {
 		`<input type="email" name="oth/er~1"`, `<input type="url" name="site"`, `<input type="text" name="age" value="" dir="auto" inputmode="decimal"`, `<input type="date" name="from"`,
 		`<fieldset role="radiogroup" aria-required="true">`, `<input type="radio" name="car" value="true" id="q10" required> <span dir="auto">Yes</span>`,
 		`data-if="car" data-equals="[&#34;true&#34;]"`, "Only if “\u2068A car?\u2069” is: \u2068Yes\u2069", `id="q11" aria-required="true"`,
-		`<input type="radio" name="size" value="" checked> <span dir="auto">No answer</span>`, `<select name="land" id="q13">`, `<option dir="auto" value="G">G</option>`,
+		`<input type="radio" name="size" value="" checked> <span dir="auto">No answer</span>`, `<select name="land" id="q13">`, `<option dir="auto" value="A">Andorra</option>`, `<option dir="auto" value="G">G</option>`,
 		`<input type="checkbox" name="days" value="Sat">`, `aria-label="langs 3"`,
 		`<input type="file" name="cv" multiple id="q16" required aria-describedby="q16-most">`, `At most 100`, `enctype="multipart/form-data">`,
 	)
