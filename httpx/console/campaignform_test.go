@@ -181,7 +181,7 @@ func TestSummary(t *testing.T) {
 	w.pages.SetTimes(0, 0)
 	w.get(path+"/summary").says("Counted 1 000 of 1 203 responses, as of", "Go on counting")
 	w.get(path+"/summary").says("All 1 203 responses", "Median 105 Least 1 Greatest 205", "0 to 19 63 5 %", "20 to 39 120 10 %", "Say 2 answered.",
-		"Day 1 201 answered. First 2025-01-01 Last 2026-10-05 By day week month Answer Responses Share 2025-01 100 8 %", "2026-09 0 0 %").lacks("<i>first", "newest first")
+		"Day 1 201 answered. Shown by month. First 2025-01-01 Last 2026-10-05 By day week month Answer Responses Share 2025-01 100 8 %", "2026-09 0 0 %").lacks("<i>first", "newest first")
 	w.submit(w.get(path+"/summary"), path+"/summary", nil).is(303).leadsTo(path + "/summary").says("Counted 1 000 of 1 203")
 }
 

@@ -19,7 +19,7 @@ const (
 	maxCounts     = 64     // campaigns, or comparisons
 	accountCounts = 8      // of one account
 	keptOfOne     = 4_000  // numbers or dates of a question, of each group; wider ranges are used when there are more
-	keptOfAll     = 16_000 // of all questions
+	keptOfAll     = 40_000 // of all questions
 )
 
 // counts has the counts of the campaigns whose summaries were looked at last, the last one first.
@@ -40,23 +40,21 @@ type countKey struct {
 func (c *counts) of(fresh *count, again bool) *count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept, mine := []*count{fresh}, 1
-	for _, x := range c.list {
+	mine := 1
+	c.list = slices.DeleteFunc(c.list, func(x *count) bool {
 		if x.countKey == fresh.countKey {
 			if !again && (x.mark == fresh.mark || !x.all.Load()) {
-				kept[0] = x
+				fresh = x
 			}
-			continue
+			return true
 		}
 		if x.AccountID == fresh.AccountID {
 			mine++
 		}
-		if x.AccountID != fresh.AccountID || mine <= accountCounts {
-			kept = append(kept, x)
-		}
-	}
-	c.list = kept[:min(len(kept), maxCounts)]
-	return kept[0]
+		return x.AccountID == fresh.AccountID && mine > accountCounts
+	})
+	c.list = slices.Insert(c.list[:min(len(c.list), maxCounts-1)], 0, fresh)
+	return fresh
 }
 
 // A count is what was counted of a campaign's responses, from the oldest on. It keeps no text that somebody wrote.
@@ -82,18 +80,20 @@ func newCount(c *formsvc.Campaign, by *formsvc.Module, zone *time.Location, mark
 		countKey: countKey{c.Key(), c.Version, zone.String(), ""}, mark: mark, sent: newTally(&formsvc.Module{}, keptOfOne),
 		questions: map[string]*tally{}, old: map[string]int64{}, names: [groups]string{"All"}, groups: map[string]int{},
 	}
+	keep := min(keptOfOne, keptOfAll/max(min(len(c.Modules), mostSummed), 1))
 	if by != nil {
 		n.by, n.names[otherGroup], n.names[noGroup] = by.Name, "Others", "No answer"
+		keep *= 2 // since most are counted twice
 		for i, option := range by.Options[:min(len(by.Options), mostGroups)] {
 			n.groups[option], n.names[i+1] = i+1, by.Shown(option)
 		}
 	}
 	for i := range c.Modules {
-		t := (*tally)(nil)
+		n.questions[c.Modules[i].Name] = nil
 		if i < mostSummed {
-			t = newTally(&c.Modules[i], min(keptOfAll/min(len(c.Modules), mostSummed), keptOfOne))
+			n.questions[c.Modules[i].Name] = newTally(&c.Modules[i], keep)
 		}
-		n.questions[c.Modules[i].Name], n.files = t, n.files || c.Modules[i].Type == formsvc.FileModule
+		n.files = n.files || c.Modules[i].Type == formsvc.FileModule
 	}
 	return n
 }

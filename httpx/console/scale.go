@@ -28,21 +28,19 @@ type scale struct {
 
 // rangeScales returns scales of 1, 2, 5, 10 and so on, or fractions of them, which begin with too many ranges.
 func (t *tally) rangeScales() (list []scale) {
-	power := max(math.Floor(math.Log10(t.span()/mostBars)), math.Round(math.Log10(t.width)))
+	of := &t.of[0]
+	span := max(of.most-of.least, math.Abs(of.most)*1e-9, 1e-300) // as far as a float64 can tell
+	power := max(math.Floor(math.Log10(span/mostBars)), math.Round(math.Log10(t.width)))
 	if t.places == 0 {
 		power = max(power, 0)
 	}
 	for i, digit := range []int{1, 2, 5, 1, 2, 5, 1} {
 		width := parsed(fmt.Sprint(digit, "e", int(power)+i/3))
 		list = append(list, scale{"", width, func(n float64) float64 { return inRange(n, width) }, func(place float64) string {
-			from, end := decimal(place*width), decimal((place+1)*width-1)
-			switch {
-			case t.places > 0:
-				return from + " to below " + decimal((place+1)*width)
-			case from != end:
-				return from + " to " + end
+			if t.places > 0 {
+				return decimal(place*width) + " to below " + decimal((place+1)*width)
 			}
-			return from
+			return decimal(place*width) + " to " + decimal((place+1)*width-1)
 		}})
 	}
 	return list
@@ -57,7 +55,6 @@ func (t *tally) dateScales(chosen string) (list []scale) {
 		{"day", time.DateOnly, 1, 1, 0}, {"week", "Week of 2006-01-02", 1, 7, 0}, {"month", "2006-01", 1e2, 0, 1}, {"year", "2006", 1e4, 0, 12},
 		{"decade", "2006s", 1e5, 0, 120}, {"century", "2006s", 1e6, 0, 1200}, {"millennium", "2006s", 1e7, 0, 12000},
 	} {
-		const monday = 3 // days from the first Monday to the beginning of Unix time
 		if p.width < t.width {
 			continue
 		}
@@ -67,12 +64,12 @@ func (t *tally) dateScales(chosen string) (list []scale) {
 		list = append(list, scale{p.name, p.width, func(n float64) float64 {
 			day := dated(n)
 			if p.days > 0 {
-				return math.Floor((float64(day.Unix()/86400) + monday) / p.days)
+				return math.Floor(float64((day.Unix()-time.Time{}.Unix())/86400) / p.days) // year 1 begins with a Monday
 			}
 			return math.Floor((float64(day.Year()*12+int(day.Month())) - 1) / p.months)
 		}, func(place float64) string {
 			if p.days > 0 {
-				return time.Unix(0, 0).UTC().AddDate(0, 0, int(place*p.days)-monday).Format(p.layout)
+				return time.Time{}.AddDate(0, 0, int(place*p.days)).Format(p.layout)
 			}
 			return time.Date(0, time.Month(place*p.months+1), 1, 0, 0, 0, 0, time.UTC).Format(p.layout)
 		}})
@@ -80,9 +77,9 @@ func (t *tally) dateScales(chosen string) (list []scale) {
 	return list
 }
 
-// show calls add with every range of the first scale that has at most so many, in order. Empty ones are left out of a scale with more
-// if there are few others.
-func (t *tally) show(scales []scale, values []string, most, few int, add func(text string, values ...string)) {
+// show calls add with every range of the first scale that has at most so many, in order, and returns the name of the scale. Empty ones
+// are left out of a scale with more if there are few others.
+func (t *tally) show(scales []scale, values []string, most, few int, add func(text string, values ...string)) string {
 	for i, s := range scales {
 		in := map[float64][]string{}
 		for _, value := range values {
@@ -95,14 +92,18 @@ func (t *tally) show(scales []scale, values []string, most, few int, add func(te
 		if !every && len(shown) > few && i < len(scales)-1 {
 			continue
 		}
-		for place := first; every && place <= last; place++ {
+		for place := first + 1; every && place < last; place++ {
+			if in[place] == nil {
+				shown = append(shown, place)
+			}
+		}
+		slices.Sort(shown)
+		for _, place := range shown {
 			add(s.text(place), in[place]...)
 		}
-		for i := 0; !every && i < len(shown); i++ {
-			add(s.text(shown[i]), in[shown[i]]...)
-		}
-		return
+		return s.name
 	}
+	return ""
 }
 
 // dated returns the date that digits make, or the first one with them.

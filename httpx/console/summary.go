@@ -38,15 +38,8 @@ type summaryPage struct {
 	Per       string   // the period of the chart
 	Days      chart
 	Questions []*summary
-	Left      int // questions that aren't summarized
-	Old       []oldQuestion
-}
-
-// An oldQuestion is one that was removed, but has answers.
-type oldQuestion struct {
-	Name     string
-	Answered int64
-	Table    string // the query of the table with its answers
+	Left      int        // questions that aren't summarized
+	Old       []*summary // questions that were removed, but have answers
 }
 
 // A summary tells what was answered to one question.
@@ -56,6 +49,7 @@ type summary struct {
 	Answered int64
 	Figures  [][]string // of numbers, dates and files, by the group of responses
 	Groups   []group    // of choices, numbers, dates
+	Per      string     // the period that dates are shown by
 	Texts    []string   // the latest, of all other types
 	Table    string     // the query of the table with the answers
 }
@@ -80,9 +74,6 @@ func (c cell) Share() string {
 	}
 	return strconv.FormatInt(percent, 10)
 }
-
-// Width returns the width of a bar in percent.
-func (c cell) Width() float64 { return float64(c.Count) * 100 / float64(max(c.Of, 1)) }
 
 // summary shows what was answered to each question, and when. Each view counts further responses until all are counted.
 func (v *visit) summary() error {
@@ -157,7 +148,7 @@ func (p *summaryPage) fill(c *count, asked []formsvc.Module, today time.Time, te
 	}
 	p.Left = len(asked) - len(p.Questions)
 	for _, name := range slices.Sorted(maps.Keys(c.old)) {
-		p.Old = append(p.Old, oldQuestion{short(shownLabel, name), c.old[name], tableOf(name)})
+		p.Old = append(p.Old, &summary{Label: short(shownLabel, name), Answered: c.old[name], Table: tableOf(name)})
 	}
 }
 
@@ -226,10 +217,10 @@ func (s *summary) fill(t *tally, shown []int, dates string) {
 		}
 		switch {
 		case t.Type == formsvc.DateModule && dates != "":
-			t.show(t.dateScales(dates), values, mostRows, mostRows, add)
+			s.Per = t.show(t.dateScales(dates), values, mostRows, mostRows, add)
 		case t.Type == formsvc.DateModule:
-			t.show(t.dateScales(""), values, usualRows, mostBars, add)
-		case t.Type == formsvc.NumberModule && len(values) <= mostBars && t.exact():
+			s.Per = t.show(t.dateScales(""), values, usualRows, mostBars, add)
+		case t.Type == formsvc.NumberModule && len(values) <= mostBars && t.width == 0:
 			each = values
 		case t.Type == formsvc.NumberModule:
 			t.show(t.rangeScales(), values, mostBars, 0, add)

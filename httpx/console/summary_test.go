@@ -24,7 +24,7 @@ func TestSummaryDates(t *testing.T) {
 	for _, day := range []string{"2026-12-27", "2026-12-28", "2027-01-03", "2027-01-11"} { // Sunday, Monday, Sunday, Monday
 		w.response(&c, "Ada", value("day", day), value("ok", "true"))
 	}
-	a := w.get(path+"/summary").says("Responses per day Show the last 30 days", "2026-12-27 1 25 % 2026-12-28 1 25 % 2026-12-29 0 0 %")
+	a := w.get(path+"/summary").says("Responses per day Show the last 30 days", "4 answered. Shown by day.", "2026-12-27 1 25 % 2026-12-28 1 25 % 2026-12-29 0 0 %")
 	a.offers("?dates=week")
 	a = w.get(path+"/summary?dates=week").says(
 		"Responses per week", "Week of 2026-12-21 1 25 % Week of 2026-12-28 2 50 % Week of 2027-01-04 0 0 % Week of 2027-01-11 1 25 %")

@@ -121,25 +121,12 @@ func (t *tally) addNumber(text string, in []int) {
 
 // widen counts by wider ranges: of a power of ten, so that those that are shown consist of them.
 func (t *tally) widen() {
-	power := int(math.Floor(math.Log10(t.span() / float64(t.keep))))
-	if t.width > 0 {
-		power = int(math.Round(math.Log10(t.width))) + 1
-	}
-	if t.places == 0 {
-		power = max(power, 0)
-	}
-	t.width = math.Pow10(power)
+	t.width = max(t.width, math.Pow10(-t.places)) * 10
 	counts := map[countOf]int64{}
 	for x, n := range t.counts {
 		counts[countOf{t.rangeOf(x.value), x.group}] += n
 	}
 	t.counts = counts
-}
-
-// span returns how far the numbers are apart, as far as a float64 can tell.
-func (t *tally) span() float64 {
-	of := &t.of[0]
-	return max(of.most-of.least, math.Abs(of.most)*1e-9, math.Abs(of.least)*1e-9, 1e-300)
 }
 
 // inRange returns the place of a number among ranges. It forgives the rounding of fractions.
@@ -149,9 +136,6 @@ func inRange(n, width float64) float64 { return math.Floor(n/width + 1e-9) }
 func (t *tally) rangeOf(number string) string {
 	return decimal(inRange(parsed(number), t.width) * t.width)
 }
-
-// exact reports whether each number was counted by itself.
-func (t *tally) exact() bool { return t.width == 0 || t.width <= 1 && t.places == 0 }
 
 // values returns the numbers, or the beginnings of their ranges, in order.
 func (t *tally) values() (list []string) {
@@ -182,19 +166,18 @@ func (t *tally) figures(values []string, group int) []string {
 
 // median returns the number in the middle of a group, which is about that if ranges were counted.
 func (t *tally) median(values []string, group int) string {
-	about, half, places := "", 0.0, t.places+1
-	if !t.exact() {
-		about, half, places = "about ", t.width/2, t.places
-	}
-	n, before, middle := t.of[group].numbers, int64(0), 0.0
+	n, before, lower, upper := t.of[group].numbers, int64(0), 0.0, 0.0
 	for _, value := range values {
-		end := before + t.counts[countOf{value, group}]
-		for _, i := range []int64{(n - 1) / 2, n / 2} { // the same if n is odd
-			if before <= i && i < end {
-				middle += (parsed(value) + half) / 2
-			}
+		if before <= (n-1)/2 {
+			lower = parsed(value)
 		}
-		before = end
+		if before <= n/2 {
+			upper = parsed(value)
+		}
+		before += t.counts[countOf{value, group}]
 	}
-	return about + rounded(middle, places)
+	if t.width > 0 {
+		return "about " + rounded(lower/2+upper/2+t.width/2, t.places)
+	}
+	return rounded(lower/2+upper/2, t.places+1)
 }
