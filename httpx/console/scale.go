@@ -20,61 +20,57 @@ const (
 
 // A scale splits numbers into ranges with round edges, or dates into periods. Each has a place, an integer.
 type scale struct {
-	name  string
-	width float64 // of the ranges that it can be made from
-	place func(n float64) float64
-	text  func(place float64) string
+	name, layout string
+	width        float64 // of the ranges that it can be made from
+	days, months float64 // of a period
+}
+
+// place returns the place of the range with a number, or of the period with a date.
+func (s *scale) place(n float64) float64 {
+	switch day := dated(n); {
+	case s.days > 0:
+		return math.Floor(float64((day.Unix()-time.Time{}.Unix())/86400) / s.days) // year 1 begins with a Monday
+	case s.months > 0:
+		return math.Floor((float64(day.Year()*12+int(day.Month())) - 1) / s.months)
+	}
+	return inRange(n, s.width)
+}
+
+// text returns the range or period at a place.
+func (s *scale) text(place float64) string {
+	switch {
+	case s.days > 0:
+		return time.Time{}.AddDate(0, 0, int(place*s.days)).Format(s.layout)
+	case s.months > 0:
+		return time.Date(0, time.Month(place*s.months+1), 1, 0, 0, 0, 0, time.UTC).Format(s.layout)
+	case s.name == "whole":
+		return decimal(place*s.width) + " to " + decimal((place+1)*s.width-1)
+	}
+	return decimal(place*s.width) + " to below " + decimal((place+1)*s.width)
 }
 
 // rangeScales returns scales of 1, 2, 5, 10 and so on, or fractions of them, which begin with too many ranges.
 func (t *tally) rangeScales() (list []scale) {
-	of := &t.of[0]
+	of, name := &t.of[0], "fraction"
 	span := max(of.most-of.least, math.Abs(of.most)*1e-9, 1e-300) // as far as a float64 can tell
 	power := max(math.Floor(math.Log10(span/mostBars)), math.Round(math.Log10(t.width)))
 	if t.places == 0 {
-		power = max(power, 0)
+		power, name = max(power, 0), "whole"
 	}
 	for i, digit := range []int{1, 2, 5, 1, 2, 5, 1} {
-		width := parsed(fmt.Sprint(digit, "e", int(power)+i/3))
-		list = append(list, scale{"", width, func(n float64) float64 { return inRange(n, width) }, func(place float64) string {
-			if t.places > 0 {
-				return decimal(place*width) + " to below " + decimal((place+1)*width)
-			}
-			return decimal(place*width) + " to " + decimal((place+1)*width-1)
-		}})
+		list = append(list, scale{name: name, width: parsed(fmt.Sprint(digit, "e", int(power)+i/3))})
 	}
 	return list
 }
 
 // dateScales returns the periods that dates can be shown by, from the chosen one or the shortest on.
-func (t *tally) dateScales(chosen string) (list []scale) {
-	for _, p := range []struct {
-		name, layout        string
-		width, days, months float64
-	}{
+func (t *tally) dateScales(chosen string) []scale {
+	all := []scale{
 		{"day", time.DateOnly, 1, 1, 0}, {"week", "Week of 2006-01-02", 1, 7, 0}, {"month", "2006-01", 1e2, 0, 1}, {"year", "2006", 1e4, 0, 12},
 		{"decade", "2006s", 1e5, 0, 120}, {"century", "2006s", 1e6, 0, 1200}, {"millennium", "2006s", 1e7, 0, 12000},
-	} {
-		if p.width < t.width {
-			continue
-		}
-		if p.name == chosen {
-			list = nil
-		}
-		list = append(list, scale{p.name, p.width, func(n float64) float64 {
-			day := dated(n)
-			if p.days > 0 {
-				return math.Floor(float64((day.Unix()-time.Time{}.Unix())/86400) / p.days) // year 1 begins with a Monday
-			}
-			return math.Floor((float64(day.Year()*12+int(day.Month())) - 1) / p.months)
-		}, func(place float64) string {
-			if p.days > 0 {
-				return time.Time{}.AddDate(0, 0, int(place*p.days)).Format(p.layout)
-			}
-			return time.Date(0, time.Month(place*p.months+1), 1, 0, 0, 0, 0, time.UTC).Format(p.layout)
-		}})
 	}
-	return list
+	first := max(slices.IndexFunc(all, func(s scale) bool { return s.name == chosen }), 0)
+	return slices.DeleteFunc(all[first:], func(s scale) bool { return s.width < t.width })
 }
 
 // show calls add with every range of the first scale that has at most so many, in order, and returns the name of the scale. Empty ones
