@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -52,8 +53,8 @@ func TestSummaryCompare(t *testing.T) {
 	w.response(&c, "b", value(long, "Fish"), value("n", "2"), value("ok", "false"), value("day", "2026-01-02"))
 	r := w.response(&c, "c", value(long, "Nuts", "Figs"), value("n", "9"), value("t", "Answer"))
 	w.response(&c, "d", value("n", "4"))
-	for _, name := range []string{"a.txt", "b.txt"} {
-		_, err := w.svc.Files.Upload(t.Context(), r.Key(), formsvc.FileInput{Name: name, Module: "cv", Content: strings.NewReader(strings.Repeat("x", 1000))})
+	for _, file := range [][2]string{{"a.txt", "cv"}, {"b.txt", "cv"}, {"c.txt", "n"}} {
+		_, err := w.svc.Files.Upload(t.Context(), r.Key(), formsvc.FileInput{Name: file[0], Module: file[1], Content: strings.NewReader(strings.Repeat("x", 1000))})
 		w.must(err)
 	}
 	page := w.get(path+"/summary").says("Compare by Nothing Meal Sure Compare", "Sum 16 Average (mean) 4 Median 3", "Photo 1 answered. Files 2 Size in all 2.0 kB", "Song 1 answered.").lacks("Fish (")
@@ -77,26 +78,42 @@ func TestSummaryCompare(t *testing.T) {
 	}
 	w.get(path + "/summary?by=ok&dates=week").says("Counted 1 000 of 1 004").offers("?by=ok&amp;dates=week")
 	w.get(path+"/summary?by=ok&dates=week").says("All 1 004 responses", "Yes (1 001)")
+	c.Modules[0].Options = c.Modules[0].Options[:6]
+	_, err := w.svc.Campaigns.Replace(t.Context(), c.Key(), c.CampaignInput)
+	w.must(err)
+	w.get(path + "/summary").is(200)
+	w.get(path + "/summary").says("Others, which can't be chosen any more 1 33 %")
 }
 
-// More numbers than are kept make the median approximate. Nothing else of the figures.
+// More numbers than are kept make the median approximate, and nothing else of the figures. So many days are shown by month.
 func TestSummaryOfManyNumbers(t *testing.T) {
 	w := newSignedIn(t)
 	w.pages.SetTimes(0, 1<<40)
-	c, path := w.form(formsvc.Module{Name: "n", Label: "Income", Type: "number"}, formsvc.Module{Name: "d", Label: "Born", Type: "date"})
-	rows := 0
-	_, err := w.svc.Responses.Import(t.Context(), c.Key(), func(yield func(formsvc.ImportRow, error) bool) {
-		for ; rows < 4100; rows++ {
-			born := w.clock().AddDate(0, 0, -5*rows)
-			if !yield(formsvc.ImportRow{Reference: fmt.Sprint("r", rows), CreatedAt: w.clock(), ResponseInput: formsvc.ResponseInput{
-				User: formsvc.User{Email: "a@example.com"}, Answers: []formsvc.Answer{value("n", fmt.Sprint(rows*30+1)), value("d", born.Format("2006-01-02"))},
-			}}, nil) {
-				return
+	modules := []formsvc.Module{{Name: "n", Label: "Income", Type: "number"}, {Name: "d", Label: "Born", Type: "date"}, {Name: "ok", Label: "Sure", Type: "boolean"}}
+	for i := len(modules); i < 102; i++ { // of which each keeps less, and two aren't shown
+		modules = append(modules, formsvc.Module{Name: fmt.Sprint("t", i)})
+	}
+	c, path := w.form(modules...)
+	row := 0
+	imports := func(until int) {
+		_, err := w.svc.Responses.Import(t.Context(), c.Key(), func(yield func(formsvc.ImportRow, error) bool) {
+			for ; row < until; row++ {
+				day := time.Date(2025, 1, 1+row, 0, 0, 0, 0, time.UTC)
+				in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}, Answers: []formsvc.Answer{
+					value("n", fmt.Sprint(row*30+1)), value("d", day.Format(time.DateOnly)), value("ok", fmt.Sprint(row%2 == 0)), value("t101", "x"),
+				}}
+				if !yield(formsvc.ImportRow{Reference: fmt.Sprint("r", row), CreatedAt: day, ResponseInput: in}, nil) {
+					return
+				}
 			}
-		}
-	}, nil)
-	w.must(err)
-	equal(t, rows, 4100, "%d rows")
-	w.get(path+"/summary").says("Sum 252092600 Average (mean) 61486 Median about 61500 Least 1 Greatest 122971",
-		"0 to 19999 667 16 %", "120000 to 139999 100 2 %", "2010s 731 18 %", "2020s ")
+		}, nil)
+		w.must(err)
+	}
+	imports(390)
+	w.get(path+"/summary?dates=week").says("Median 5836 Least 1", "Week of 2025-12-22 7 ", "2 more questions aren't summarized").lacks("Removed questions")
+	w.get(path + "/summary?by=ok").says("Median 5836 5821 5851")
+	imports(450)
+	w.get(path+"/summary?dates=week").says("Sum 3031200 Average (mean) 6736 Median about 67", "Least 1 Greatest 13471", "0 to 1999 67 15 %", "12000 to 13999 50 11 %",
+		"Shown by month. First 2025-01-01 Last 2026-03-26", "2025-02 28 6 %").lacks("Week of 2025-12")
+	w.get(path+"/summary?by=ok").says("Average (mean) 6736 6721 6751 Median about 67", "0 to 1999 67 (15 %) 34 (15 %) 33 (15 %)", "2025-02 28 (6 %) 14 (6 %) 14 (6 %)")
 }
