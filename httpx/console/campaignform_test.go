@@ -172,7 +172,7 @@ func TestSummary(t *testing.T) {
 	w.response(&campaign, "c", answer("c"), answer("n", "1"))
 	path := "/campaigns/" + string(campaign.ID)
 	w.get(path+"/summary").is(200).says("All 3 responses", "Pick 2 answered", "Red 2 100 %", "Blue 1 50 %", "Yes 1 100 %", "No 0 0 %",
-		"From 1 to 4, on average 2.", "1 2 67 %", "2026-10-05 1 100 %", "Say 2 answered. The latest, newest first: second <i>first").lacks("latest 12 months")
+		"Sum 6 Average (mean) 2 Median 1 Least 1 Greatest 4", "1 2 67 %", "2026-10-05 1 100 %", "Say 2 answered. The latest, newest first: second <i>first").lacks("latest 12 months")
 	campaign.Modules[0].Options = []string{"Red", "Blue", "Green"}
 	_, err = w.svc.Campaigns.Replace(t.Context(), campaign.Key(), campaign.CampaignInput)
 	w.must(err)
@@ -182,8 +182,8 @@ func TestSummary(t *testing.T) {
 	}
 	w.pages.SetTimes(0, 0)
 	w.get(path+"/summary").says("Counted 1 000 of 1 203 responses, as of", "Go on counting")
-	w.get(path+"/summary").says("All 1 203 responses", "From 1 to 205, on average", "0 to 9 3 <1 %", "10 to 19 60 5 %", "Say 2 answered.",
-		"Day 1 201 answered. From 2025-01-01 to 2026-10-05. Answer Responses Share 2025-01-01 100 8 %").lacks("<i>first", "newest first")
+	w.get(path+"/summary").says("All 1 203 responses", "Median 105 Least 1 Greatest 205", "0 to 19 63 5 %", "20 to 39 120 10 %", "Say 2 answered.",
+		"Day 1 201 answered. Shown by month. First 2025-01-01 Last 2026-10-05 By day week month Answer Responses Share 2025-01 100 8 %", "2026-09 0 0 %").lacks("<i>first", "newest first")
 	w.submit(w.get(path+"/summary"), path+"/summary", nil).is(303).leadsTo(path + "/summary").says("Counted 1 000 of 1 203")
 }
 

@@ -1,6 +1,9 @@
 package console
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A chart has bars side by side, each a stack of parts. The server draws it as SVG.
 type chart struct {
@@ -22,40 +25,29 @@ type bar struct {
 // A part is one part of a bar. Parts are stacked from the bottom.
 type part struct {
 	Class     string // a class of the style sheet
-	Y, Height int
+	Height, Y float64
 }
 
-// Sizes of charts in the units of the drawing.
-const (
-	chartHeight = 100
-	barStep     = 18 // from bar to bar
-)
-
-// A value is the height of a part before the scale of the chart is known.
-type value struct {
-	class  string
-	amount float64
-}
+// barStep is the distance from bar to bar in the units of the drawing, in which a chart is 100 high.
+const barStep = 18
 
 // newChart returns a chart without bars. The value most has full height.
 func newChart(label, since, top string, most float64) chart {
 	return chart{Label: label, Since: since, Top: top, Empty: true, most: most}
 }
 
-// add adds a bar. Any value above zero is visible.
-func (c *chart) add(text string, values ...value) {
-	b := bar{X: len(c.Bars) * barStep, Text: text}
-	foot := chartHeight
-	for _, v := range values {
-		if v.amount <= 0 {
-			continue
+// add adds a bar of parts whose heights are values. Any value above zero is visible.
+func (c *chart) add(text string, parts ...part) {
+	foot := 100.0
+	for i := range parts {
+		p := &parts[i]
+		if p.Height > 0 {
+			p.Height, c.Empty = min(max(math.Round(p.Height/c.most*100), 2), foot), false
 		}
-		height := min(max(int(v.amount/c.most*chartHeight+0.5), 2), foot)
-		foot -= height
-		b.Parts = append(b.Parts, part{Class: v.class, Y: foot, Height: height})
-		c.Empty = false
+		foot -= p.Height
+		p.Y = foot
 	}
-	c.Bars = append(c.Bars, b)
+	c.Bars = append(c.Bars, bar{len(c.Bars) * barStep, parts, text})
 }
 
 // countChart draws how many there were at each time.
@@ -66,7 +58,7 @@ func countChart(what, since string, counts []int, at func(i int) string) chart {
 	}
 	c := newChart(what+" in the last "+since+", "+thousands(int64(sum))+" in all", since, thousands(int64(most)), float64(most))
 	for i, n := range counts {
-		c.add(at(i)+": "+thousands(int64(n)), value{"neutral", float64(n)})
+		c.add(at(i)+": "+thousands(int64(n)), part{Class: "neutral", Height: float64(n)})
 	}
 	return c
 }

@@ -51,7 +51,7 @@ func TestSpamIsApart(t *testing.T) {
 	w.get(path).says("1 response ,", "Spam (4)", "Real").lacks("Trapped", "Own")
 	w.get(path + "?search=trapped").says("No matching").lacks(spam[0].Reference)
 	w.get(path + "?email=spam%40example.com").says("No matching")
-	w.get(path+"/summary").says("All 1 responses", "Spam isn't counted: 4 responses", "From 5 to 5").lacks("98765432", "pills")
+	w.get(path+"/summary").says("All 1 responses", "Spam isn't counted: 4 responses", "Least 5 Greatest 5", "By status Status Responses Share pending 1 100 %").lacks("98765432", "pills")
 	for _, file := range []string{"responses.csv", "responses.ndjson", "people.csv"} {
 		w.get(path+"/export/"+file).is(200).lacks("Trapped", "98765432")
 		if a := w.get(path + "/export/" + file + "?status=spam"); !strings.Contains(a.body, "Trapped") || strings.Contains(a.body, "Real") {
@@ -67,7 +67,7 @@ func TestSpamIsApart(t *testing.T) {
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(real.ID)}, "status": {"spam"}, "do": {"status"}}).is(303)
 	w.get("/").lacks(real.Reference)
 	w.get(path+"/responses/"+string(real.ID)).says("Somebody marked it as spam", "Not spam")
-	w.get(path+"/summary").says("All 2 responses", "Spam isn't counted: 3 responses", "From 98765432 to 98765432")
+	w.get(path+"/summary").says("All 2 responses", "Spam isn't counted: 3 responses", "Greatest 98765432")
 }
 
 // The view of a list is in the address of a response, of its neighbours, and of every way back.
@@ -170,7 +170,7 @@ func TestTimeZone(t *testing.T) {
 	w.get(path + "?search=29+nov+2026").says("Ada")
 	w.get(path + "?search=YES").says("Ada")
 	w.get(path + "?search=28+nov").says("No matching")
-	w.get(path+"/summary").says("2026-11-29: 1", "Your CV 1 answered. Files: 1.")
+	w.get(path+"/summary").says("2026-11-29: 1", "Your CV 1 answered. Files 1 Size in all 1 B")
 	w.get("/").says("29 Nov 2026, 01:30").lacks("UTC<")
 	csv := w.get(path + "/export/people.csv?search=29+nov").is(200)
 	want := "\ufeffReference,Status,All well?,First name,Last name,E-mail,Submitted (Pacific/Auckland),Completed (Pacific/Auckland),Your CV,Other files\r\n" +
@@ -272,14 +272,21 @@ func TestSummaryGroups(t *testing.T) {
 	}{
 		{choice, thirds, []string{"a 995 33 %", "b 1 023 34 %", "c 1 002 33 %"}, nil},
 		{choice, append(slices.Repeat([]string{"a"}, 400), "b"), []string{"a 400 >99 %", "b 1 <1 %", "c 0 0 %"}, nil},
-		{formsvc.Module{Type: "number"}, []string{"123451", "123452"}, []string{"123451 1 50 %", "123452 1 50 %", "From 123451 to 123452, on average 123451.5."}, []string{"e+"}},
+		{formsvc.Module{Type: "number"}, []string{"123451", "123452"}, []string{"123451 1 50 %", "123452 1 50 %", "Sum 246903 Average (mean) 123451.5 Median 123451.5 Least 123451 Greatest 123452"}, []string{"e+"}},
 		{formsvc.Module{Type: "number"}, []string{"12345678901234567890", "12345678901234567891"}, []string{"12345678901234567890 1", "12345678901234567891 1"}, []string{"e+"}},
 		{formsvc.Module{Type: "number"}, []string{"1e3", "1000", "-0.5"}, []string{"-0.5 1 33 %", "1000 2 67 %"}, nil},
 		{formsvc.Module{Type: "number"}, numbers(123400, 60, 1), []string{"123400 to 123404 5 8 %", "123455 to 123459 5 8 %"}, []string{"e+"}},
 		{formsvc.Module{Type: "number"}, numbers(0, 40, 0.1), []string{"0 to below 0.5 5", "3.5 to below 4 5"}, nil},
-		{formsvc.Module{Type: "number"}, numbers(-50, 100, 1), []string{"-50 to -46 5 5 %", "-5 to -1 5", "45 to 49 5"}, nil},
-		{formsvc.Module{Type: "date"}, days(10, 1), []string{"2026-01-01 1 10 %", "2026-01-10 1 10 %", "From 2026-01-01 to 2026-01-10."}, nil},
-		{formsvc.Module{Type: "date"}, days(60, 5), []string{"2026-01 7 12 %", "From 2026-01-01 to 2026-10-23."}, []string{"2026-01-01 1"}},
+		{formsvc.Module{Type: "number"}, numbers(-50, 100, 1), []string{"-50 to -41 10 10 %", "-10 to -1 10", "40 to 49 10"}, nil},
+		{formsvc.Module{Type: "number"}, []string{"-5", "0.1", "0.2"}, []string{"Sum -4.7 Average (mean) -1.567 Median 0.1 Least -5 Greatest 0.2", "-5 1 33 %", "0.2 1"}, nil},
+		{formsvc.Module{Type: "number"}, []string{"0.1", "0.2"}, []string{"Sum 0.3 Average (mean) 0.15 Median 0.15"}, []string{"0000"}},
+		{formsvc.Module{Type: "number"}, []string{"0.00000000012", "1200000000000000000000000"}, []string{"Least 0.00000000012 Greatest 1200000000000000000000000 "}, []string{"e+", "1.2e"}},
+		{formsvc.Module{Type: "number"}, append(numbers(0, 13, 1), "1e300"), []string{"Median 6.5", "Answer Responses Share 0 to ", " 13 93 %"}, nil},
+		{formsvc.Module{Type: "number"}, numbers(0.001, 13, 0.001), []string{"0 to below 0.002 1 ", "0.012 to below 0.014 2 "}, nil},
+		{formsvc.Module{Type: "date"}, days(10, 1), []string{"2026-01-01 1 10 %", "2026-01-10 1 10 %", "First 2026-01-01 Last 2026-01-10"}, nil},
+		{formsvc.Module{Type: "date"}, days(10, 3), []string{"2026-01-01 1 10 % 2026-01-02 0 0 % 2026-01-03 0 0 % 2026-01-04 1"}, nil},
+		{formsvc.Module{Type: "date"}, days(10, 90), []string{"2026-01-01 1 10 % 2026-04-01 1 10 %"}, nil},
+		{formsvc.Module{Type: "date"}, days(60, 5), []string{"2026-01 7 12 %", "First 2026-01-01 Last 2026-10-23"}, []string{"2026-01-01 1"}},
 		{formsvc.Module{Type: "date"}, days(40, 100), []string{"2026 4 10 %", "2036 "}, []string{"2026-02"}},
 		{formsvc.Module{Type: "date"}, days(1500, 10), []string{"2020s ", "2060s "}, []string{"2031"}},
 	} {

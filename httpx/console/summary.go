@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,12 +17,11 @@ import (
 // Limits of a summary.
 const (
 	countTime    = 300 * time.Millisecond // that one view counts for
-	summedDays   = 30
-	latestLooked = 100 // responses that the latest texts are from
+	latestLooked = 100                    // responses that the latest texts are from
 	latestTexts  = 5
 	shownLabel   = 100 // characters
 	shownText    = 200
-	mostSummed   = 100 // questions, and choices of one
+	mostSummed   = 100 // questions
 )
 
 type summaryPage struct {
@@ -32,42 +30,46 @@ type summaryPage struct {
 	Spam      int64
 	More      bool // whether there are responses to count
 	At        time.Time
+	View      string   // the query
+	By, Dates string   // in the query: the question whose answers are compared, and the period of dates
+	ByChoices []choice // questions
+	Statuses  []group  // without spam
+	Groups    []string // of responses: all, and those that are compared
+	Per       string   // the period of the chart
 	Days      chart
 	Questions []*summary
-	Old       []oldQuestion
-}
-
-// An oldQuestion is one that was removed, but has answers.
-type oldQuestion struct {
-	Name     string
-	Answered int64
-	Table    string // the query of the table with its answers
+	Left      int        // questions that aren't summarized
+	Old       []*summary // questions that were removed, but have answers
 }
 
 // A summary tells what was answered to one question.
 type summary struct {
 	Label    string
+	Type     formsvc.ModuleType
 	Answered int64
-	Groups   []group  // of choices, numbers, dates
-	About    string   // the range of numbers, or which dates are shown
-	Texts    []string // the latest, of all other types
+	Figures  [][]string // of numbers, dates and files, by the group of responses
+	Groups   []group    // of choices, numbers, dates
+	Per      string     // the period that dates are shown by
+	Texts    []string   // the latest, of all other types
+	Table    string     // the query of the table with the answers
 }
 
-// A group is how often something was answered.
+// A group is how often something was answered, in each group of responses.
 type group struct {
 	Text  string
-	Count int64
-	Share string  // of the responses that answer the question, in percent
-	Width float64 // of its bar
+	Cells []cell
 }
 
-// share writes a part of a whole in percent. Only none is 0 and only all is 100.
-func share(n, of int64) string {
-	percent := (n*200 + of) / max(2*of, 1)
+// A cell is a number of responses, of those that answer the question.
+type cell struct{ Count, Of int64 }
+
+// Share returns the part in percent. Only none is 0 and only all is 100.
+func (c cell) Share() string {
+	percent := (c.Count*200 + c.Of) / max(2*c.Of, 1)
 	switch {
-	case percent == 0 && n > 0:
+	case percent == 0 && c.Count > 0:
 		return "<1"
-	case percent == 100 && n < of:
+	case percent == 100 && c.Count < c.Of:
 		return ">99"
 	}
 	return strconv.FormatInt(percent, 10)
@@ -83,10 +85,9 @@ func (v *visit) summary() error {
 	if err != nil {
 		return err
 	}
-	first := dayOf(v.svc.Now(), v.zone).AddDate(0, 0, 1-summedDays)
 	c.mu.Lock() // until the page is sent to its slow reader
-	err = c.goOn(v.ctx(), v.svc, first, time.Now().Add(v.h.countTime))
-	p.fill(c, v.campaign.Modules, first, texts)
+	err = c.goOn(v.ctx(), v.svc, v.zone, time.Now().Add(v.h.countTime))
+	p.fill(c, v.campaign.Modules, dayOf(v.svc.Now(), v.zone), texts)
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -101,41 +102,81 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 		return nil, nil, err
 	}
 	event, err := v.seenEvents()
-	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.svc.Now()}
+	mark := fmt.Sprint(counts, event) // erasures raise no events
+	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.svc.Now(), View: v.view(), Dates: v.viewed().Get("dates")}
+	delete(counts, formsvc.StatusSpam)
 	for _, n := range counts {
 		p.All += n
 	}
-	p.All -= p.Spam
-	return v.h.counts.of(newCount(&v.campaign, v.zone, fmt.Sprint(counts, event)), again), p, err // erasures raise no events
+	for _, status := range slices.Sorted(maps.Keys(counts)) {
+		p.Statuses = append(p.Statuses, group{status, []cell{{counts[status], p.All}}})
+	}
+	var by *formsvc.Module
+	v.campaign.Modules = slices.Clone(v.campaign.Modules)
+	for i := range v.campaign.Modules {
+		m := &v.campaign.Modules[i]
+		if m.Type == formsvc.BooleanModule {
+			m.Options = []string{"true", "false"}
+		}
+		if id := columnID(m.Name); m.Options != nil {
+			p.ByChoices = append(p.ByChoices, choice{Value: id, Text: cmp.Or(m.Label, m.Name)})
+			if id == v.viewed().Get("by") {
+				by, p.By = m, id
+			}
+		}
+	}
+	return v.h.counts.of(newCount(&v.campaign, by, v.zone, mark), again), p, err
 }
 
 // fill shows what was counted.
-func (p *summaryPage) fill(c *count, asked []formsvc.Module, first time.Time, texts map[string][]string) {
-	p.Counted, p.More = c.n, !c.all.Load()
-	day := func(i int) string { return first.AddDate(0, 0, i).Format(time.DateOnly) }
-	days := make([]int, summedDays)
-	for i := range days {
-		days[i] = c.days[day(i)]
-	}
-	p.Days = countChart("Responses per day", fmt.Sprint(summedDays, " days"), days, day)
-	for _, m := range asked {
-		if t := c.questions[m.Name]; t != nil {
-			s := &summary{Label: short(shownLabel, cmp.Or(m.Label, m.Name)), Answered: int64(t.answered)}
-			if s.group(t); len(s.Groups) == 0 {
-				s.Texts = texts[m.Name]
-			}
-			p.Questions = append(p.Questions, s)
+func (p *summaryPage) fill(c *count, asked []formsvc.Module, today time.Time, texts map[string][]string) {
+	p.Counted, p.More = c.sent.of[0].answered, !c.all.Load()
+	var shown []int
+	for i, name := range c.names {
+		if n := c.sent.of[i].answered; name != "" && (i <= mostGroups || n > 0) {
+			shown, p.Groups = append(shown, i), append(p.Groups, name+" ("+thousands(n)+")")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.old)) {
-		p.Old = append(p.Old, oldQuestion{short(shownLabel, name), int64(c.old[name]), "?" + url.Values{"c": {columnID(name)}}.Encode()})
+	p.chart(c.sent, today)
+	for i := range asked[:min(len(asked), mostSummed)] {
+		t := c.questions[asked[i].Name]
+		s := &summary{Label: cmp.Or(t.Label, t.Name), Type: t.Type, Answered: t.of[0].answered, Table: tableOf(t.Name)}
+		if s.fill(t, shown, p.Dates); len(s.Groups)+len(s.Figures) == 0 {
+			s.Texts = texts[t.Name]
+		}
+		p.Questions = append(p.Questions, s)
 	}
+	p.Left = len(asked) - len(p.Questions)
+	for _, name := range slices.Sorted(maps.Keys(c.old)) {
+		p.Old = append(p.Old, &summary{Label: short(shownLabel, name), Answered: c.old[name], Table: tableOf(name)})
+	}
+}
+
+// tableOf returns the query of the table with the answers to a question.
+func tableOf(name string) string { return "?" + url.Values{"c": {columnID(name)}}.Encode() }
+
+// chart draws when the responses were submitted: in the last 30 days, or 12 longer periods.
+func (p *summaryPage) chart(sent *tally, today time.Time) {
+	per := sent.dateScales(p.Dates)[0]
+	counts, now := make([]int, 12), per.place(parsed(today.Format(dateDigits)))
+	if per.name == "day" {
+		counts = make([]int, 30)
+	}
+	for x, n := range sent.counts {
+		if ago := int(now - per.place(parsed(x.value))); ago >= 0 && ago < len(counts) {
+			counts[len(counts)-1-ago] += int(n)
+		}
+	}
+	p.Per = per.name
+	p.Days = countChart("Responses per "+per.name, fmt.Sprint(len(counts), " ", per.name, "s"), counts, func(i int) string {
+		return per.text(now - float64(len(counts)-1-i))
+	})
 }
 
 // countAgain begins to count again.
 func (v *visit) countAgain() error {
 	_, _, err := v.count(true)
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/summary", nil)
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/summary", v.viewed())
 }
 
 // latestTexts returns the latest answers, by question. They aren't kept with the counts, so that an erased one is gone.
@@ -155,36 +196,40 @@ func (v *visit) latestTexts() (map[string][]string, error) {
 	return texts, err
 }
 
-// group makes groups of what was counted.
-func (s *summary) group(t *tally) {
-	add := func(text string, n int) {
-		s.Groups = append(s.Groups, group{short(shownText, text), int64(n), share(int64(n), s.Answered), float64(n) * 100 / float64(max(s.Answered, 1))})
-	}
-	switch {
-	case t.Type == formsvc.FileModule:
-		s.About = "Files: " + thousands(int64(t.files)) + "."
-	case t.numbers > 0:
-		average := math.Round(t.sum/float64(t.numbers)*1e4) / 1e4
-		s.About = "From " + decimal(t.least) + " to " + decimal(t.most) + ", on average " + decimal(average) + "."
-		t.ranges(add)
-	case t.to != "":
-		s.About = "From " + t.from + " to " + t.to + "."
-		for _, date := range slices.Sorted(maps.Keys(t.counts)) {
-			if missing := len("2006") - len(date); missing > 0 { // decades
-				add(date+strings.Repeat("0", missing)+"s", t.counts[date])
-				continue
+// fill makes groups of what was counted in the shown groups of responses.
+func (s *summary) fill(t *tally, shown []int, dates string) {
+	add := func(text string, values ...string) {
+		g := group{Text: text}
+		for _, in := range shown {
+			c := cell{0, t.of[in].answered}
+			for _, value := range values {
+				c.Count += t.counts[countOf{value, in}]
 			}
-			add(date, t.counts[date])
+			g.Cells = append(g.Cells, c)
 		}
-	case t.Type == formsvc.BooleanModule:
-		add("Yes", t.counts["true"])
-		add("No", t.counts["false"])
-	case t.Type == formsvc.ChoiceModule:
-		for _, option := range t.Options[:min(len(t.Options), mostSummed)] {
-			add(option, t.counts[option])
+		s.Groups = append(s.Groups, g)
+	}
+	each := t.Options
+	if t.of[0].numbers > 0 {
+		values := t.values()
+		for _, in := range shown {
+			s.Figures = append(s.Figures, t.figures(values, in))
+		}
+		switch {
+		case t.Type == formsvc.DateModule && dates != "":
+			s.Per = t.show(t.dateScales(dates), values, mostRows, mostRows, add)
+		case t.Type == formsvc.DateModule:
+			s.Per = t.show(t.dateScales(""), values, usualRows, mostBars, add)
+		case t.Type == formsvc.NumberModule && len(values) <= mostBars && t.width == 0:
+			each = values
+		case t.Type == formsvc.NumberModule:
+			t.show(t.rangeScales(), values, mostBars, 0, add)
 		}
 	}
-	if t.others > 0 && len(s.Groups) > 0 {
-		add("Others, which can't be chosen any more", t.others)
+	for _, value := range each {
+		add(t.Shown(value), value)
+	}
+	if t.counts[countOf{others, 0}] > 0 && len(s.Groups) > 0 {
+		add("Others, which can't be chosen any more", others)
 	}
 }

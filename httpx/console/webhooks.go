@@ -133,9 +133,9 @@ func (p *webhookPage) draw(samples []formsvc.DeliverySample, clock func(time.Tim
 	for _, s := range samples {
 		at := clock(s.From)
 		p.Outcomes.add(fmt.Sprintf("%s: %d delivered, %d failed, %d pending", at, s.Delivered, s.Failed, s.Pending),
-			value{"good", float64(s.Delivered)}, value{"bad", float64(s.Failed)}, value{"neutral", float64(s.Pending)})
+			part{Class: "good", Height: float64(s.Delivered)}, part{Class: "bad", Height: float64(s.Failed)}, part{Class: "neutral", Height: float64(s.Pending)})
 		p.Latency.add(fmt.Sprintf("%s: p50 %s, p95 %s", at, millis(s.Median), millis(s.P95)),
-			value{"neutral", float64(s.Median)}, value{"light", float64(s.P95 - s.Median)})
+			part{Class: "neutral", Height: float64(s.Median)}, part{Class: "light", Height: float64(s.P95 - s.Median)})
 	}
 }
 
