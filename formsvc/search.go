@@ -61,7 +61,7 @@ const minTime = 5
 // NewSearch returns a search in the responses of a campaign with these modules. With a zone it also finds statuses, and times as
 // [ShownTime] and ISO 8601 write them there.
 func NewSearch(text string, modules []Module, zone *time.Location) *Search {
-	s := &Search{text: plainText(text), modules: make(map[string]*Module, len(modules)), zone: zone}
+	s := &Search{text: plainText(text), modules: make(map[string]*Module, len(modules)), zone: zone, where: map[string]func(string) bool{}}
 	for i := range modules {
 		s.modules[modules[i].Name] = &modules[i]
 	}
