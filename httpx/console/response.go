@@ -116,7 +116,7 @@ func (v *visit) readNeighbours(p *responsePage) error {
 	if err != nil {
 		return err
 	}
-	if list, sorted, err := v.sorted(w); err != nil || sorted {
+	if list, sorted, err := v.sorted(w, true); err != nil || sorted {
 		at := slices.IndexFunc(list, func(r formsvc.Response) bool { return r.ID == id })
 		if p.Sorted = true; at > 0 {
 			p.Newer = list[at-1].ID

@@ -162,13 +162,14 @@ func (v *visit) sortKey() func(*formsvc.Response) string {
 }
 
 // sorted returns all responses of the view, sorted by its column; those without a value last. It is not ok if the view is by date, or if
-// they are too many, and then stays by date.
-func (v *visit) sorted(w *view) (list []formsvc.Response, ok bool, err error) {
-	if v.sort == "" {
-		return nil, false, nil
+// they are too many, few being false if that is known. The view is by date then.
+func (v *visit) sorted(w *view, few bool) (list []formsvc.Response, ok bool, err error) {
+	if v.sort != "" && few {
+		list, ok, err = v.gather(w)
 	}
-	if list, ok, err = v.gather(w); !ok {
+	if !ok {
 		v.sort = ""
+		w.query.Page.Ascending = v.ascending()
 		return nil, false, err
 	}
 	keys, key, ascending := make(map[formsvc.ID]string, len(list)), v.sortKey(), v.ascending()
@@ -197,10 +198,7 @@ func (v *visit) table(w *view, p *campaignPage) (list formsvc.Page[formsvc.Respo
 		p.Matching = p.Counts[status]
 	}
 	by := v.sort
-	if counted && p.Matching > mostSorted {
-		v.sort = ""
-	}
-	all, sorted, err := v.sorted(w)
+	all, sorted, err := v.sorted(w, !counted || p.Matching <= mostSorted)
 	if err != nil {
 		return list, 0, "", err
 	}
