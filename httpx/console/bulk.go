@@ -111,7 +111,7 @@ func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) erro
 // changeSome changes responses of the view for a time, at least one, and reports whether there are more after the last one, w.query.Page.After.
 func (v *visit) changeSome(w *view, t *bulk, change func(formsvc.ID) error) (more bool, err error) {
 	for until := time.Now().Add(v.h.deleteTime); ; {
-		list, searched, last, err := v.find(w, pageSize)
+		list, searched, last, err := v.find(w, pageSize, v.h.searchTime)
 		if err != nil {
 			return false, err
 		}

@@ -27,8 +27,8 @@ type asked struct {
 	Text, From, To string   // as typed
 }
 
-// readConditions adds the conditions on answers to a search, to the query of the export, and to the page. What is wrong with one is said
-// there, and then it isn't added.
+// readConditions adds the conditions on answers to a search, to the query of the export, and to the page. The page names invalid ones,
+// which the search leaves out.
 func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export url.Values) {
 	query, modules := v.viewed(), slices.Clone(v.campaign.Modules)
 	of := func(id string) func(formsvc.Module) bool {
@@ -48,7 +48,7 @@ func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export u
 		switch {
 		case m.Type == formsvc.FileModule:
 			continue
-		case given || len(v.campaign.Modules) <= askedAlways || slices.Contains(query["by"], q.ID):
+		case given || len(v.campaign.Modules) <= askedAlways || v.query("by") == q.ID:
 			p.Asked = append(p.Asked, q)
 		default:
 			p.Unasked = append(p.Unasked, choice{Value: q.ID, Text: q.Label})
@@ -111,22 +111,17 @@ func readAsked(m *formsvc.Module, query url.Values) (q asked, f formsvc.AnswerFi
 	if len(shown) > 0 {
 		return q, f, "is " + strings.Join(shown, " or ")
 	}
-	return q, f, rangeWords(f.From, f.To)
+	words = "from " + dayWords(f.From) + " to " + dayWords(f.To)
+	if f.From == "" {
+		words = "up to " + dayWords(f.To)
+	}
+	return q, f, strings.TrimSuffix(words, " to ")
 }
 
-// rangeWords describes a range of numbers or days.
-func rangeWords(from, to string) string {
-	for _, text := range []*string{&from, &to} {
-		if day, err := time.Parse(time.DateOnly, *text); err == nil {
-			*text = day.Format("2 Jan 2006")
-		}
-		*text = short(shownCell, *text)
+// dayWords writes a day for people, or returns another text.
+func dayWords(text string) string {
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		text = day.Format("2 Jan 2006")
 	}
-	switch {
-	case from == "":
-		return "up to " + to
-	case to == "":
-		return "from " + from
-	}
-	return "from " + from + " to " + to
+	return short(shownCell, text)
 }

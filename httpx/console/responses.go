@@ -33,13 +33,11 @@ type campaignPage struct {
 	Pager     pager
 	Sorted    bool              // whether it is sorted by something else than the date
 	Unsorted  bool              // whether they are too many for that
-	Match     string            // how many match, in words; "" if that isn't known
-	Matching  int64             // the number, 0 if it isn't known
+	Matching  int64             // how many match, or at least
+	Counted   bool              // whether that is exact
 	Counts    map[string]int64  // by status
 	Asked     []asked           // the questions that the filter shows
 	Unasked   []choice          // the others
-	Order     map[string]string // the parameters of the address about the order
-	By        string            // a question that is chosen for the filter
 	Answered  bool              // whether the filter has a condition on an answer
 	Until     string            // the time of the page
 	Undo      bool              // whether the last change can be undone
@@ -93,12 +91,6 @@ func (v *visit) responses() error {
 		before, _ := strconv.Atoi(v.query("searched")) // by the pages before this one
 		p.Searched = int64(max(before, 0) + searched)
 		p.Pager.Older = fmt.Sprintf("%s&after=%s&searched=%d", p.Pager.First, last, p.Searched)
-	}
-	p.Order, p.By = map[string]string{}, v.query("by")
-	for _, name := range []string{"sort", "order"} {
-		if value := v.query(name); value != "" {
-			p.Order[name] = value
-		}
 	}
 	p.Until, p.Undo = isoTime(v.svc.Now().Add(time.Millisecond)), v.query("note") == "selected" && len(v.former()) > 1
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)

@@ -27,7 +27,7 @@ func (v *visit) readView(p *campaignPage) (*view, error) {
 	}
 	w := &view{query: formsvc.ResponseQuery{AccountID: v.account(), CampaignID: v.campaign.ID, Page: v.page(), NoTotal: true}, export: url.Values{}}
 	filter := &w.query.Filter
-	p.Filter = map[string]string{}
+	p.Filter = map[string]string{"sort": query.Get("sort"), "order": query.Get("order"), "by": v.query("by")}
 	for _, c := range []struct {
 		name, words string
 		at          *time.Time // nil: a text
@@ -74,23 +74,23 @@ func (v *visit) readView(p *campaignPage) (*view, error) {
 
 // Limits of a search, and of what is read to sort or to count.
 const (
-	searchTime  = 60 * time.Millisecond // that one page searches for; a link goes on from there
-	sortTime    = 5                     // times that
-	searchStep  = 250                   // responses that it reads at once
-	mostSorted  = 2000                  // responses
-	sortedBytes = 8 << 20
+	searchTime = 60 * time.Millisecond // that one page searches for; a link goes on from there
+	sortTime   = 5                     // times that
+	searchStep = 250                   // responses that it reads at once
+	foundBytes = 8 << 20
+	mostSorted = 2000 // responses
 )
 
-// find returns up to most of the next responses of the view by date. searched is not 0 if the time of a search was over, after the
-// response last. It reads at least one step.
-func (v *visit) find(w *view, most int) (found formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
-	q := w.query
-	if q.Page.Limit = most; w.search == nil {
+// find returns up to most of the next responses of the view by date. searched is not 0 if the time of a search was over, or if they have
+// too many bytes, after the response last. It reads at least one step.
+func (v *visit) find(w *view, most int, limit time.Duration) (found formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
+	q, size := w.query, 0
+	if q.Page.Limit = most; w.search == nil && most <= pageSize {
 		found, err = v.svc.Responses.List(v.ctx(), q)
 		return found, 0, "", err
 	}
-	q.Page.Limit = searchStep
-	for until := time.Now().Add(v.h.searchTime); ; {
+	q.Page.Limit, q.Page.MaxBytes = searchStep, maxPage
+	for until := time.Now().Add(limit); ; {
 		list, err := v.svc.Responses.List(v.ctx(), q)
 		if err != nil {
 			return found, 0, "", err
@@ -98,9 +98,10 @@ func (v *visit) find(w *view, most int) (found formsvc.Page[formsvc.Response], s
 		for i := range list.Items {
 			r := &list.Items[i]
 			searched, q.Page.After = searched+1, r.ID
-			if !w.search.Finds(r) {
+			if w.search != nil && !w.search.Finds(r) {
 				continue
 			}
+			size += r.Size()
 			if found.Items = append(found.Items, *r); len(found.Items) == most {
 				found.More = list.More || i < len(list.Items)-1
 				return found, 0, "", nil
@@ -109,7 +110,7 @@ func (v *visit) find(w *view, most int) (found formsvc.Page[formsvc.Response], s
 		switch {
 		case !list.More:
 			return found, 0, "", nil
-		case !time.Now().Before(until):
+		case size > foundBytes || !time.Now().Before(until):
 			return found, searched, q.Page.After, nil
 		}
 	}
@@ -117,25 +118,10 @@ func (v *visit) find(w *view, most int) (found formsvc.Page[formsvc.Response], s
 
 // gather returns all responses of the view by date, newest first, unless they are too many or take too long to find.
 func (v *visit) gather(w *view) (list []formsvc.Response, whole bool, err error) {
-	q, size, until := w.query, 0, time.Now().Add(sortTime*v.h.searchTime)
-	page := formsvc.PageQuery{Limit: searchStep, MaxBytes: maxPage}
-	for r, err := range formsvc.All(page, func(page formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
-		q.Page = page
-		return v.svc.Responses.List(v.ctx(), q)
-	}) {
-		if err != nil {
-			return nil, false, err
-		}
-		if w.search != nil && !w.search.Finds(r) {
-			size-- // so that the time is looked at
-		} else {
-			list, size = append(list, *r), size+r.Size()
-		}
-		if len(list) > mostSorted || size > sortedBytes || time.Now().After(until) {
-			return nil, false, nil
-		}
-	}
-	return list, true, nil
+	all := view{query: w.query, search: w.search}
+	all.query.Page = formsvc.PageQuery{}
+	found, searched, _, err := v.find(&all, mostSorted+1, sortTime*v.h.searchTime)
+	return found.Items, err == nil && searched == 0 && len(found.Items) <= mostSorted, err
 }
 
 // sortKey returns a function for the keys that the table is sorted by, or nil.
@@ -189,38 +175,30 @@ func (v *visit) sorted(w *view, few bool) (list []formsvc.Response, ok bool, err
 
 // table returns the responses of the page, and counts those of the view where that costs little.
 func (v *visit) table(w *view, p *campaignPage) (list formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
-	counted := w.search == nil && len(w.export) == len(w.export["status"])
-	if _, ordered := w.export["order"]; ordered {
-		counted = w.search == nil && len(w.export) == 1+len(w.export["status"])
+	rest, by := w.query.Filter, v.sort
+	rest.Status, rest.NotStatus = nil, ""
+	if p.Counted = w.search == nil && rest.IsZero(); p.Counted {
+		p.Matching = v.campaign.ResponseCount
+		for _, status := range w.query.Filter.Status {
+			p.Matching = p.Counts[status]
+		}
 	}
-	p.Matching = v.campaign.ResponseCount
-	for _, status := range w.query.Filter.Status {
-		p.Matching = p.Counts[status]
-	}
-	by := v.sort
-	all, sorted, err := v.sorted(w, !counted || p.Matching <= mostSorted)
+	all, sorted, err := v.sorted(w, p.Matching <= mostSorted)
 	if err != nil {
 		return list, 0, "", err
 	}
 	if p.Sorted, p.Unsorted = sorted, by != "" && !sorted; sorted {
 		from := slices.IndexFunc(all, func(r formsvc.Response) bool { return r.ID == w.query.Page.After }) + 1
 		end := min(from+pageSize, len(all))
-		list.Items, list.More, p.Matching, counted = all[from:end], end < len(all), int64(len(all)), true
-	} else if list, searched, last, err = v.find(w, pageSize); err != nil {
-		return list, 0, "", err
+		list.Items, list.More = all[from:end], end < len(all)
+		p.Matching, p.Counted = int64(len(all)), true
+		return list, 0, "", nil
 	}
-	switch first := w.query.Page.After == ""; {
-	case counted:
-	case first && !list.More && searched == 0:
-		p.Matching = int64(len(list.Items))
-	default:
-		if p.Matching = 0; first && list.More {
-			p.Match = fmt.Sprintf("More than %d responses match.", pageSize)
-		}
-		return list, searched, last, nil
+	list, searched, last, err = v.find(w, pageSize, v.h.searchTime)
+	if first := w.query.Page.After == ""; first && searched == 0 && !p.Counted {
+		p.Matching, p.Counted = int64(len(list.Items)), !list.More
 	}
-	p.Match = thousands(p.Matching) + map[bool]string{true: " response matches.", false: " responses match."}[p.Matching == 1]
-	return list, searched, last, nil
+	return list, searched, last, err
 }
 
 // Heading returns a heading of the table: its label, the address of the table sorted by it, and how it is sorted now.
