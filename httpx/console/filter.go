@@ -56,12 +56,12 @@ func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export u
 		if !given {
 			continue
 		}
-		p.Terms = append(p.Terms, term{q.Label + " " + words, v.without(append(keys, "after")...)})
 		p.Answered = true
 		if invalid, ok := errors.AsType[*formsvc.ValidationError](search.Where(m.Name, f)); ok {
 			v.wrong = map[string]string{"filter": q.Label + ": the value " + invalid.Fields[0].Detail + ". The filter leaves it out.", keys[0]: q.Label + " " + invalid.Fields[0].Detail + "."}
 			continue
 		}
+		p.Terms = append(p.Terms, term{q.Label + " " + words, v.without(append(keys, "after")...)})
 		for name, values := range map[string][]string{"answer": f.Any, "answerFrom": {f.From}, "answerTo": {f.To}} {
 			if strings.Join(values, "") != "" {
 				export[name+"["+m.Name+"]"] = values
