@@ -95,7 +95,9 @@ func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) erro
 		if whole {
 			p.Total = int64(len(list))
 		}
-		return cmp.Or(err, v.showBulk(&p, ""))
+		if err != nil || p.Total > 0 || !whole {
+			return cmp.Or(err, v.showBulk(&p, ""))
+		}
 	}
 	w.query.Page = formsvc.PageQuery{After: after, MaxBytes: maxPage}
 	going, err := v.changeSome(w, &p.bulk, change)
