@@ -3,6 +3,8 @@ package formsvc
 import (
 	"context"
 	"crypto/rand"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,6 +49,7 @@ func (in *CampaignInput) Texts() []string {
 	list = append(list, in.Form.AllowedOrigins...)
 	for _, m := range in.Modules {
 		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max)), m.Options...)
+		list = slices.AppendSeq(slices.AppendSeq(list, maps.Keys(m.Labels)), maps.Values(m.Labels))
 		list = append(append(append(list, m.Format), m.Accept...), m.Default...)
 		if m.ShowIf != nil {
 			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)

@@ -3,10 +3,12 @@ package formsvc
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/mail"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -37,22 +39,25 @@ func ModuleTypes() []ModuleType {
 
 // A Module is one question of a campaign.
 type Module struct {
-	Name        string     `json:"name"`              // unique in its campaign, 1 to 200 characters
-	Label       string     `json:"label"`             // at most 1,000 characters
-	Help        string     `json:"help"`              // shown below the label, at most 2,000 characters
-	Placeholder string     `json:"placeholder"`       // shown in an empty field of text, longtext, email, url and number; at most 200 characters
-	Type        ModuleType `json:"type,omitzero"`     // "" means TextModule
-	Required    bool       `json:"required"`          // an answer must have a value that can be seen, unless the module is hidden
-	Options     []string   `json:"options"`           // for ChoiceModule: 1 to 1,000 distinct values
-	MaxLength   int        `json:"maxLength"`         // characters a value may have, for text, longtext, email and url; 0 means no limit
-	Multiple    bool       `json:"multiple"`          // more than one value, or file, is allowed
-	ShowIf      *Condition `json:"showIf"`            // nil: always shown
-	Min         Bound      `json:"min,omitzero"`      // the least value, for number and date; "" means none
-	Max         Bound      `json:"max,omitzero"`      // the greatest value, for number and date, not below Min; "" means none
-	Integer     bool       `json:"integer,omitzero"`  // for number: the value must be whole
-	Accept      []string   `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
-	Format      string     `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
-	Default     []string   `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
+	Name        string     `json:"name"`          // unique in its campaign, 1 to 200 characters
+	Label       string     `json:"label"`         // at most 1,000 characters
+	Help        string     `json:"help"`          // shown below the label, at most 2,000 characters
+	Placeholder string     `json:"placeholder"`   // shown in an empty field of text, longtext, email, url and number; at most 200 characters
+	Type        ModuleType `json:"type,omitzero"` // "" means TextModule
+	Required    bool       `json:"required"`      // an answer must have a value that can be seen, unless the module is hidden
+	Options     []string   `json:"options"`       // for ChoiceModule: 1 to 1,000 distinct values
+	// Labels has what people read in place of a value of Options: at most 500 characters each, no two choices alike. A value without a
+	// label is its own. Renaming a choice changes its label, so that answers and conditions keep their value.
+	Labels    map[string]string `json:"labels,omitempty"`
+	MaxLength int               `json:"maxLength"`         // characters a value may have, for text, longtext, email and url; 0 means no limit
+	Multiple  bool              `json:"multiple"`          // more than one value, or file, is allowed
+	ShowIf    *Condition        `json:"showIf"`            // nil: always shown
+	Min       Bound             `json:"min,omitzero"`      // the least value, for number and date; "" means none
+	Max       Bound             `json:"max,omitzero"`      // the greatest value, for number and date, not below Min; "" means none
+	Integer   bool              `json:"integer,omitzero"`  // for number: the value must be whole
+	Accept    []string          `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
+	Format    string            `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
+	Default   []string          `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
 }
 
 // A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
@@ -124,23 +129,45 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 		e.add(pointer+"/maxLength", "not_applicable", "applies to text, longtext, email and url only")
 	}
 	if m.Type != ChoiceModule {
-		if len(m.Options) > 0 {
+		if len(m.Options) > 0 || len(m.Labels) > 0 {
 			e.add(pointer+"/options", "not_applicable", "applies to choice only")
 		}
-		m.Options = nil // an empty list would be stored
+		m.Options, m.Labels = nil, nil // an empty list would be stored
 		return
+	}
+	if m.Labels = maps.Clone(m.Labels); len(m.Labels) == 0 {
+		m.Labels = nil
 	}
 	if len(m.Options) == 0 || len(m.Options) > maxOptions {
 		e.add(pointer+"/options", "out_of_range", "a choice must have between 1 and %d options", maxOptions)
 		return
 	}
-	seen := make(map[string]bool, len(m.Options))
+	e.checkOptions(pointer+"/options/", m)
+}
+
+// checkOptions notes what is wrong with the values and labels of a choice.
+func (e *ValidationError) checkOptions(pointer string, m *Module) {
+	values, labels := make(map[string]bool, len(m.Options)), make(map[string]bool, len(m.Options))
 	for i, option := range m.Options {
-		if seen[option] {
-			e.add(fmt.Sprintf("%s/options/%d", pointer, i), "duplicate", "must be unique in the module")
+		at := pointer + strconv.Itoa(i)
+		label, labelled := m.Labels[option]
+		shown := m.Shown(option)
+		switch {
+		case values[option]:
+			e.add(at, "duplicate", "must be unique in the module")
+		case labels[shown]:
+			e.add(at, "duplicate", "has the label of an earlier option")
+		case labelled && !visible(label):
+			e.require(at + "/label")
 		}
-		seen[option] = true
-		e.checkLine(fmt.Sprintf("%s/options/%d", pointer, i), option, maxOption)
+		values[option], labels[shown] = true, true
+		e.checkLine(at, option, maxOption)
+		e.checkLine(at+"/label", label, maxOption)
+	}
+	for _, value := range slices.Sorted(maps.Keys(m.Labels)) {
+		if !values[value] {
+			e.add(strings.TrimSuffix(pointer, "/"), "unknown_option", "has a label for %q, which is no option", value)
+		}
 	}
 }
 

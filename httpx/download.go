@@ -15,6 +15,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/gate"
+	"github.com/formsvc/toolkit/httpx/internal/people"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
@@ -56,15 +57,16 @@ func (h *Handler) downloadFile(c *call) error {
 	}
 	control := http.NewResponseController(c.w)
 	d := &download{
-		call: c, file: &f, header: fileHeader(&f), status: http.StatusOK,
+		call: c, file: &f, header: fileHeader(&f, people.Of(c.r.Context())), status: http.StatusOK,
 		pace: gate.Pace{Grace: h.grace, Ahead: gate.Ahead, Set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
 	return d.send(d.frame(parts))
 }
 
-// fileHeader returns the headers of a reply with a file. They make browsers save it and do nothing else with it.
-func fileHeader(f *formsvc.File) http.Header {
-	return http.Header{
+// fileHeader returns the headers of a reply with a file. They make browsers save it and do nothing else with it. A PDF that a page of the console
+// shows is the exception: browsers have viewers for them, which run nothing of it here.
+func fileHeader(f *formsvc.File, p *people.Request) http.Header {
+	header := http.Header{
 		"Content-Type":                 {servedType(f.ContentType)},
 		"Content-Disposition":          {disposition(f.Name)},
 		"Etag":                         {fileTag(f)},
@@ -76,6 +78,11 @@ func fileHeader(f *formsvc.File) http.Header {
 		"Content-Security-Policy":      {"default-src 'none'; sandbox"},
 		"Cross-Origin-Resource-Policy": {"same-origin"},
 	}
+	if p != nil && p.Inline && header.Get("Content-Type") == "application/pdf" {
+		header.Set("Content-Disposition", strings.Replace(disposition(f.Name), "attachment", "inline", 1))
+		header.Set("Content-Security-Policy", "frame-ancestors 'self'; form-action 'none'") // a sandbox has no viewer
+	}
+	return header
 }
 
 // condition returns the status that the conditions of the request ask for: 304, 412 or 200 (RFC 9110 §13.2.2).

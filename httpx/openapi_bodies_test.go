@@ -86,8 +86,11 @@ func mutations(at string, schema *openapi3.Schema, names []string) (list []mutat
 		}
 		return list
 	}
-	if schema.Type != nil {
+	switch {
+	case includes(schema, "array"):
 		add("wrong type", map[string]any{"a": 1}, "invalid_type")
+	case schema.Type != nil:
+		add("wrong type", []any{1}, "invalid_type")
 	}
 	if includes(schema, "integer") {
 		add("fraction", 1.5, "invalid_integer")

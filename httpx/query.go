@@ -25,8 +25,8 @@ const (
 	maxStatuses        = 20 // and names of metadata
 	maxMetadata        = 8_000
 	maxAnswer          = 2_000 // of a filter
-	maxChosen          = 100 // columns
-	maxParameterNamed  = 64  // a longer name isn't repeated in the error
+	maxChosen          = 100   // columns
+	maxParameterNamed  = 64    // a longer name isn't repeated in the error
 	maxOffset          = 1<<31 - 1
 	unescapedPlus      = "must be an RFC 3339 timestamp; write the + of its time zone as %2B, since + means a space here"
 	unknownParameter   = "is not a parameter of this address"
@@ -72,7 +72,7 @@ type listQuery struct {
 	campaign formsvc.ID
 	search   string
 	answers  map[string]formsvc.AnswerFilter // by question
-	columns  []string // of a table; none: all
+	columns  []string                        // of a table; none: all
 	cursor   string
 	module   string
 }

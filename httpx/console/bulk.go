@@ -92,11 +92,14 @@ func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) erro
 	}
 	if p.Delete && v.field("sure") == "" {
 		list, whole, err := v.gather(w)
+		if err != nil {
+			return err
+		}
 		if whole {
 			p.Total = int64(len(list))
 		}
-		if err != nil || p.Total > 0 || !whole {
-			return cmp.Or(err, v.showBulk(&p, ""))
+		if p.Total > 0 || !whole {
+			return v.showBulk(&p, "")
 		}
 	}
 	w.query.Page = formsvc.PageQuery{After: after, MaxBytes: maxPage}

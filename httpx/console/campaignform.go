@@ -29,15 +29,21 @@ type campaignForm struct {
 	ID            formsvc.ID // "" for a new campaign
 	Opens, Closes string     // the times as typed
 	Focus         int        // the number of the question that was just added, from 1; 0 for none
+	Open          int        // the number of the question in work, from 1; 0 for none
+	Said          string     // what a button for questions did, for screen readers
 	Removed       string     // the question that was just removed, for undoing it; "" for none
 	Problem       string     // an error of the whole form
 	Losses        []string   // what saving would lose
 	Confirm       string     // what the form must send to save with these losses
 	Dirty         bool       // whether something isn't saved
 	Previews      bool
+	Differences   []difference // to the campaign that somebody else saved
 
-	stored   []string       // the name of each question in the stored campaign, "" for a new one
-	answered map[string]int // names that have answers; they aren't given to new questions
+	renamed  map[int]map[string]string // the values of choices that were renamed, by the question
+	faulty   []int                     // the questions with errors
+	places   []int                     // where each question of the page is now; nil for its own place
+	stored   []string                  // the name of each question in the stored campaign, "" for a new one
+	answered map[string]int            // names that have answers; they aren't given to new questions
 }
 
 // newCampaign shows an empty form.
@@ -67,6 +73,12 @@ func (v *visit) editCampaign() error {
 func (v *visit) showCampaignForm(status int, f campaignForm) error {
 	f.Previews = v.h.opts.Preview != nil
 	f.markConditions(v)
+	for place := range v.wrong {
+		var i int
+		if n, _ := fmt.Sscanf(place, "modules.%d.", &i); n == 1 {
+			f.faulty = append(f.faulty, i)
+		}
+	}
 	title := "Edit campaign"
 	if f.ID == "" {
 		title = "New campaign"
@@ -77,9 +89,10 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 // readCampaignForm reads the form, and gives a name to each question that has a label. The rest of a stored campaign
 // stays as it is. A time that can't be read is an error of its field.
 func (v *visit) readCampaignForm() campaignForm {
-	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, Opens: v.field("opensAt"), Closes: v.field("closesAt")}
+	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, Opens: v.field("opensAt"), Closes: v.field("closesAt"), renamed: map[int]map[string]string{}}
 	f.Title, f.Description, f.EmailOptional = asStored(v.field("title"), f.Title), asStored(v.field("description"), f.Description), v.field("requireEmail") == ""
 	f.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
+	f.Open, _ = strconv.Atoi(v.field("open"))
 	f.Modules, f.Dirty, v.wrong = nil, true, map[string]string{}
 	n, _ := strconv.Atoi(v.field("n"))
 	for i := range min(n, maxQuestions) {
@@ -94,6 +107,7 @@ func (v *visit) readCampaignForm() campaignForm {
 		}
 	}
 	f.followRenames(v)
+	f.order(v)
 	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
 		text := v.field(name)
 		if text == v.typed(*at) {
@@ -148,8 +162,8 @@ func (v *visit) saveCampaign() error {
 		f.Problem = "This account has reached its limit of campaigns. Delete one first."
 		return v.showCampaignForm(http.StatusConflict, f)
 	case errors.Is(err, formsvc.ErrStale):
-		f.IfVersion = v.campaign.Version
-		f.Problem = "Someone else changed this campaign. Compare before you save again: saving overwrites their changes."
+		f.IfVersion, f.Differences = v.campaign.Version, v.differences(&f)
+		f.Problem = "Someone else changed this campaign since you opened it. Compare both below. Saving again replaces theirs by yours."
 		return v.showCampaignForm(http.StatusConflict, f)
 	case err != nil:
 		return err

@@ -45,6 +45,21 @@ func TestCampaignsAndResponses(t *testing.T) {
 	if a := w.get("/files/" + string(file.ID)).is(200); a.body != "the bytes of a file" || !strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("file %v %s", a.header, a.body)
 	}
+	w.get(one).lacks("<iframe")
+	for name, kind := range map[string]string{"cv.pdf": "application/pdf", "cv.html": "text/html"} {
+		file, err := w.svc.Files.Upload(t.Context(), r.Key(), formsvc.FileInput{Name: name, ContentType: kind, Content: strings.NewReader("%PDF")})
+		w.must(err)
+		a, saved := w.get("/files/"+string(file.ID)+"?show=1").is(200), w.get("/files/"+string(file.ID)).is(200)
+		if shown := strings.HasPrefix(a.header.Get("Content-Disposition"), "inline"); shown != (name == "cv.pdf") || !shown != strings.Contains(a.header.Get("Content-Security-Policy"), "sandbox") {
+			t.Errorf("%s: %v", name, a.header)
+		}
+		if !strings.HasPrefix(saved.header.Get("Content-Disposition"), "attachment") || !strings.Contains(saved.header.Get("Content-Security-Policy"), "sandbox") {
+			t.Errorf("%s: %v", name, saved.header)
+		}
+	}
+	if a := w.get(one).says("Show cv.pdf").lacks("Show cv.html"); !strings.HasSuffix(a.header.Get("Content-Security-Policy"), "; frame-src 'self'") {
+		t.Errorf("policy %s", a.header.Get("Content-Security-Policy"))
+	}
 	w.submit(w.get(one), one+"/status", url.Values{"status": {"validated"}}).is(303).leadsTo(one).says("Status changed", "validated", "Status changed to validated")
 	w.submit(w.get(one), one+"/status", url.Values{"status": {"not\ta status"}}).is(422)
 	page := w.get(one)

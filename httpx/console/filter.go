@@ -101,7 +101,7 @@ func readAsked(m *formsvc.Module, query url.Values) (q asked, f formsvc.AnswerFi
 	}
 	for _, old := range given { // a choice that was removed
 		if old = strings.TrimSpace(old); old != "" {
-			f.Any, q.Options = append(f.Any, old), append(q.Options, choice{old, old, true})
+			f.Any, q.Options = append(f.Any, old), append(q.Options, choice{Value: old, Text: old, Chosen: true})
 		}
 	}
 	shown := make([]string, len(f.Any))

@@ -127,7 +127,7 @@ type Handler struct {
 //go:embed templates
 var templates embed.FS
 
-//go:embed assets/console.css assets/console.js assets/console.svg
+//go:embed assets
 var assets embed.FS
 
 // New returns a Handler for the service. Files and exports come from its API, whose limits of concurrent work and memory the pages

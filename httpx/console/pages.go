@@ -104,7 +104,8 @@ func (h *Handler) parsePages() (pages, error) {
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.svc.Now()) },
 		"curlAPI": curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
 		"outcome": h.outcome, "languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
-		"text":  func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
+		"text": func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
+		"plus": func(a, b int) int { return a + b }, "json": func(m formsvc.Module) string { return jsonOf(&m) },
 		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },
 	}).ParseFS(templates, "templates/layout.html", "templates/parts.html")
 	if err != nil {

@@ -44,17 +44,24 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	if sent("placeholder") {
 		m.Placeholder = asStored(field("placeholder"), m.Placeholder)
 	}
+	was := m
+	if text := v.r.PostForm.Get("had." + strconv.Itoa(i)); text != "" {
+		_ = json.Unmarshal([]byte(text), &was) // what can't be read isn't from our page
+	}
 	if sent("options") {
-		m.Options = linesAsStored(field("options"), m.Options)
+		saved := m.Options
+		f.renamed[i] = choose(&m, &was, lines(field("options")), func(value string) bool {
+			return v.campaign.ResponseCount > 0 && slices.Contains(saved, value)
+		})
 	}
 	if sent("default") {
-		text, old := strings.ReplaceAll(field("default"), "\r\n", "\n"), strings.Join(m.Default, "\n")
+		text, old := strings.ReplaceAll(field("default"), "\r\n", "\n"), strings.Join(shownAll(&was, m.Default), "\n")
 		switch {
 		case text == strings.TrimSpace(old), len(m.Default) == 1 && !m.Multiple && asStored(text, old) == old: // unchanged
 		case text != "" && shown("longtext"):
 			m.Default = []string{text}
 		default:
-			m.Default = linesAsStored(text, m.Default)
+			m.Default = valuesOf(&m, valuesOf(&was, linesAsStored(text, m.Default)))
 		}
 	}
 	if shown("choice", "file", "text", "email", "url") {
@@ -98,12 +105,12 @@ func typeIn(text string) (formsvc.ModuleType, string) {
 // types returns the types of questions, with those of the host, and that of a module whose format isn't known any more.
 func (h *Handler) types(chosen string) (list []choice) {
 	for _, t := range strings.Fields("text longtext choice boolean number date email url file") {
-		list = append(list, choice{Value: t, Text: h.texts["types"][t]})
+		list = append(list, choice{Value: t, Text: h.texts["types"][t], Icon: t})
 	}
 	of := h.svc.Campaigns.Formats()
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		m := formsvc.Module{Type: cmp.Or(of[name].Type, formsvc.TextModule), Format: name}
-		list = append(list, choice{Value: typeOf(m), Text: cmp.Or(of[name].Label, name)})
+		list = append(list, choice{Value: typeOf(m), Text: cmp.Or(of[name].Label, name), Icon: string(m.Type)})
 	}
 	_, format := typeIn(chosen)
 	if format != "" && !slices.ContainsFunc(list, func(c choice) bool { return c.Value == chosen }) {
@@ -131,33 +138,13 @@ func asStored(typed, stored string) string {
 	return strings.ReplaceAll(typed, "\r\n", "\n")
 }
 
-// linesAsStored is asStored for a list with a value in each line.
-func linesAsStored(typed string, stored []string) []string {
-	list := lines(typed)
-	for i, line := range list {
-		for _, s := range stored {
-			if s != line && strings.TrimSpace(s) == line && !slices.Contains(stored, line) {
-				list[i] = s
-			}
-		}
-	}
-	return list
-}
-
-// unlisted reports whether a campaign has a choice that can't be a line of its own.
-func unlisted(c *formsvc.Campaign) bool {
-	bad := func(s string) bool { return strings.TrimSpace(s) == "" || strings.ContainsAny(s, "\r\n") }
-	return slices.ContainsFunc(c.Modules, func(m formsvc.Module) bool {
-		return slices.ContainsFunc(m.Options, bad) || m.ShowIf != nil && slices.ContainsFunc(m.ShowIf.Equals, bad)
-	})
-}
-
 // lose removes what a question of its type can't have, and notes it. same is whether it was shown with this type.
 func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	var lost []string
 	typed := slices.Contains([]formsvc.ModuleType{"text", "longtext", "email", "url"}, m.Type)
 	if m.Type != formsvc.ChoiceModule && len(m.Options) > 0 {
-		lost, m.Options = append(lost, "the choices "+short(200, strings.Join(m.Options, ", "))), nil
+		lost = append(lost, "the choices "+short(200, strings.Join(shownAll(m, m.Options), ", ")))
+		m.Options, m.Labels = nil, nil
 	}
 	if !typed && m.MaxLength > 0 {
 		lost, m.MaxLength = append(lost, "the limit of characters"), 0
@@ -205,41 +192,27 @@ func (f *campaignForm) freeName(label string) string {
 	}
 }
 
-// followRenames changes the defaults, and the conditions on questions and choices, that were renamed since the page was shown. As many choices as before,
-// with a new one where another was, are a rename.
+// followRenames changes the conditions on questions that were renamed since the page was shown, and reads the values that were typed.
 func (f *campaignForm) followRenames(v *visit) {
 	for i := range f.Modules {
-		m := &f.Modules[i]
-		was, had := v.r.PostForm.Get("was."+strconv.Itoa(i)), lines(v.field("had."+strconv.Itoa(i)))
-		for _, stored := range v.campaign.Modules {
-			if stored.Name == f.stored[i] {
-				had = linesAsStored(v.field("had."+strconv.Itoa(i)), stored.Options)
-			}
-		}
-		renamed := map[string]string{}
-		for n, old := range had {
-			if len(had) == len(m.Options) && !slices.Contains(m.Options, old) && !slices.Contains(had, m.Options[n]) {
-				renamed[old] = m.Options[n]
-			}
-		}
-		m.Default = slices.Clone(m.Default)
-		for n, value := range m.Default {
-			m.Default[n] = cmp.Or(renamed[value], value)
-		}
+		m, was := &f.Modules[i], v.r.PostForm.Get("was."+strconv.Itoa(i))
 		for later := range f.Modules {
 			on := f.Modules[later].ShowIf
-			if on == nil || on.Module != cmp.Or(was, m.Name) || was == "" && m.Name == "" {
-				continue
-			}
-			on.Module = m.Name
-			for n, value := range on.Equals {
-				on.Equals[n] = cmp.Or(renamed[value], value)
-				if said := map[string]string{"yes": "true", "no": "false"}[strings.ToLower(value)]; m.Type == formsvc.BooleanModule && said != "" {
-					on.Equals[n] = said
-				}
+			if on != nil && on.Module == cmp.Or(was, m.Name) && on.Module != "" {
+				on.Module, on.Equals = m.Name, f.renamedIn(i, valuesOf(m, on.Equals))
 			}
 		}
+		m.Default = f.renamedIn(i, m.Default)
 	}
+}
+
+// renamedIn returns values of a question, with the new ones of those that were renamed.
+func (f *campaignForm) renamedIn(i int, values []string) []string {
+	list := slices.Clone(values)
+	for n, value := range list {
+		list[n] = cmp.Or(f.renamed[i][value], value)
+	}
+	return list
 }
 
 // markConditions says at each question why its condition can't be kept. Nothing of it is dropped.
@@ -261,7 +234,7 @@ func (f *campaignForm) markConditions(v *visit) {
 		case f.Modules[place].Type == formsvc.ChoiceModule && len(f.Modules[place].Options) > 0:
 			for _, value := range on.Equals {
 				if !slices.Contains(f.Modules[place].Options, value) {
-					v.wrong[at] = fmt.Sprintf("“%s” has no choice “%s” any more.", short(60, cmp.Or(f.Modules[place].Label, on.Module)), short(60, value))
+					v.wrong[at] = fmt.Sprintf("“%s” has no choice “%s” any more.", short(60, cmp.Or(f.Modules[place].Label, on.Module)), short(60, v.shownBefore(on.Module, value)))
 				}
 			}
 		}
@@ -276,11 +249,11 @@ func (f campaignForm) Earlier(i int) (list []choice) {
 		if m.Name != "" && m.Type != formsvc.FileModule {
 			chosen := on != nil && on.Module == m.Name
 			found = found || chosen
-			list = append(list, choice{m.Name, short(60, cmp.Or(m.Label, m.Name)), chosen})
+			list = append(list, choice{Value: m.Name, Text: short(60, cmp.Or(m.Label, m.Name)), Chosen: chosen})
 		}
 	}
 	if !found {
-		list = append(list, choice{on.Module, "“" + short(60, on.Module) + "”, not asked before", true})
+		list = append(list, choice{Value: on.Module, Text: "“" + short(60, on.Module) + "”, not asked before", Chosen: true})
 	}
 	return list
 }
@@ -304,18 +277,46 @@ func (f campaignForm) Ticks(i int) (list []choice) {
 		return nil
 	}
 	for _, value := range values {
-		list = append(list, choice{value, f.Modules[at].Shown(value), slices.Contains(on.Equals, value)})
+		list = append(list, choice{Value: value, Text: f.Modules[at].Shown(value), Chosen: slices.Contains(on.Equals, value)})
 	}
 	for _, value := range on.Equals {
 		if !slices.Contains(values, value) {
-			list = append(list, choice{value, value + " (no longer a choice)", true})
+			list = append(list, choice{Value: value, Text: value + " (no longer a choice)", Chosen: true})
 		}
 	}
 	return list
 }
 
+// shownBefore returns a value of a question as it is stored.
+func (v *visit) shownBefore(name, value string) string {
+	i := slices.IndexFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Name == name })
+	if i < 0 {
+		return value
+	}
+	return v.campaign.Modules[i].Shown(value)
+}
+
 // Focused reports whether the question was just added.
 func (f campaignForm) Focused(i int) bool { return f.Focus == i+1 }
+
+// Opened reports whether the card of a question is open: that in work, and those with an error.
+func (f campaignForm) Opened(i int) bool {
+	return f.Focused(i) || f.Open == i+1 || slices.Contains(f.faulty, i)
+}
+
+// Asks tells when a question is asked, in words; "" for always.
+func (f campaignForm) Asks(i int) string { return asks(f.Modules, i) }
+
+func asks(list []formsvc.Module, i int) string {
+	on, m := list[i].ShowIf, &formsvc.Module{}
+	if on == nil {
+		return ""
+	}
+	if at := slices.IndexFunc(list, func(m formsvc.Module) bool { return m.Name == on.Module }); at >= 0 {
+		m = &list[at]
+	}
+	return fmt.Sprintf("if “%s” is %s", short(40, cmp.Or(m.Label, on.Module)), short(60, strings.Join(shownAll(m, on.Equals), " or ")))
+}
 
 // Stored returns the name under which the question is stored, or "" for a new one.
 func (f campaignForm) Stored(i int) string { return f.stored[i] }
@@ -323,7 +324,8 @@ func (f campaignForm) Stored(i int) string { return f.stored[i] }
 // mostAsked is how many responses are read to tell which answers a change hides.
 const mostAsked = 1_000
 
-// readAnswered counts the answers of the newest responses by their names. It returns how many it read.
+// readAnswered counts the answers of the newest responses, by the name of a question, and by name, NUL and value for the choices of the stored
+// campaign. It returns how many responses it read.
 func (v *visit) readAnswered() (counts map[string]int, read int, err error) {
 	counts = map[string]int{}
 	if v.campaign.ResponseCount == 0 {
@@ -336,6 +338,11 @@ func (v *visit) readAnswered() (counts map[string]int, read int, err error) {
 		if len(values) > 0 {
 			counts[name]++
 		}
+		for _, value := range values {
+			if slices.ContainsFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Name == name && slices.Contains(m.Options, value) }) {
+				counts[name+"\x00"+value]++
+			}
+		}
 	})
 	return counts, len(list.Items), err
 }
@@ -347,65 +354,18 @@ func (v *visit) confirms(f *campaignForm) (asks bool, err error) {
 		return false, err
 	}
 	for _, m := range v.campaign.Modules {
-		if n := counts[m.Name]; n > 0 && !slices.ContainsFunc(f.Modules, func(x formsvc.Module) bool { return x.Name == m.Name }) {
-			f.Losses = append(f.Losses, fmt.Sprintf("Answers to “%s” (%d of the last %d responses have one) are then shown as those of an old question.",
-				short(60, cmp.Or(m.Label, m.Name)), n, read))
+		label, now := short(60, cmp.Or(m.Label, m.Name)), slices.IndexFunc(f.Modules, func(x formsvc.Module) bool { return x.Name == m.Name })
+		if n := counts[m.Name]; n > 0 && now < 0 {
+			f.Losses = append(f.Losses, fmt.Sprintf("Answers to “%s” (%d of the last %d responses have one) are then shown as those of an old question.", label, n, read))
+		}
+		for _, value := range m.Options {
+			if n := counts[m.Name+"\x00"+value]; n > 0 && now >= 0 && !slices.Contains(f.Modules[now].Options, value) && f.Modules[now].Type == m.Type {
+				f.Losses = append(f.Losses, fmt.Sprintf("“%s” is no choice of “%s” any more: %d of the last %d responses chose it. They keep it.",
+					short(60, m.Shown(value)), label, n, read))
+			}
 		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(f.Losses, "\n")))
 	f.Confirm = hex.EncodeToString(sum[:8])
 	return len(f.Losses) > 0 && v.field("confirm") != f.Confirm, nil
-}
-
-// A removedQuestion is what undoes a removal.
-type removedQuestion struct {
-	At     int
-	Stored string // its name in the stored campaign
-	Module formsvc.Module
-}
-
-// arrange changes the list of questions: do is "add", or "insert" with the number of the question before and a type, or "copy", "up", "down" or
-// "remove" with the question's number, or "undo" for the removed one.
-func (f *campaignForm) arrange(do, newType, removed string) {
-	what, number, _ := strings.Cut(do, ".")
-	number, kind, _ := strings.Cut(number, ".")
-	i, err := strconv.Atoi(number)
-	inRange := err == nil && i >= 0 && i < len(f.Modules)
-	swap := func(i int) {
-		f.Modules[i-1], f.Modules[i] = f.Modules[i], f.Modules[i-1]
-		f.stored[i-1], f.stored[i] = f.stored[i], f.stored[i-1]
-	}
-	insert := func(i int, m formsvc.Module, stored string) {
-		if len(f.Modules) >= maxQuestions {
-			f.Problem = fmt.Sprintf("A campaign can have %d questions here, and more over the API.", maxQuestions)
-			return
-		}
-		f.Modules, f.stored, f.Focus = slices.Insert(f.Modules, i, m), slices.Insert(f.stored, i, stored), i+1
-	}
-	var m formsvc.Module
-	switch {
-	case what == "add":
-		m.Type, m.Format = typeIn(cmp.Or(newType, "text"))
-		insert(len(f.Modules), m, "")
-	case what == "insert" && inRange:
-		m.Type, m.Format = typeIn(cmp.Or(kind, "text"))
-		insert(i+1, m, "")
-	case what == "copy" && inRange:
-		m = f.Modules[i]
-		m.Name = f.freeName(m.Label)
-		insert(i+1, m, "")
-	case what == "remove" && inRange:
-		text, _ := json.Marshal(removedQuestion{i, f.stored[i], f.Modules[i]}) // has no value that JSON lacks
-		f.Removed = string(text)
-		f.Modules, f.stored = slices.Delete(f.Modules, i, i+1), slices.Delete(f.stored, i, i+1)
-	case what == "undo":
-		var r removedQuestion
-		if json.Unmarshal([]byte(removed), &r) == nil && r.At >= 0 {
-			insert(min(r.At, len(f.Modules)), r.Module, r.Stored)
-		}
-	case what == "up" && inRange && i > 0:
-		swap(i)
-	case what == "down" && inRange && i < len(f.Modules)-1:
-		swap(i + 1)
-	}
 }

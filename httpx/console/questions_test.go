@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestConditionsAreKept(t *testing.T) {
 		{"remove.1", nil, "is gone"},
 		{"stay", url.Values{"type.1": {"file"}}, "is gone"},
 		{"stay", url.Values{"options.1": {"Cat\nBird"}}, "no choice “Dog” any more"},
-		{"stay", url.Values{"options.1": {"Cat\nHound\nBird\nFish"}}, "no choice “Dog” any more"},
+		{"stay", url.Values{"options.1": {"Cat\nHound\nTerrier\nBird"}}, "no choice “Dog” any more"},
 		{"stay", url.Values{"showValues.2": {"dog"}}, "no choice “dog” any more"},
 	} {
 		path, _, stored := w.editable(pets()...)
@@ -314,7 +315,7 @@ func TestInsertDuplicateAndUndo(t *testing.T) {
 	if form = page.form(path); form.Get("label.1") != "Pet?" || form.Get("name.1") != "pet_2" || form.Get("options.1") != "Dog\nCat\n" || form.Get("stored.1") != "" {
 		t.Fatalf("after duplicating: %v", form)
 	}
-	page = w.submit(page, path, url.Values{"do": {"remove.0"}}).is(200).says("The question is removed. Save to keep it so.", "is gone")
+	page = w.submit(page, path, url.Values{"do": {"remove.0"}}).is(200).says("The question is removed; saving makes that final.", "is gone")
 	page = w.submit(page, path, url.Values{"do": {"undo"}}).is(200).lacks("is removed", "is gone")
 	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
 	saved, err := w.svc.Campaigns.Get(t.Context(), c.Key())
@@ -328,5 +329,83 @@ func TestInsertDuplicateAndUndo(t *testing.T) {
 	}
 	for _, bad := range []string{"insert.9.text", "copy.-1", "undo", "insert.x"} {
 		w.submit(w.get(path), path, url.Values{"do": {bad}, "removed": {"{"}}).is(200).lacks("is removed")
+	}
+}
+
+// Questions move to the places that are typed, as dragging types them. The others keep their order, and the card in work stays open.
+func TestPositions(t *testing.T) {
+	w := newSignedIn(t)
+	five := []module{{Name: "a", Label: "A"}, {Name: "b", Label: "B"}, {Name: "c", Label: "C"}, {Name: "d", Label: "D"}, {Name: "e", Label: "E"}}
+	for want, at := range map[string][5]string{
+		"abcde": {"1", "2", "3", "4", "5"}, "bcade": {"3", "2", "3", "4", "5"}, "eabcd": {"1", "2", "3", "4", "1"}, "edcba": {"5", "4", "3", "2", "1"},
+		"bcdea": {"99", "2", "3", "4", "5"}, "cdbae": {"4", "3", "1", "2", "5"}, "deabc": {"1", "2", "3", "1", "1"}, "bacde": {"", "1", "", "", ""},
+	} {
+		path, _, stored := w.editable(five...)
+		fields := url.Values{"do": {"stay"}, "open": {"2"}}
+		for i, text := range at {
+			fields.Set("position."+fmt.Sprint(i), text)
+		}
+		page := w.submit(w.get(path), path, fields).is(200)
+		if !regexp.MustCompile(` open>\s*<summary><svg[^>]*><use [^>]*></svg><span dir="auto">B<`).MatchString(page.body) {
+			t.Errorf("%s: the card of B isn't open", want)
+		}
+		w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+		got := ""
+		for _, m := range stored() {
+			got += m.Name
+		}
+		if got != want {
+			t.Errorf("%v: %s, want %s", at, got, want)
+		}
+	}
+	path, _, _ := w.editable(five...)
+	w.submit(w.get(path), path, url.Values{"position.1": {"first"}}).is(422).says("“first” is no place in the list.")
+	page := w.submit(w.get(path), path, url.Values{"position.4": {"1"}, "do": {"up.1"}}).is(200)
+	if form := page.form(path); form.Get("name.0")+form.Get("name.1")+form.Get("name.2") != "eba" {
+		t.Errorf("moved and up: %v", form)
+	}
+}
+
+// A choice with answers keeps its value when it is renamed; one without answers or one that has a label is as it is read.
+func TestRenamedChoicesKeepValues(t *testing.T) {
+	w := newSignedIn(t)
+	path, c, stored := w.editable(pets()...)
+	_, err := w.svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{Answers: []formsvc.Answer{{Name: "pet", Value: []string{"Bird"}}}})
+	w.must(err)
+	save := func(options, want, labels string) {
+		t.Helper()
+		page := w.submit(w.get(path), path, url.Values{"options.1": {options}, "default.1": {"Cat"}, "do": {"stay"}}).is(200)
+		w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+		m := stored()
+		if got := fmt.Sprint(m[1].Options, m[1].Labels, m[1].Default, m[2].ShowIf.Equals); got != want+" "+labels+" [Cat] [Dog]" {
+			t.Errorf("%q: %s", options, got)
+		}
+	}
+	save("Cat\nHound\nBird", "[Cat Dog Bird]", "map[Dog:Hound]")
+	save("Cat\nHounds\nBird", "[Cat Dog Bird]", "map[Dog:Hounds]")
+	save("Cat\nHounds\nFish\nBird", "[Cat Dog Fish Bird]", "map[Dog:Hounds]")
+	save("Cat\nDog\nDogs\nFish\nBird", "[Cat Dog Dogs Fish Bird]", "map[]") // as before again
+	save("Cat\nDog\nDogs\nFisch\nVogel", "[Cat Dog Dogs Fish Bird]", "map[Bird:Vogel Fish:Fisch]")
+	w.get("/campaigns/" + string(c.ID) + "?c=pet").says("Vogel").lacks("Bird")
+	page := w.submit(w.get(path), path, url.Values{"options.1": {"Cat\nDog\nFisch"}, "do": {"save"}}).is(409).says(
+		"“Vogel” is no choice of “Which pet?” any more: 1 of the last 1 responses chose it.")
+	w.submit(page, path, url.Values{"do": {"save"}}).is(303)
+	save("Cat\nDog\nDogs", "[Cat Dog Fish]", "map[Fish:Dogs]")
+}
+
+// Both versions of a campaign stand side by side when somebody else has saved meanwhile.
+func TestConflict(t *testing.T) {
+	w := newSignedIn(t)
+	path, c, _ := w.editable(pets()...)
+	mine := w.get(path)
+	theirs := w.submit(w.get(path), path, url.Values{"title": {"Their title"}, "label.0": {"Whose name?"}, "do": {"remove.3"}}).is(200)
+	w.submit(theirs, path, url.Values{"help.2": {"As on its papers"}}).is(303)
+	page := w.submit(mine, path, url.Values{"title": {"My title"}, "options.1": {"Cat\nDog"}, "do": {"save"}}).is(409)
+	page.says("Their title My title", "Whose name? (Short text) Your name (Short text)", "not there Sure?", "As on its papers)", "Discard yours").lacks("Order", "E-mail address required optional")
+	w.submit(page, path, nil).is(303)
+	got, err := w.svc.Campaigns.Get(t.Context(), c.Key())
+	w.must(err)
+	if got.Title != "My title" || len(got.Modules) != 4 {
+		t.Errorf("saved %+v", got)
 	}
 }

@@ -105,6 +105,9 @@ func (v *visit) showResponse(status int) error {
 		p.Statuses = slices.DeleteFunc(p.Statuses, func(s string) bool { return s == formsvc.StatusPending })
 		p.Ham = len(p.Statuses) < n
 	}
+	if slices.ContainsFunc(p.Files.Items, func(f formsvc.File) bool { return f.ContentType == "application/pdf" }) {
+		v.w.Header().Set("Content-Security-Policy", policy+"; frame-src 'self'")
+	}
 	return v.show(status, "response", p.Who, p)
 }
 

@@ -149,9 +149,11 @@ func (v *visit) address(path string) string {
 	return map[bool]string{false: "http://", true: "https://"}[v.secure()] + v.r.Host + v.base + path
 }
 
-// file sends a file.
+// file sends a file, to be shown in the page if that is asked for.
 func (v *visit) file() error {
-	return v.ask("/v1/files/"+string(v.id("file")), &people.Request{}, formsvc.FilesRead)
+	inline := v.query("show") != ""
+	v.r.URL.RawQuery = "" // the API has no such parameter
+	return v.ask("/v1/files/"+string(v.id("file")), &people.Request{Inline: inline}, formsvc.FilesRead)
 }
 
 // ask serves the request through the API, with the visitor as principal.

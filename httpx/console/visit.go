@@ -302,13 +302,14 @@ func (v *visit) invalid(err error) bool {
 // A choice is a value that a field of a form can have.
 type choice struct {
 	Value, Text string
+	Icon        string // of the sprite; "" for none
 	Chosen      bool
 }
 
 // choices returns the values in their order.
 func choices[T ~string](h *Handler, values, chosen []T) (list []choice) {
 	for _, value := range values {
-		list = append(list, choice{string(value), h.texts["choices"][string(value)], slices.Contains(chosen, value)})
+		list = append(list, choice{Value: string(value), Text: h.texts["choices"][string(value)], Chosen: slices.Contains(chosen, value)})
 	}
 	return list
 }

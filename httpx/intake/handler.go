@@ -127,7 +127,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Preview shows the form of a campaign that is neither stored nor open, without scripts. Nothing can be sent from it. root
+// Preview shows the form of a campaign that is neither stored nor open. Conditions work in it, but nothing can be sent. root
 // is the path that browsers know the handler by, such as "/f/".
 func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
 	h.visited(func(v *visit) error {

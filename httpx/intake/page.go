@@ -190,7 +190,7 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		f.Min, f.Max = string(m.Min), string(m.Max)
 		f.addNote("range", v.bounds(m))
 	case formsvc.FileModule:
-		if m.Accept != nil {
+		if len(m.Accept) > 0 {
 			f.addNote("types", v.t.format("types", isolate(strings.Join(m.Accept, ", "))))
 		}
 		f.addNote("most", v.t.format("mostFile", size(v.h.svc.Files.Limit())))
@@ -198,7 +198,7 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		f.Options = []option{{Value: "true", Label: v.t["yes"]}, {Value: "false", Label: v.t["no"]}}
 	case formsvc.ChoiceModule:
 		for _, o := range m.Options {
-			f.Options = append(f.Options, option{Value: o, Label: o})
+			f.Options = append(f.Options, option{Value: o, Label: m.Shown(o)})
 		}
 		if m.Multiple {
 			f.Kind = "checkbox"
@@ -245,7 +245,7 @@ func (v *visit) only(on *formsvc.Condition, m *formsvc.Module) string {
 		if m.Type == formsvc.BooleanModule {
 			value = v.t[map[string]string{"true": "yes", "false": "no"}[value]]
 		}
-		values[i] = isolate(value)
+		values[i] = isolate(m.Shown(value))
 	}
 	return v.t.format("only", isolate(cmp.Or(m.Label, m.Name)), strings.Join(values, v.t["or"]))
 }

@@ -105,7 +105,7 @@ func (v *visit) show(status int, p *page) error {
 // render returns a page of at most so many bytes.
 func (v *visit) render(p *page, most int) ([]byte, error) {
 	p.T, p.Version, p.Root = v.t, v.h.theme.Version, v.root
-	p.Scripts = len(p.Fields) > 0 && !v.preview
+	p.Scripts = len(p.Fields) > 0
 	frame, err := v.h.theme.Frame(v.root, p.Title, v.t)
 	p.Frame = frame
 	b := limited{left: most}
@@ -141,7 +141,7 @@ func (v *visit) begin(status, size int) {
 func (v *visit) policy() string {
 	action, ancestors := "form-action 'self'; ", "'none'"
 	if v.preview {
-		ancestors += "; sandbox"
+		ancestors += "; sandbox allow-scripts"
 	} else if v.campaign != nil {
 		f := &v.campaign.Form
 		if f.RedirectURL != "" {

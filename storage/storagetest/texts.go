@@ -165,6 +165,9 @@ func places(path string, v reflect.Value) []place {
 		}
 	case reflect.Map:
 		if v.Type() == reflect.TypeFor[map[string]string]() {
+			if v.IsNil() {
+				v.Set(reflect.MakeMap(v.Type()))
+			}
 			list = append(list,
 				place{path + "'s key", v.Type().Key(), func(text string) { v.SetMapIndex(reflect.ValueOf(text), reflect.ValueOf("v")) }},
 				place{path + "'s value", v.Type().Elem(), func(text string) { v.SetMapIndex(reflect.ValueOf("k"), reflect.ValueOf(text)) }})

@@ -304,7 +304,7 @@ func (m *maker) newCampaign(account formsvc.ID) formsvc.Campaign {
 			OpensAt: time.Unix(0, 1000), ClosesAt: time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
 			Modules: []formsvc.Module{
 				{Name: "zeta", Label: "Zeta?", Type: formsvc.TextModule, Required: true, MaxLength: 1_000_000},
-				{Name: "alpha", Type: formsvc.ChoiceModule, Options: []string{"b", "a", ""}, Multiple: true},
+				{Name: "alpha", Type: formsvc.ChoiceModule, Options: []string{"b", "a", ""}, Labels: map[string]string{"b": "Bee", "": " "}, Multiple: true},
 				{Name: "beta", Type: formsvc.LongTextModule, Help: "Help", Placeholder: "e.g. b", ShowIf: &formsvc.Condition{Module: "alpha", Equals: []string{"b", ""}}},
 			},
 			Form: formsvc.Form{

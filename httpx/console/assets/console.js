@@ -1,5 +1,7 @@
 "use strict";
 
+document.documentElement.classList.add("scripts");
+
 // Pages work without this script: it tells the server the time zone, shows new records, and copies to the clipboard.
 
 // The server writes times in the browser's zone once it knows it. Without cookies it never does.
@@ -173,18 +175,21 @@ for (const out of document.querySelectorAll("form[action$='/sign-out']")) {
 if (editor) edit(editor);
 
 function edit(form) {
-  const key = "draft:" + location.pathname, area = form.closest(".editor");
+  const key = "draft:" + location.pathname, area = form.closest(".editor"), frame = area.querySelector("iframe");
   let dirty = form.matches("[data-dirty]"), leaving = false, timer, shows;
   const typed = () => [...new FormData(form)].filter(([name]) => name !== "token" && name !== "once");
   const keep = () => localStorage.setItem(key, JSON.stringify({ at: Date.now(), typed: typed() }));
+  const cards = () => [...form.querySelectorAll(".question")];
+  const opened = () => cards().findIndex((card) => card.querySelector("details").open);
   const post = (data, does) => {
     data.set("token", form.elements.namedItem("token").value);
     data.set("do", does);
+    data.set("open", opened() + 1);
     return fetch(form.getAttribute("action"), { method: "POST", body: new URLSearchParams(data) });
   };
 
-  // place shows a reply of the server in place of the form.
-  async function place(reply, focus) {
+  // place shows a reply of the server in place of the form. does is the button that was pressed, and focus the field that had the focus.
+  async function place(reply, does = "", focus) {
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
     const fresh = page.querySelector("form[data-edits]");
     if (!fresh) return false;
@@ -192,22 +197,50 @@ function edit(form) {
     form = fresh;
     dirty = true;
     listen();
-    (form.querySelector("[autofocus]") ?? form.elements.namedItem(focus) ?? form).focus?.();
+    const [verb] = does.split("."), card = cards()[opened()];
+    const button = card?.querySelector(`[value^="${verb}."]:enabled`) ?? card?.querySelector("summary");
+    const undo = verb === "remove" && form.querySelector("[value=undo]");
+    const next = form.querySelector("[autofocus]") ?? (/^(up|down)$/.test(verb) ? button : undo || focus && form.querySelector(`[name="${focus}"]`));
+    (next ?? form).focus();
+    document.getElementById("said").textContent = form.dataset.said ?? "";
     keep();
     preview();
     return true;
   }
 
+  const again = () => form.requestSubmit(form.querySelector("[value=stay]"));
+
+  // follow scrolls the preview to the question in work.
+  function follow() {
+    const inside = frame?.contentDocument, card = cards()[opened()];
+    const name = card?.querySelector("[name^='name.']").value;
+    const field = name && [...inside?.querySelectorAll("[name]") ?? []].find((input) => input.name === name);
+    if (field) frame.contentWindow.scrollTo({ top: field.closest(".q").offsetTop - 24, behavior: "smooth" });
+  }
+
   function listen() {
+    form.addEventListener("toggle", follow, true);
     form.addEventListener("input", () => {
       dirty = true;
       keep();
       preview();
     });
-    form.addEventListener("change", (event) => { // shows the choices of the question that it depends on
-      if (!event.target.name?.startsWith("showModule.")) return;
+    form.addEventListener("change", (event) => { // shows what depends on the type, or the choices of the question that it depends on
+      if (!/^(showModule|type)\./.test(event.target.name)) return;
       event.target.focus();
-      form.requestSubmit(form.querySelector("[value=stay]"));
+      again();
+    });
+    form.addEventListener("focusin", follow);
+    const list = form.querySelector(".questions");
+    for (const grip of list.querySelectorAll(".grip")) grip.hidden = false;
+    Sortable.create(list, {
+      handle: ".grip",
+      animation: 150,
+      forceFallback: true, // a pointer moves it, on touch screens too
+      onEnd: () => {
+        cards().forEach((card, i) => { card.querySelector("[name^='position.']").value = i + 1; });
+        again();
+      },
     });
     form.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && event.target.matches("input")) event.preventDefault();
@@ -222,9 +255,9 @@ function edit(form) {
         return;
       }
       event.preventDefault();
-      const at = document.activeElement?.name;
+      const at = does === "stay" || does.startsWith("stay.") ? document.activeElement?.name : "";
       const reply = await post(new FormData(form), does);
-      if (!await place(reply, does === "stay" ? at : "label." + does.split(".")[1])) {
+      if (!await place(reply, does, at)) {
         keep();
         leaving = true;
         location.reload(); // asks to sign in if the session has ended, and brings back what was typed
@@ -236,12 +269,26 @@ function edit(form) {
     if (dirty && !leaving) event.preventDefault();
   });
 
+  // answers returns what was tried in the preview, and answer fills it in again.
+  const inputs = () => [...frame.contentDocument?.querySelectorAll("input:not([type=hidden], [type=file]), select, textarea") ?? []];
+  const answers = () => inputs().map((input) => [input.name, input.value, input.checked]);
+  function answer(tried) {
+    for (const input of inputs()) {
+      const option = input.matches("[type=radio], [type=checkbox]");
+      const was = tried.find(([name, value]) => name === input.name && (!option || value === input.value));
+      if (!was) continue;
+      if (option) input.checked = was[2];
+      else input.value = was[1];
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+      input.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+  }
+
   function preview() {
     clearTimeout(timer);
     if (shows) timer = setTimeout(shows, 500);
   }
 
-  const frame = area.querySelector("iframe");
   if (frame) {
     let asked = 0;
     shows = async () => {
@@ -249,13 +296,22 @@ function edit(form) {
       const reply = await post(new FormData(form), "preview");
       const text = await reply.text();
       if (number !== asked) return;
-      const at = frame.contentWindow.scrollY;
-      frame.addEventListener("load", () => frame.contentWindow.scrollTo(0, at), { once: true });
+      const at = frame.contentWindow.scrollY, tried = answers();
+      frame.addEventListener("load", () => {
+        frame.contentDocument.addEventListener("submit", (event) => event.preventDefault(), true); // nothing is sent from it
+        answer(tried);
+        frame.contentWindow.scrollTo(0, at);
+        follow();
+      }, { once: true });
       frame.srcdoc = text; // adds nothing to the history
     };
     frame.hidden = false;
   }
   listen();
+  area.querySelector("[data-discards]")?.addEventListener("click", () => {
+    localStorage.removeItem(key);
+    leaving = true;
+  });
   let draft = null;
   try {
     draft = JSON.parse(localStorage.getItem(key));
@@ -283,7 +339,7 @@ function edit(form) {
   note.append(drop);
   const data = new FormData();
   for (const [name, value] of draft.typed) data.append(name, value);
-  post(data, "stay").then((reply) => place(reply)).then((back) => { if (back) area.before(note); });
+  post(data, "stay").then((reply) => place(reply, "stay")).then((back) => { if (back) area.before(note); });
 }
 
 // Browsers offer the clipboard only over TLS and on localhost.

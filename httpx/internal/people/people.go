@@ -17,6 +17,7 @@ type Request struct {
 	Labels bool
 	Files  string
 	Name   string // of the downloaded file, without its extension
+	Inline bool   // whether the page shows the file, if it is a PDF
 }
 
 type key struct{}

@@ -1,6 +1,11 @@
 package wire
 
-import "github.com/formsvc/toolkit/formsvc"
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
 
 type campaignBody struct {
 	Title        text               `json:"title"`
@@ -47,25 +52,47 @@ type formBody struct {
 }
 
 type moduleBody struct {
-	Name        text         `json:"name"`
-	Label       optional     `json:"label"`
-	Help        optional     `json:"help"`
-	Placeholder optional     `json:"placeholder"`
-	Type        word         `json:"type"`
-	Required    bool         `json:"required"`
-	Options     *array[text] `json:"options"`
-	MaxLength   int32        `json:"maxLength"`
-	Multiple    bool         `json:"multiple"`
-	Min         bound        `json:"min"`
-	Max         bound        `json:"max"`
-	Integer     bool         `json:"integer"`
-	Accept      *array[text] `json:"accept"`
-	Format      optional     `json:"format"`
-	Default     *array[text] `json:"default"`
+	Name        text               `json:"name"`
+	Label       optional           `json:"label"`
+	Help        optional           `json:"help"`
+	Placeholder optional           `json:"placeholder"`
+	Type        word               `json:"type"`
+	Required    bool               `json:"required"`
+	Options     *array[optionBody] `json:"options"`
+	MaxLength   int32              `json:"maxLength"`
+	Multiple    bool               `json:"multiple"`
+	Min         bound              `json:"min"`
+	Max         bound              `json:"max"`
+	Integer     bool               `json:"integer"`
+	Accept      *array[text]       `json:"accept"`
+	Format      optional           `json:"format"`
+	Default     *array[text]       `json:"default"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
 	} `json:"showIf"`
+}
+
+// An optionBody is a choice: a string, or an object with a value and a label.
+type optionBody struct {
+	Value *text `json:"value"`
+	Label *text `json:"label"`
+}
+
+func (o *optionBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case jsontext.KindBeginObject:
+		type object optionBody // without this method
+		err := json.UnmarshalDecode(dec, (*object)(o))
+		if err == nil && o.Value == nil {
+			err = unfit(dec.StackPointer()+"/value", "required", "is required")
+		}
+		return err
+	case jsontext.KindString, jsontext.KindInvalid:
+		o.Value = new(text)
+		return o.Value.UnmarshalJSONFrom(dec)
+	}
+	return wrong(dec, "must be a string, or an object with value and label")
 }
 
 // CampaignInput decodes the body of a POST, or of a PUT when replace is true.
@@ -99,9 +126,21 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 func (m *moduleBody) module() formsvc.Module {
 	out := formsvc.Module{
 		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
-		Type: formsvc.ModuleType(m.Type), Required: m.Required, Options: textsOf(m.Options), MaxLength: int(m.MaxLength), Multiple: m.Multiple,
+		Type: formsvc.ModuleType(m.Type), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
 		Format: string(m.Format), Default: textsOf(m.Default),
+	}
+	if m.Options != nil {
+		out.Labels = map[string]string{}
+		for _, o := range *m.Options {
+			if o.Value == nil {
+				continue // the body is refused
+			}
+			out.Options = append(out.Options, string(*o.Value))
+			if o.Label != nil {
+				out.Labels[string(*o.Value)] = string(*o.Label)
+			}
+		}
 	}
 	if m.ShowIf != nil {
 		out.ShowIf = &formsvc.Condition{Module: string(m.ShowIf.Module), Equals: textsOf(&m.ShowIf.Equals)}

@@ -37,8 +37,15 @@ type campaignRow struct {
 	Responses int64 `bun:",scanonly"`
 }
 
+// A storedModule is a module without its methods, so that its choices are stored apart from their labels: as releases without labels read them.
+type storedModule formsvc.Module
+
 func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
-	modules, err1 := json.Marshal(c.Modules, json.OmitZeroStructFields(true))
+	list := make([]storedModule, len(c.Modules))
+	for i := range list {
+		list[i] = storedModule(c.Modules[i])
+	}
+	modules, err1 := json.Marshal(list, json.OmitZeroStructFields(true))
 	form, err2 := json.Marshal(c.Form, json.OmitZeroStructFields(true))
 	metadata, err3 := json.Marshal(c.Metadata)
 	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.FormToken), formsvc.CheckText(c.Texts()...), err1, err2, err3); err != nil {
@@ -68,8 +75,12 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 		}
 		return json.Unmarshal([]byte(text), v)
 	}
-	if err := errors.Join(read(r.Modules, &c.Modules), read(r.Form, &c.Form), read(r.Metadata, &c.Metadata)); err != nil {
+	var modules []storedModule
+	if err := errors.Join(read(r.Modules, &modules), read(r.Form, &c.Form), read(r.Metadata, &c.Metadata)); err != nil {
 		return formsvc.Campaign{}, fmt.Errorf("bunstore: campaign %s: %w", r.ID, err)
+	}
+	for i := range modules {
+		c.Modules = append(c.Modules, formsvc.Module(modules[i]))
 	}
 	return c, nil
 }

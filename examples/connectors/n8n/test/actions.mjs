@@ -10,7 +10,7 @@ import { n8n } from './shared.mjs'
 
 const modules = [
   { name: 'name', label: 'Your name', type: 'text', required: true },
-  { name: 'country', label: 'Country', type: 'choice', options: ['FR', 'GB'] },
+  { name: 'country', label: 'Country', type: 'choice', options: ['FR', { value: 'GB', label: 'Great Britain' }] },
   { name: 'languages', label: 'Languages', type: 'text', multiple: true },
   { name: 'age', label: 'Age', type: 'number' },
   { name: 'born', label: 'Born on', type: 'date' },
@@ -78,7 +78,7 @@ for (const database of databases()) {
         ['languages', 'Languages', 'array', false], ['age', 'Age', 'number', false],
         ['born', 'Born on', 'dateTime', false], ['news', 'Newsletter', 'boolean', false], ['why', 'Why?', 'string', false],
       ])
-      assert.deepEqual(fields[1].options.map(({ value }) => value), ['FR', 'GB'])
+      assert.deepEqual(fields[1].options, [{ name: 'FR', value: 'FR' }, { name: 'Great Britain', value: 'GB' }])
 
       const run = await actions.prepare(onCampaign({
         operation: 'create', campaign: byId(form.uuid), email: 'ada@example.com', answersFrom: 'modules',

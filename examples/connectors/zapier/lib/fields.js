@@ -82,7 +82,7 @@ function moduleField({ name, label, type, options, required, multiple, showIf })
     type: { boolean: 'boolean', longtext: 'text' }[type] ?? 'string',
     required: required && !showIf, // other answers may hide it; the service knows
     ...(multiple && { list: true }),
-    ...(type === 'choice' && { choices: options.map(value => ({ value, label: value, sample: value })) }),
+    ...(type === 'choice' && { choices: options.map(o => ({ value: o.value ?? o, label: o.label ?? o.value ?? o, sample: o.value ?? o })) }),
     ...(HELP[type] && { helpText: HELP[type] }),
   }
 }

@@ -92,7 +92,7 @@ for (const database of databases()) {
       const { uuid } = await service.campaign('Modules', {
         modules: [
           { name: 'été & hiver', label: 'Summer and winter', required: true },
-          { name: 'land', type: 'choice', options: ['FR', 'GB'] },
+          { name: 'land', type: 'choice', options: ['FR', { value: 'GB', label: 'Great Britain' }] },
           { name: 'languages', multiple: true },
           { name: 'adult', type: 'boolean' },
           { name: 'born', type: 'date' },

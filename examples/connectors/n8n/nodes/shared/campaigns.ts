@@ -15,7 +15,7 @@ export interface Module {
   label: string
   type: string
   required: boolean
-  options: string[]
+  options: (string | { value: string, label?: string })[]
   multiple: boolean
   showIf: object | null
 }
@@ -115,7 +115,10 @@ function typeOf({ type, multiple, options }: Module): Pick<ResourceMapperField, 
     case 'date':
       return { type: 'dateTime' }
     case 'choice':
-      return { type: 'options', options: options.map((value) => ({ name: value, value })) }
+      return {
+        type: 'options',
+        options: options.map((o) => typeof o === 'string' ? { name: o, value: o } : { name: o.label ?? o.value, value: o.value }),
+      }
     default:
       return { type: 'string' }
   }

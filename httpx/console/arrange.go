@@ -1,0 +1,114 @@
+package console
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A removedQuestion is what undoes a removal.
+type removedQuestion struct {
+	At     int
+	Stored string // its name in the stored campaign
+	Module formsvc.Module
+}
+
+// arrange changes the list of questions: do is "add", or "insert" with the number of the question before and a type, or "copy", "up", "down",
+// "remove" or "stay" with the question's number, or "undo" for the removed one.
+func (f *campaignForm) arrange(do, newType, removed string) {
+	what, number, _ := strings.Cut(do, ".")
+	number, kind, _ := strings.Cut(number, ".")
+	i, err := strconv.Atoi(number)
+	inRange := err == nil && i >= 0 && i < len(f.Modules)
+	if inRange && i < len(f.places) {
+		i = f.places[i]
+	}
+	insert := func(i int, m formsvc.Module, stored string) {
+		if len(f.Modules) >= maxQuestions {
+			f.Problem = fmt.Sprintf("A campaign can have %d questions here, and more over the API.", maxQuestions)
+			return
+		}
+		f.Modules, f.stored, f.Focus, f.Open = slices.Insert(f.Modules, i, m), slices.Insert(f.stored, i, stored), i+1, 0
+	}
+	var m formsvc.Module
+	switch {
+	case what == "add":
+		_, kind, _ = strings.Cut(do, ".")
+		m.Type, m.Format = typeIn(cmp.Or(kind, newType, "text"))
+		insert(len(f.Modules), m, "")
+	case what == "insert" && inRange:
+		m.Type, m.Format = typeIn(cmp.Or(kind, "text"))
+		insert(i+1, m, "")
+	case what == "copy" && inRange:
+		m = f.Modules[i]
+		m.Name = f.freeName(m.Label)
+		insert(i+1, m, "")
+	case what == "remove" && inRange:
+		text, _ := json.Marshal(removedQuestion{i, f.stored[i], f.Modules[i]}) // has no value that JSON lacks
+		f.Removed = string(text)
+		f.Modules, f.stored, f.Open = slices.Delete(f.Modules, i, i+1), slices.Delete(f.stored, i, i+1), 0
+	case what == "undo":
+		var r removedQuestion
+		if json.Unmarshal([]byte(removed), &r) == nil && r.At >= 0 {
+			insert(min(r.At, len(f.Modules)), r.Module, r.Stored)
+		}
+	case what == "up" && inRange:
+		f.move(i, i-1)
+	case what == "down" && inRange:
+		f.move(i, i+1)
+	case what == "stay" && inRange:
+		f.Open = i + 1
+	}
+}
+
+// move moves a question to another place, or as far as it can.
+func (f *campaignForm) move(from, to int) {
+	to = min(max(to, 0), len(f.Modules)-1)
+	m, stored := f.Modules[from], f.stored[from]
+	f.Modules = slices.Insert(slices.Delete(f.Modules, from, from+1), to, m)
+	f.stored = slices.Insert(slices.Delete(f.stored, from, from+1), to, stored)
+	f.Open = to + 1
+	f.Said = fmt.Sprintf("“%s” is question %d of %d.", short(60, cmp.Or(m.Label, "New question")), f.Open, len(f.Modules))
+}
+
+// order moves the questions whose typed positions aren't their own. The others keep their order.
+func (f *campaignForm) order(v *visit) {
+	n := len(f.Modules)
+	var rest []int
+	at := make([]int, n) // the question at each place, from 1; 0 for none so far
+	open := f.Open
+	for i := range n {
+		to, err := strconv.Atoi(v.field("position." + strconv.Itoa(i)))
+		if to = min(max(to, 1), n); err != nil || to == i+1 {
+			rest = append(rest, i+1)
+			continue
+		}
+		for at[to-1] != 0 { // two want to be there
+			to = to%n + 1
+		}
+		at[to-1] = i + 1
+	}
+	moved, modules, stored := len(rest) < n, slices.Clone(f.Modules), slices.Clone(f.stored)
+	f.places = make([]int, n)
+	for place := range at {
+		if at[place] == 0 {
+			at[place], rest = rest[0], rest[1:]
+		}
+		i := at[place] - 1
+		f.Modules[place], f.stored[place], f.places[i] = modules[i], stored[i], place
+		if text := v.field("position." + strconv.Itoa(i)); strings.Trim(text, "0123456789") != "" {
+			v.wrong[fmt.Sprintf("modules.%d.position", place)] = fmt.Sprintf("“%s” is no place in the list.", short(20, text))
+		}
+	}
+	if open > 0 && open <= n {
+		f.Open = f.places[open-1] + 1
+	}
+	if moved {
+		f.Said = "The questions have a new order."
+	}
+}
