@@ -50,11 +50,12 @@ func (m *Module) Join(values []string, edit func(string) string) string {
 	return strings.Join(list, "; ")
 }
 
-// A Search finds responses by a text as people read it, without regard to case and accents.
+// A Search finds responses by a text as people read it, without regard to case and accents, and by conditions on answers ([Search.Where]).
 type Search struct {
 	text    string
 	modules map[string]*Module
-	zone    *time.Location // nil: times and statuses aren't searched
+	zone    *time.Location               // nil: times and statuses aren't searched
+	where   map[string]func(string) bool // the conditions on a value, by question
 }
 
 // minTime is the shortest text that is looked for in times, in bytes: as long as "1 Jan".
@@ -63,15 +64,18 @@ const minTime = 5
 // NewSearch returns a search in the responses of a campaign with these modules. With a zone it also finds statuses, and times as
 // [ShownTime] and ISO 8601 write them there.
 func NewSearch(text string, modules []Module, zone *time.Location) *Search {
-	s := &Search{text: plainText(text), modules: make(map[string]*Module, len(modules)), zone: zone}
+	s := &Search{text: plainText(text), modules: make(map[string]*Module, len(modules)), zone: zone, where: map[string]func(string) bool{}}
 	for i := range modules {
 		s.modules[modules[i].Name] = &modules[i]
 	}
 	return s
 }
 
-// Finds reports whether the reference, the name, the e-mail address or an answer contains the text.
+// Finds reports whether the reference, the name, the e-mail address or an answer contains the text, and the answers meet the conditions.
 func (s *Search) Finds(r *Response) bool {
+	if met := s.meets(r); !met || s.text == "" {
+		return met
+	}
 	has := func(text string) bool { return strings.Contains(plainText(text), s.text) }
 	if has(r.Reference) || has(r.User.FirstName+" "+r.User.LastName) || has(r.User.Email) {
 		return true

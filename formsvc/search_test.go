@@ -1,6 +1,8 @@
 package formsvc_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +43,39 @@ func TestSearch(t *testing.T) {
 	}
 	if !r.Contains("MULLER") || r.Contains("yes") {
 		t.Error("Contains")
+	}
+}
+
+// Conditions compare numbers and days by value, choices exactly, and texts as a search does. Those that can't be compared fail.
+func TestAnswerFilter(t *testing.T) {
+	modules := []formsvc.Module{
+		{Name: "n", Type: formsvc.NumberModule}, {Name: "d", Type: formsvc.DateModule}, {Name: "t"}, {Name: "f", Type: formsvc.FileModule},
+		{Name: "c", Type: formsvc.ChoiceModule, Options: []string{"a", "b"}},
+	}
+	type filter = formsvc.AnswerFilter
+	for _, row := range []struct {
+		name, value string
+		filter      filter
+		want        string // or the error
+	}{
+		{"n", "1e1", filter{Any: []string{"2", "10.0"}}, "found"}, {"n", "9", filter{From: "10"}, ""}, {"n", "-5", filter{From: "-10", To: "0"}, "found"},
+		{"n", "12345678901234567890", filter{To: "12345678901234567889"}, ""}, {"n", "many", filter{From: "1"}, ""}, {"n", "many", filter{Any: []string{"1"}}, ""},
+		{"d", "2026-05-31", filter{From: "2026-05-31", To: "2026-05-31"}, "found"}, {"d", "31 May", filter{To: "2099-01-01"}, ""},
+		{"t", "Zoë", filter{Any: []string{"x", "ZO"}}, "found"}, {"t", "", filter{}, "found"}, {"none", "Zoë", filter{Any: []string{"zoe"}}, "found"}, {"none", "5", filter{From: "1"}, ""},
+		{"c", "a", filter{Any: []string{"A"}}, ""}, {"c", "a", filter{Any: []string{"b", "a"}}, "found"}, {"c", "old", filter{Any: []string{"old"}}, "found"},
+		{"n", "1", filter{From: "x", Any: []string{"y"}}, "/answerFrom invalid_number /answer invalid_number"}, {"n", "1", filter{From: "2", To: "1"}, "/answerTo out_of_range"},
+		{"d", "", filter{To: "1 May"}, "/answerTo invalid_date"}, {"t", "", filter{From: "1"}, "/answerFrom not_applicable"}, {"f", "", filter{Any: []string{"x"}}, "/answer not_applicable"},
+	} {
+		r := formsvc.Response{Answers: formsvc.NewAnswers(formsvc.Answer{Name: "other", Value: []string{"1"}}, formsvc.Answer{Name: row.name, Value: []string{row.value}})}
+		search, got := formsvc.NewSearch("", modules, nil), ""
+		if invalid, ok := errors.AsType[*formsvc.ValidationError](search.Where(row.name, row.filter)); ok {
+			for _, f := range invalid.Fields {
+				got += " " + f.Pointer + " " + f.Code
+			}
+		} else if search.Finds(&r) {
+			got = "found"
+		}
+		equal(t, strings.TrimSpace(got), row.want, "%s %q with %+v: %q", row.name, row.value, row.filter)
 	}
 }
 

@@ -67,8 +67,8 @@ func (h *Handler) export(c *call, more string, mediaType []string, extension str
 	if err != nil {
 		return err
 	}
-	if q.search != "" {
-		responses.Search = formsvc.NewSearch(q.search, responses.Modules(), zone)
+	if responses.Search, err = q.searchOf(responses.Modules(), zone); err != nil {
+		return err
 	}
 	done, err := h.transfer(c, h.shared.ExportWeight)
 	if err != nil {
@@ -99,7 +99,7 @@ func (h *Handler) export(c *call, more string, mediaType []string, extension str
 // exportQuery reads the query of an export. Its cursor is one of the list's, or the identifier of the last response
 // that the client got.
 func (c *call) exportQuery(more string) (listQuery, error) {
-	q, err := parseQuery(c.r.URL.RawQuery, filterParams+" order cursor search "+more)
+	q, err := parseQuery(c.r.URL.RawQuery, filterParams+" order cursor search "+answerParams+" "+more)
 	if err != nil || q.cursor == "" {
 		return q, err
 	}

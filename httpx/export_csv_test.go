@@ -227,3 +227,27 @@ func TestWriteExports(t *testing.T) {
 		}
 	}
 }
+
+// Exports take conditions on answers, whose errors name the parameter.
+func TestExportsByAnswer(t *testing.T) {
+	w := newWorld(t, nil)
+	list := w.campaign(`{"title":"Dinner","modules":[{"name":"a]ge","type":"number"},{"name":"meal","type":"choice","options":["Fish","Veg"]}]}`) + "/responses"
+	for age, meal := range map[string]string{"9": "Fish", "18": "Veg", "30": "Fish"} {
+		w.do("POST", list, `{"user":{"email":"ada@example.com"},"responses":{"a]ge":{"value":["`+age+`"]},"meal":{"value":["`+meal+`"]}}}`).is(201, "")
+	}
+	for query, want := range map[string]int{
+		"answer[meal]=Fish": 2, "answer[meal]=Fish&answer[meal]=Veg": 3, "answerFrom[a]ge]=9.5&answerTo[a]ge]=30": 2, "answer[a]ge]=3e1": 1, "answer[meal]=": 3,
+		"answer[meal]=Fish&answerTo[a]ge]=9&search=ada": 1, "answer[gone]=x": 0,
+	} {
+		got := string(w.do("GET", list+".ndjson?"+query, "").is(200, "").body)
+		equal(t, strings.Count(got, "\n"), want, "%s finds %d", query)
+	}
+	for query, fault := range map[string]string{
+		"answerFrom[a]ge]=x": "answerFrom[a]ge] invalid_number", "answerFrom[a]ge]=3&answerTo[a]ge]=2": "answerTo[a]ge] out_of_range", "answerTo[meal]=x": "answerTo[meal] not_applicable",
+		"answerTo[meal]=x&answerTo[meal]=y": "answerTo[meal] repeated_parameter", "answer=x": "answer unknown_parameter", "answers[meal]=x": "answers[meal] unknown_parameter",
+		strings.Repeat("answer[meal]=x&", 101): "answer[meal] too_many",
+	} {
+		w.do("GET", list+".csv?"+query, "").is(400, "invalid_parameter").faults(fault)
+	}
+	w.do("GET", list+"?answer[meal]=Fish", "").is(400, "invalid_parameter").faults("answer[meal] unknown_parameter")
+}

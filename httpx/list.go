@@ -25,8 +25,12 @@ type scope [8]byte
 func (c *call) scope(q *listQuery) scope {
 	pattern, _, _ := strings.Cut(c.route.Pattern, ".") // an export accepts the cursors of its list
 	f := &q.filter
+	search := q.search
+	if len(q.answers) > 0 { // without them the scope is that of earlier versions
+		search = fmt.Sprintf("%q %q", search, q.answers)
+	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t %q %q %q %d %d %d %q %q %q", pattern, c.who.AccountID, c.ids, q.page.Ascending,
-		f.Status, f.Email, f.Reference, f.CreatedAfter.UnixMilli(), f.CreatedBefore.UnixMilli(), f.UpdatedAfter.UnixMilli(), q.state, q.search, f.Metadata))
+		f.Status, f.Email, f.Reference, f.CreatedAfter.UnixMilli(), f.CreatedBefore.UnixMilli(), f.UpdatedAfter.UnixMilli(), q.state, search, f.Metadata))
 	return scope(sum[:8])
 }
 

@@ -3,6 +3,7 @@ package httpx
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,8 +24,9 @@ const (
 	maxCursor          = 512
 	maxStatuses        = 20 // and names of metadata
 	maxMetadata        = 8_000
-	maxChosen          = 100 // columns
-	maxParameterNamed  = 64  // a longer name isn't repeated in the error
+	maxAnswer          = 2_000 // of a filter
+	maxChosen          = 100   // columns
+	maxParameterNamed  = 64    // a longer name isn't repeated in the error
 	maxOffset          = 1<<31 - 1
 	unescapedPlus      = "must be an RFC 3339 timestamp; write the + of its time zone as %2B, since + means a space here"
 	unknownParameter   = "is not a parameter of this address"
@@ -36,7 +38,9 @@ const (
 const (
 	pageParams   = "limit offset order cursor"
 	filterParams = "status email reference createdAfter createdBefore updatedAfter " + anyMetadata
-	anyMetadata  = "metadata[name]" // with any name
+	anyMetadata  = "metadata[name]" // with any name, as those of answers
+	anyAnswer    = "answer[name]"
+	answerParams = anyAnswer + " answerFrom[name] answerTo[name]"
 )
 
 // maxValue returns the limit of a parameter's value in bytes.
@@ -52,6 +56,8 @@ func maxValue(name string) int {
 		return maxSearch * utf8.UTFMax
 	case anyMetadata:
 		return maxMetadata
+	case anyAnswer:
+		return maxAnswer
 	}
 	return maxParameter
 }
@@ -65,7 +71,8 @@ type listQuery struct {
 	events   []formsvc.EventType
 	campaign formsvc.ID
 	search   string
-	columns  []string // of a table; none: all
+	answers  map[string]formsvc.AnswerFilter // by question
+	columns  []string                        // of a table; none: all
 	cursor   string
 	module   string
 }
@@ -76,15 +83,18 @@ const maxPage = 4 << 20
 // parseQuery reads a query with the allowed parameters, and reports all its errors. An empty value means absent, since
 // forms and tools send all their fields.
 func parseQuery(raw, allowed string) (listQuery, error) {
-	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage}, filter: formsvc.ResponseFilter{Metadata: map[string]string{}}}
+	q := listQuery{
+		page:   formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage},
+		filter: formsvc.ResponseFilter{Metadata: map[string]string{}}, answers: map[string]formsvc.AnswerFilter{},
+	}
 	var f wire.Faults
 	names, seen := strings.Fields(allowed), make(map[string]bool)
 	for pair := range strings.SplitSeq(raw, "&") {
 		escapedName, escapedValue, _ := strings.Cut(pair, "=")
 		name, ok := unescape(escapedName)
 		known, key := name, ""
-		if rest, of := strings.CutPrefix(name, "metadata["); of && len(rest) > 1 && strings.HasSuffix(rest, "]") {
-			known, key = anyMetadata, rest[:len(rest)-1]
+		if of, rest, keyed := strings.Cut(name, "["); keyed && len(rest) > 1 && strings.HasSuffix(rest, "]") {
+			known, key = of+"[name]", rest[:len(rest)-1]
 		}
 		switch {
 		case pair == "":
@@ -96,7 +106,7 @@ func parseQuery(raw, allowed string) (listQuery, error) {
 			}
 			f.Add(name, "unknown_parameter", unknownParameter)
 		case escapedValue == "": // means absent
-		case seen[name] && name != "status" && name != "event" && name != "column":
+		case seen[name] && name != "status" && name != "event" && name != "column" && known != anyAnswer:
 			f.Add(name, "repeated_parameter", repeatedParameter)
 		default:
 			seen[name] = true
@@ -159,6 +169,8 @@ func (q *listQuery) take(name, key, escaped string) (code, detail string) {
 			return "too_many", "must be there for at most 20 names"
 		}
 		q.filter.Metadata[key] = value
+	case anyAnswer, "answerFrom[name]", "answerTo[name]":
+		return q.takeAnswer(name, key, value)
 	case "email":
 		q.filter.Email = value
 	case "reference":
@@ -177,6 +189,45 @@ func (q *listQuery) take(name, key, escaped string) (code, detail string) {
 		return q.choose(name, value)
 	}
 	return "", ""
+}
+
+// takeAnswer adds to the filter of a question.
+func (q *listQuery) takeAnswer(name, question, value string) (code, detail string) {
+	f, ok := q.answers[question]
+	switch {
+	case !ok && len(q.answers) == maxStatuses:
+		return "too_many", "must be there for at most 20 names"
+	case name == anyAnswer && len(f.Any) == maxChosen:
+		return "too_many", "must be there at most 100 times"
+	case name == anyAnswer:
+		f.Any = append(f.Any, value)
+	case name == "answerTo[name]":
+		f.To = value
+	default:
+		f.From = value
+	}
+	q.answers[question] = f
+	return "", ""
+}
+
+// searchOf returns the search in the responses of a campaign with these modules, nil for all.
+func (q *listQuery) searchOf(modules []formsvc.Module, zone *time.Location) (*formsvc.Search, error) {
+	if q.search == "" && len(q.answers) == 0 {
+		return nil, nil //nolint:nilnil // no search
+	}
+	search := formsvc.NewSearch(q.search, modules, zone)
+	var faults wire.Faults
+	for _, name := range slices.Sorted(maps.Keys(q.answers)) {
+		if invalid, ok := errors.AsType[*formsvc.ValidationError](search.Where(name, q.answers[name])); ok {
+			for _, f := range invalid.Fields {
+				faults.Add(f.Pointer[1:]+"["+name+"]", f.Code, f.Detail)
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return nil, invalidParameter(faults)
+	}
+	return search, nil
 }
 
 // choose sets one of the parameters that don't take every text.

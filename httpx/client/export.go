@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 // An ExportFormat is that of an export.
@@ -28,9 +30,10 @@ const (
 type ExportQuery struct {
 	ResponseFilter
 
-	Search    string   // the reference, name, address or an answer contains this, ignoring case and accents
-	Ascending bool     // oldest first; newest first otherwise
-	Columns   []string // of tables, at most 100. Defaults to all
+	Search    string                          // the reference, name, address or an answer contains this, ignoring case and accents
+	Answers   map[string]formsvc.AnswerFilter // conditions on answers, by the name of the question
+	Ascending bool                            // oldest first; newest first otherwise
+	Columns   []string                        // of tables, at most 100. Defaults to all
 }
 
 // Export returns all responses that q chooses. Reading text continues after broken connections; a table must have
@@ -40,6 +43,11 @@ func (s Responses) Export(ctx context.Context, campaign string, format ExportFor
 	page := PageQuery{Ascending: or(q).Ascending}
 	k.query = or(q).addTo(page.values())
 	set(k.query, "search", or(q).Search)
+	for name, f := range or(q).Answers {
+		set(k.query, "answer["+name+"]", f.Any...)
+		set(k.query, "answerFrom["+name+"]", f.From)
+		set(k.query, "answerTo["+name+"]", f.To)
+	}
 	set(k.query, "column", or(q).Columns...)
 	got, err := s.c.newStream(ctx, k)
 	if err != nil {

@@ -4,16 +4,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
 // Limits of the table of responses.
@@ -21,9 +19,10 @@ const (
 	usualColumns = 4  // answers shown unless the visitor chooses
 	maxColumns   = 12 // answers
 	shownCell    = 60 // characters of an answer
+	shownFiles   = 5
 )
 
-// A column is an answer that the table of responses can show.
+// A column is an answer that the table of responses can show, files, or when the response changed.
 type column struct {
 	Name, Label string
 	ID          string // in addresses
@@ -34,13 +33,26 @@ type column struct {
 // Shown reports whether the table has the column.
 func (c column) Shown() bool { return c.Place < maxColumns }
 
+// Files reports whether it has files.
+func (c column) Files() bool { return c.module != nil && c.module.Type == formsvc.FileModule }
+
 // A row is a response in the table.
 type row struct {
 	formsvc.Response
-	Who   string   // from whom it is
-	Cells []string // the answers, by column
-	Why   string   // why it is spam
+	Who   string // from whom it is
+	Cells []cell // by column
+	Why   string // why it is spam
 }
+
+// A cell has a text, files, or a time.
+type cell struct {
+	Text  string
+	Files formsvc.Page[formsvc.File]
+	At    *time.Time
+}
+
+// changedColumn is the name of the column with the time of the last change, which isn't shown unless it is chosen.
+const changedColumn = "~changed"
 
 // columnsCookie keeps the columns that were chosen last for a campaign, for addresses without columns. Its path is the campaign's.
 const columnsCookie = "formsvc_columns"
@@ -84,10 +96,11 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 		all = append(all, x)
 	}
 	for i := range c.Modules {
-		if m := &c.Modules[i]; m.Type != formsvc.FileModule {
+		if m := &c.Modules[i]; m.Type != formsvc.FileModule || v.who.permits(formsvc.FilesRead) {
 			add(m.Name, cmp.Or(m.Label, m.Name), m)
 		}
 	}
+	add(changedColumn, "Changed", nil)
 	old, err := v.oldNames(list, chosen)
 	removed := map[bool]string{true: " (removed)"}[len(c.Modules) > 0]
 	for _, name := range old {
@@ -171,7 +184,12 @@ func (v *visit) chooseColumns() error {
 func tableColumns(answers []column) []string {
 	names := []string{"reference", "status"}
 	for i := range answers {
-		names = append(names, "responses."+answers[i].Name)
+		switch c := &answers[i]; {
+		case c.Name == changedColumn:
+			names = append(names, "updatedAt")
+		case !c.Files(): // files have columns of their own
+			names = append(names, "responses."+c.Name)
+		}
 	}
 	return append(names, "firstName", "lastName", "email", "createdAt")
 }
@@ -184,62 +202,46 @@ func (v *visit) rows(list []formsvc.Response, shown []column) ([]row, error) {
 	}
 	table := make([]row, len(list))
 	for i := range list {
-		table[i] = row{Response: list[i], Who: who(&list[i]), Cells: make([]string, len(shown)), Why: v.h.heldText(&list[i])}
+		table[i] = row{Response: list[i], Who: who(&list[i]), Cells: make([]cell, len(shown)), Why: v.h.heldText(&list[i])}
 		err := list[i].Answers.Each(func(name string, values []string) error {
 			if n, ok := at[name]; ok {
-				table[i].Cells[n] = short(shownCell, shown[n].module.ShownValues(values))
+				table[i].Cells[n].Text = short(shownCell, shown[n].module.ShownValues(values))
 			}
 			return nil
 		})
-		if err != nil {
+		for n := range shown {
+			if shown[n].Name == changedColumn {
+				table[i].Cells[n].At = &table[i].UpdatedAt
+			}
+		}
+		if err = cmp.Or(err, v.addFiles(&table[i], shown)); err != nil {
 			return nil, err
 		}
 	}
 	return table, nil
 }
 
-// changeSelected changes the status of the selected responses, or deletes them.
-func (v *visit) changeSelected() error {
-	status, remove := v.field("status"), v.field("do") == "delete"
-	if text := v.field("newStatus"); text != "" {
-		status = text
+// addFiles adds the files of a response to their columns, if there are any.
+func (v *visit) addFiles(r *row, shown []column) error {
+	of := func(name string) int {
+		return slices.IndexFunc(shown, func(c column) bool {
+			return c.Files() && (name == "" || c.Name == name)
+		})
 	}
-	switch v.field("do") {
-	case "ham":
-		status = formsvc.StatusPending
-	case "status":
-		if asked, err := v.askStatus(status, "/campaigns/"+string(v.campaign.ID)); asked || err != nil {
-			return err
+	if of("") < 0 {
+		return nil
+	}
+	list, err := v.svc.Files.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, formsvc.ErrNotFound) { // without a blob store, or deleted meanwhile
+		return nil
+	}
+	for i := range list.Items {
+		if n := of(cmp.Or(list.Items[i].Module, "\x00")); n >= 0 {
+			files := &r.Cells[n].Files
+			if files.Total++; files.Total <= shownFiles {
+				files.Items = append(files.Items, list.Items[i])
+			}
 		}
 	}
-	query, err := v.eachSelected("response", func(id formsvc.ID) (err error) {
-		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
-		if remove {
-			return v.svc.Responses.Delete(v.ctx(), key, nil)
-		}
-		_, err = v.svc.Responses.Update(v.ctx(), key, formsvc.ResponsePatch{Status: &status})
-		return err
-	})
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID), query)
-}
-
-// eachSelected changes each selected record, and returns the query of the page that says how many could be changed.
-func (v *visit) eachSelected(field string, change func(formsvc.ID) error) (url.Values, error) {
-	changed, refused := 0, 0
-	for _, text := range v.r.PostForm[field][:min(len(v.r.PostForm[field]), pageSize)] {
-		err := change(readID(text))
-		switch {
-		case err == nil:
-			changed++
-		case v.ctx().Err() == nil && wire.ProblemOf(v.ctx(), err).Status < http.StatusInternalServerError:
-			refused++
-		default:
-			return nil, err
-		}
-	}
-	query := v.viewed()
-	query.Set("note", "selected")
-	query.Set("n", strconv.Itoa(changed))
-	query.Set("refused", strconv.Itoa(refused))
-	return query, nil
+	return err
 }

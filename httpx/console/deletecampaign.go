@@ -64,21 +64,13 @@ func (v *visit) deleteResponses() (left int64, err error) {
 			return left, err
 		}
 	}
-	for until := time.Now().Add(v.h.deleteTime); ; {
-		list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
-			AccountID: v.account(), CampaignID: c.ID, Page: formsvc.PageQuery{Limit: pageSize, MaxBytes: maxPage}, NoTotal: true,
-		})
-		if err != nil || len(list.Items) == 0 {
-			return 0, err
-		}
-		for i := range list.Items {
-			err := v.svc.Responses.Delete(v.ctx(), list.Items[i].Key(), nil)
-			if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
-				return left, err
-			}
-			if left = max(left-1, 1); !time.Now().Before(until) {
-				return left, nil
-			}
-		}
+	w := &view{query: formsvc.ResponseQuery{AccountID: v.account(), CampaignID: c.ID, Page: formsvc.PageQuery{MaxBytes: maxPage}, NoTotal: true}}
+	var done bulk
+	more, err := v.changeSome(w, &done, func(id formsvc.ID) error {
+		return v.svc.Responses.Delete(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: c.ID, ID: id}, nil)
+	})
+	if !more {
+		return 0, err
 	}
+	return max(left-done.Done(), 1), nil
 }

@@ -152,7 +152,7 @@ func (v *visit) redeliver() error {
 
 // redeliverSelected sends the selected failed deliveries again.
 func (v *visit) redeliverSelected() error {
-	query, err := v.eachSelected("delivery", func(id formsvc.ID) error {
+	query, err := v.each(v.r.PostForm["delivery"], pageSize, func(id formsvc.ID) error {
 		_, err := v.svc.Deliveries.Redeliver(v.ctx(), formsvc.DeliveryKey{AccountID: v.account(), ID: id})
 		return err
 	})

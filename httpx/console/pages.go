@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -193,6 +194,7 @@ type pager struct {
 	First  string // the address of the first page
 	Newer  bool   // whether this is not the first page
 	Oldest bool   // whether the list begins with the oldest record
+	Sorted bool   // whether it isn't in the order of time
 }
 
 // page returns the part of a list that the address asks for.
@@ -201,8 +203,11 @@ func (v *visit) page() formsvc.PageQuery {
 	return formsvc.PageQuery{Limit: pageSize, After: id, MaxBytes: maxPage, Ascending: v.ascending()}
 }
 
-// ascending reports whether the oldest record is first.
-func (v *visit) ascending() bool { return v.viewed().Get("order") == "asc" }
+// ascending reports whether the oldest record is first, or that with the least value of the column which the table is sorted by.
+func (v *visit) ascending() bool {
+	order := v.viewed().Get("order")
+	return order == "asc" || order == "" && v.sort != ""
+}
 
 // viewed returns the query of the list that the visitor sees, or that the page or form came from.
 func (v *visit) viewed() url.Values {
@@ -210,9 +215,10 @@ func (v *visit) viewed() url.Values {
 	if v.r.Method == http.MethodPost {
 		query, _ = url.ParseQuery(v.r.PostForm.Get("view")) // what can't be read is left out
 	}
-	for _, name := range []string{"note", "n", "refused", "columns", "searched"} {
+	for _, name := range []string{"note", "n", "refused", "columns", "searched", "by"} {
 		query.Del(name)
 	}
+	maps.DeleteFunc(query, func(name string, values []string) bool { return name != "c" && strings.Join(values, "") == "" })
 	return query
 }
 
@@ -225,17 +231,6 @@ func (v *visit) suffix() string { return strings.TrimSuffix("?"+v.view(), "?") }
 func (v *visit) without(names ...string) string {
 	query := v.viewed()
 	for _, name := range names {
-		query.Del(name)
-	}
-	return "?" + query.Encode()
-}
-
-// with returns the address of the first page of the list with a parameter changed.
-func (v *visit) with(name, value string) string {
-	query := v.viewed()
-	query.Del("after")
-	query.Set(name, value)
-	if value == "" {
 		query.Del(name)
 	}
 	return "?" + query.Encode()

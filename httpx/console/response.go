@@ -35,6 +35,7 @@ type responsePage struct {
 	AnyStatus  bool       // whether any other status may follow too
 	Newer      formsvc.ID // the neighbours in the list that the visitor came from, "" for none
 	Before     formsvc.ID
+	Sorted     bool   // whether that list isn't in the order of time
 	View       string // the query of that list
 	Suffix     string // the same for a link, with its question mark
 	Held       string // why the response is held, "" if it isn't spam
@@ -92,10 +93,7 @@ func (v *visit) showResponse(status int) error {
 	if err = v.readHistory(&p); err != nil {
 		return err
 	}
-	if p.Newer, err = v.neighbour(key.ID, true); err != nil {
-		return err
-	}
-	if p.Before, err = v.neighbour(key.ID, false); err != nil {
+	if err = v.readNeighbours(&p); err != nil {
 		return err
 	}
 	if p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status); err != nil {
@@ -113,21 +111,37 @@ func (v *visit) showResponse(status int) error {
 	return v.show(status, "response", p.Who, p)
 }
 
-// neighbour returns the next newer or older response of the list that the visitor came from, or "" if there is none, or none that a
-// search finds in its time.
-func (v *visit) neighbour(id formsvc.ID, newer bool) (formsvc.ID, error) {
-	wrong := v.wrong
-	q, _, err := v.readFilter(&campaignPage{})
+// readNeighbours finds the responses beside this one in the list that the visitor came from, unless a search doesn't find them in its time.
+func (v *visit) readNeighbours(p *responsePage) error {
+	wrong, id := v.wrong, p.Response.ID
+	w, err := v.readView(&campaignPage{})
 	v.wrong = wrong // the list says what is wrong with its filter
 	if err != nil {
-		return "", err
+		return err
 	}
-	q.Page.After, q.Page.Ascending = id, newer
-	list, _, _, err := v.find(q, strings.TrimSpace(v.viewed().Get("search")), 1)
-	if err != nil || len(list.Items) == 0 {
-		return "", err
+	if list, sorted, err := v.sorted(w, true); err != nil || sorted {
+		at := slices.IndexFunc(list, func(r formsvc.Response) bool { return r.ID == id })
+		if p.Sorted = true; at > 0 {
+			p.Newer = list[at-1].ID
+		}
+		if at >= 0 && at+1 < len(list) {
+			p.Before = list[at+1].ID
+		}
+		return err
 	}
-	return list.Items[0].ID, nil
+	for _, newer := range []bool{true, false} {
+		w.query.Page.After, w.query.Page.Ascending = id, newer
+		list, _, _, err := v.find(w, 1, v.h.searchTime)
+		switch {
+		case err != nil:
+			return err
+		case len(list.Items) > 0 && newer:
+			p.Newer = list.Items[0].ID
+		case len(list.Items) > 0:
+			p.Before = list.Items[0].ID
+		}
+	}
+	return nil
 }
 
 // readAnswers reads the answers, in the order of the modules. Without any, no answer is an old one.
@@ -259,7 +273,7 @@ func (v *visit) askStatus(status, back string) (asked bool, err error) {
 		return false, err
 	}
 	p := confirmPage{Status: status, Known: known, Path: v.r.URL.EscapedPath(), Back: back + v.suffix(), Fields: url.Values{"new": {status}, "status": {status}}}
-	for _, name := range []string{"view", "do", "response"} {
+	for _, name := range []string{"view", "do", "response", "which", "until", "total"} {
 		p.Fields[name] = v.r.PostForm[name]
 	}
 	p.Selected = len(p.Fields["response"])

@@ -57,14 +57,14 @@ type summary struct {
 // A group is how often something was answered, in each group of responses.
 type group struct {
 	Text  string
-	Cells []cell
+	Cells []portion
 }
 
-// A cell is a number of responses, of those that answer the question.
-type cell struct{ Count, Of int64 }
+// A portion is a number of responses, of those that answer the question.
+type portion struct{ Count, Of int64 }
 
 // Share returns the part in percent. Only none is 0 and only all is 100.
-func (c cell) Share() string {
+func (c portion) Share() string {
 	percent := (c.Count*200 + c.Of) / max(2*c.Of, 1)
 	switch {
 	case percent == 0 && c.Count > 0:
@@ -109,7 +109,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 		p.All += n
 	}
 	for _, status := range slices.Sorted(maps.Keys(counts)) {
-		p.Statuses = append(p.Statuses, group{status, []cell{{counts[status], p.All}}})
+		p.Statuses = append(p.Statuses, group{status, []portion{{counts[status], p.All}}})
 	}
 	var by *formsvc.Module
 	v.campaign.Modules = slices.Clone(v.campaign.Modules)
@@ -201,7 +201,7 @@ func (s *summary) fill(t *tally, shown []int, dates string) {
 	add := func(text string, values ...string) {
 		g := group{Text: text}
 		for _, in := range shown {
-			c := cell{0, t.of[in].answered}
+			c := portion{0, t.of[in].answered}
 			for _, value := range values {
 				c.Count += t.counts[countOf{value, in}]
 			}

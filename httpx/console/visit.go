@@ -43,6 +43,7 @@ type visit struct {
 	// session is the value of the cookie, "" if the host application has the sessions.
 	session string
 	began   formsvc.Session // that session
+	sort    string          // what the table is sorted by, "" for the date
 	// wrong has the errors of the form, by the name of the field.
 	wrong map[string]string
 }

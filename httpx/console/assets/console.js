@@ -48,29 +48,71 @@ async function search() {
 }
 search();
 
-// A list shows what is new, unless somebody is at work in it. Only rows and counts are replaced, so that the rest stays as it is.
-const list = document.querySelector("[data-live]");
+// A list shows what is new. Only rows and counts are replaced, so that selection, focus and scrolling stay; where that can't be, a note says so.
+const list = document.querySelector("#list, [data-live]");
 const news = document.getElementById("news");
-async function refresh() {
-  const busy = document.activeElement;
-  if (list.contains(busy) && !busy.matches(".scroll") || list.querySelector(":checked:not(option), details[open]")) {
-    news.hidden = false;
-    return;
+
+// merge puts the fresh rows into a table, and reports whether that takes nothing away from somebody at work in it.
+function merge(body, fresh) {
+  const rows = new Map([...body.rows].map((row) => [row.dataset.key, row]));
+  const keys = new Set([...fresh.rows].map((row) => row.dataset.key));
+  const gone = [...body.rows].filter((row) => !keys.has(row.dataset.key));
+  if (keys.has(undefined) || gone.some((row) => row.contains(document.activeElement) || row.querySelector(":checked"))) return false;
+  gone.forEach((row) => row.remove());
+  let next = body.rows[0] ?? null;
+  for (const row of [...fresh.rows]) {
+    const old = rows.get(row.dataset.key);
+    [...old?.cells ?? []].forEach((cell, i) => {
+      if (cell.innerHTML !== row.cells[i].innerHTML && !cell.contains(document.activeElement)) cell.innerHTML = row.cells[i].innerHTML;
+    });
+    if (old && old === next) next = old.nextElementSibling;
+    else body.insertBefore(old ?? row, next);
   }
+  return true;
+}
+
+async function refresh() {
   const reply = await fetch(location.href);
   if (!reply.ok) return;
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-  for (const old of document.querySelectorAll("[data-count]")) {
-    const fresh = page.querySelector(`[data-count="${old.dataset.count}"]`);
-    if (fresh) old.replaceWith(fresh);
-  }
-  const fresh = page.querySelector("[data-live]");
-  const [head, heads] = [list, fresh].map((part) => part?.querySelector("thead")?.innerHTML);
+  const fresh = page.querySelector("#list, [data-live]");
+  if (!fresh) return;
+  const busy = list.contains(document.activeElement) && !document.activeElement.matches(".scroll") || list.querySelector(":checked:not(option), details[open]");
+  const [head, heads] = [list, fresh].map((part) => part.querySelector("thead")?.textContent);
+  const [body, bodies] = [list, fresh].map((part) => part.querySelector("tbody"));
   if (head && head === heads) {
-    list.querySelector("tbody").replaceWith(fresh.querySelector("tbody"));
-  } else if (fresh) {
+    if (!merge(body, bodies)) {
+      if (busy) {
+        news.hidden = false;
+        return;
+      }
+      body.replaceWith(bodies);
+    }
+  } else if (busy) {
+    news.hidden = false;
+    return;
+  } else {
     list.replaceChildren(...fresh.childNodes);
   }
+  for (const old of document.querySelectorAll("[data-count]")) {
+    const now = page.querySelector(`[data-count="${old.dataset.count}"]`);
+    if (now && now.outerHTML !== old.outerHTML && !old.contains(document.activeElement)) old.replaceWith(now);
+  }
+  choose();
+}
+
+// The box in the head selects the rows of the page.
+function choose(changed) {
+  const all = list.querySelector("[data-all]"), boxes = [...list.querySelectorAll("[name=response]")];
+  if (!all) return;
+  if (changed === all) boxes.forEach((box) => { box.checked = all.checked; });
+  all.hidden = false;
+  all.checked = boxes.length > 0 && boxes.every((box) => box.checked);
+  all.indeterminate = !all.checked && boxes.some((box) => box.checked);
+}
+if (list) {
+  choose();
+  list.addEventListener("change", (event) => choose(event.target));
 }
 
 // A browser has few connections to a host, so one tab at a time has a stream: the last that was looked at. The others ask now and then,
@@ -108,7 +150,7 @@ function watch() {
   addEventListener("pagehide", () => source?.close());
   begin();
 }
-if (list) watch();
+if (list?.dataset.live) watch();
 
 // On a response, j and k lead to the next and the previous one.
 if (document.querySelector("[data-keys]")) {

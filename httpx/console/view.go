@@ -1,0 +1,224 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A view is what the table shows of the responses, as its address says. Neighbours, exports and changes of all obey it.
+type view struct {
+	query  formsvc.ResponseQuery
+	search *formsvc.Search // nil: the query finds all
+	export url.Values      // the API's query with the same filter
+}
+
+// readView reads the view of the address, and what the page says about it.
+func (v *visit) readView(p *campaignPage) (*view, error) {
+	query := v.viewed()
+	if v.sort = query.Get("sort"); v.sortKey() == nil {
+		v.sort = ""
+	}
+	w := &view{query: formsvc.ResponseQuery{AccountID: v.account(), CampaignID: v.campaign.ID, Page: v.page(), NoTotal: true}, export: url.Values{}}
+	filter := &w.query.Filter
+	p.Filter = map[string]string{"sort": query.Get("sort"), "order": query.Get("order"), "by": v.query("by")}
+	for _, c := range []struct {
+		name, words string
+		at          *time.Time // nil: a text
+	}{
+		{"status", "with status %s", nil}, {"email", "from %s", nil}, {"reference", "with reference %s", nil},
+		{"createdAfter", "submitted since %s", &filter.CreatedAfter}, {"createdBefore", "submitted before %s", &filter.CreatedBefore},
+		{"search", "containing “%s”", nil},
+	} {
+		text := strings.TrimSpace(query.Get(c.name))
+		p.Filter[c.name] = text
+		if text == "" {
+			continue
+		}
+		if err := formsvc.CheckText(text); err != nil {
+			return nil, &refusal{http.StatusBadRequest, "The filter can't be read", "The text isn't valid UTF-8 or has a NUL character."}
+		}
+		shown := text
+		if c.at != nil {
+			at, ok := v.day(text)
+			if !ok {
+				v.wrong = map[string]string{"filter": v.badDay()}
+				continue
+			}
+			*c.at, text, shown = at, isoTime(at), v.dayText(at)
+		}
+		w.export.Set(c.name, text)
+		if p.IsSpam = p.Filter["status"] == formsvc.StatusSpam; !p.IsSpam || c.name != "status" {
+			p.Terms = append(p.Terms, term{fmt.Sprintf(c.words, short(100, shown)), v.without(c.name, "after")})
+		}
+	}
+	filter.Email, filter.Reference, filter.Status = p.Filter["email"], p.Filter["reference"], w.export["status"]
+	if !p.IsSpam {
+		filter.NotStatus = formsvc.StatusSpam
+	}
+	if v.sort == "" && w.query.Page.Ascending {
+		w.export.Set("order", "asc")
+	}
+	search := formsvc.NewSearch(p.Filter["search"], v.campaign.Modules, v.zone)
+	if v.readConditions(p, search, w.export); p.Filter["search"] != "" || p.Answered {
+		w.search = search
+	}
+	return w, nil
+}
+
+// Limits of a search, and of what is read to sort or to count.
+const (
+	searchTime = 60 * time.Millisecond // that one page searches for; a link goes on from there
+	sortTime   = 5                     // times that
+	searchStep = 250                   // responses that it reads at once
+	foundBytes = 8 << 20
+	mostSorted = 2000 // responses
+)
+
+// find returns up to most of the next responses of the view by date. searched is not 0 if the time of a search was over, or if they have
+// too many bytes, after the response last. It reads at least one step.
+func (v *visit) find(w *view, most int, limit time.Duration) (found formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
+	q, size := w.query, 0
+	if q.Page.Limit = most; w.search == nil && most <= pageSize {
+		found, err = v.svc.Responses.List(v.ctx(), q)
+		return found, 0, "", err
+	}
+	q.Page.Limit, q.Page.MaxBytes = searchStep, maxPage
+	for until := time.Now().Add(limit); ; {
+		list, err := v.svc.Responses.List(v.ctx(), q)
+		if err != nil {
+			return found, 0, "", err
+		}
+		for i := range list.Items {
+			r := &list.Items[i]
+			searched, q.Page.After = searched+1, r.ID
+			if w.search != nil && !w.search.Finds(r) {
+				continue
+			}
+			size += r.Size()
+			if found.Items = append(found.Items, *r); len(found.Items) == most {
+				found.More = list.More || i < len(list.Items)-1
+				return found, 0, "", nil
+			}
+		}
+		switch {
+		case !list.More:
+			return found, 0, "", nil
+		case size > foundBytes || !time.Now().Before(until):
+			return found, searched, q.Page.After, nil
+		}
+	}
+}
+
+// gather returns all responses of the view by date, newest first, unless they are too many or take too long to find.
+func (v *visit) gather(w *view) (list []formsvc.Response, whole bool, err error) {
+	all := view{query: w.query, search: w.search}
+	all.query.Page = formsvc.PageQuery{}
+	found, searched, _, err := v.find(&all, mostSorted+1, sortTime*v.h.searchTime)
+	return found.Items, err == nil && searched == 0 && len(found.Items) <= mostSorted, err
+}
+
+// sortKey returns a function for the keys that the table is sorted by, or nil.
+func (v *visit) sortKey() func(*formsvc.Response) string {
+	var text *formsvc.Module
+	switch id, answer := strings.CutPrefix(v.sort, "a."); {
+	case id == changedColumn:
+		return func(r *formsvc.Response) string { return isoTime(r.UpdatedAt) }
+	case answer:
+		m := &formsvc.Module{Name: id}
+		if i := slices.IndexFunc(v.campaign.Modules, func(m formsvc.Module) bool { return columnID(m.Name) == id }); i >= 0 {
+			m = &v.campaign.Modules[i]
+		}
+		return func(r *formsvc.Response) string {
+			values, _ := r.Answers.Get(m.Name)
+			return m.SortKey(values...)
+		}
+	}
+	return map[string]func(*formsvc.Response) string{
+		"from":      func(r *formsvc.Response) string { return text.SortKey(who(r)) },
+		"status":    func(r *formsvc.Response) string { return text.SortKey(r.Status) },
+		"reference": func(r *formsvc.Response) string { return text.SortKey(r.Reference) },
+	}[v.sort]
+}
+
+// sorted returns all responses of the view, sorted by its column; those without a value last. It is not ok if the view is by date, or if
+// they are too many, few being false if that is known. The view is by date then.
+func (v *visit) sorted(w *view, few bool) (list []formsvc.Response, ok bool, err error) {
+	if v.sort != "" && few {
+		list, ok, err = v.gather(w)
+	}
+	if !ok {
+		v.sort = ""
+		w.query.Page.Ascending = v.ascending()
+		return nil, false, err
+	}
+	keys, key, ascending := make(map[formsvc.ID]string, len(list)), v.sortKey(), v.ascending()
+	for i := range list {
+		keys[list[i].ID] = key(&list[i])
+	}
+	slices.SortFunc(list, func(a, b formsvc.Response) int {
+		x, y := keys[a.ID], keys[b.ID]
+		if !ascending && x != "" && y != "" {
+			x, y = y, x
+		}
+		none := map[bool]int{true: 1}
+		return cmp.Or(none[x == ""]-none[y == ""], strings.Compare(x, y), strings.Compare(string(b.ID), string(a.ID)))
+	})
+	return list, true, nil
+}
+
+// table returns the responses of the page, and counts those of the view where that costs little.
+func (v *visit) table(w *view, p *campaignPage) (list formsvc.Page[formsvc.Response], searched int, last formsvc.ID, err error) {
+	rest, by := w.query.Filter, v.sort
+	rest.Status, rest.NotStatus = nil, ""
+	if p.Counted = w.search == nil && rest.IsZero(); p.Counted {
+		p.Matching = v.campaign.ResponseCount
+		for _, status := range w.query.Filter.Status {
+			p.Matching = p.Counts[status]
+		}
+	}
+	all, sorted, err := v.sorted(w, p.Matching <= mostSorted)
+	if err != nil {
+		return list, 0, "", err
+	}
+	if p.Sorted, p.Unsorted = sorted, by != "" && !sorted; sorted {
+		from := slices.IndexFunc(all, func(r formsvc.Response) bool { return r.ID == w.query.Page.After }) + 1
+		end := min(from+pageSize, len(all))
+		list.Items, list.More = all[from:end], end < len(all)
+		p.Matching, p.Counted = int64(len(all)), true
+		return list, 0, "", nil
+	}
+	list, searched, last, err = v.find(w, pageSize, v.h.searchTime)
+	if first := w.query.Page.After == ""; first && searched == 0 && !p.Counted {
+		p.Matching, p.Counted = int64(len(list.Items)), !list.More
+	}
+	return list, searched, last, err
+}
+
+// Heading returns a heading of the table: its label, the address of the table sorted by it, and how it is sorted now.
+func (p *page) Heading(by, label string) map[string]string {
+	v := p.visit
+	query, now, ascending := v.viewed(), v.sort == by, v.ascending()
+	query.Del("after")
+	query.Del("order")
+	query.Set("sort", by)
+	if by == "" {
+		query.Del("sort")
+	}
+	sorted := map[bool]string{true: "ascending", false: "descending"}[ascending]
+	switch {
+	case !now:
+		sorted = ""
+	case by == "" && !ascending:
+		query.Set("order", "asc")
+	case by != "" && ascending:
+		query.Set("order", "desc")
+	}
+	return map[string]string{"Label": label, "Link": "?" + query.Encode(), "Sorted": sorted}
+}
