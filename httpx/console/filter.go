@@ -48,7 +48,7 @@ func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export u
 		switch {
 		case m.Type == formsvc.FileModule:
 			continue
-		case given || len(v.campaign.Modules) <= askedAlways || v.query("by") == q.ID:
+		case given || len(v.campaign.Modules) <= askedAlways || v.query("ask") == q.ID:
 			p.Asked = append(p.Asked, q)
 		default:
 			p.Unasked = append(p.Unasked, choice{Value: q.ID, Text: q.Label})

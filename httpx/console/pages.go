@@ -215,7 +215,7 @@ func (v *visit) viewed() url.Values {
 	if v.r.Method == http.MethodPost {
 		query, _ = url.ParseQuery(v.r.PostForm.Get("view")) // what can't be read is left out
 	}
-	for _, name := range []string{"note", "n", "refused", "columns", "searched", "by"} {
+	for _, name := range []string{"note", "n", "refused", "columns", "searched", "ask"} {
 		query.Del(name)
 	}
 	maps.DeleteFunc(query, func(name string, values []string) bool { return name != "c" && strings.Join(values, "") == "" })

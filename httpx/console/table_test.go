@@ -80,7 +80,7 @@ func TestFilterByAnswer(t *testing.T) {
 	c, path = w.form(many...)
 	w.response(&c, "Ada", value("q7", many[7].Options[250]))
 	w.get(path).says("Another question").lacks("Another choice")
-	page = w.get(path+"?by=q7").says("Another choice", "Question 7")
+	page = w.get(path+"?ask=q7").says("Another choice", "Question 7")
 	if size := len(page.body); size > 150_000 {
 		t.Errorf("%d bytes", size)
 	}
