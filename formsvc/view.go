@@ -39,7 +39,7 @@ func (c Campaigns) DeleteView(ctx context.Context, key CampaignKey, name string)
 	return c.setView(ctx, key, name)
 }
 
-// setView puts a view, or none, in the place of the one with that name.
+// setView replaces the view of that name, or removes it, or adds one.
 func (c Campaigns) setView(ctx context.Context, key CampaignKey, name string, with ...View) error {
 	_, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) (Change, error) {
 		i := slices.IndexFunc(campaign.Views, func(v View) bool { return v.Name == name })

@@ -101,7 +101,7 @@ func (v *visit) paste(f *campaignForm, text string) {
 		f.List, v.wrong = text, map[string]string{"list": fmt.Sprintf("This list has %d questions, and must have 1 to %d. None was added.", len(list), free)}
 		return
 	}
-	f.Focus, f.Note = len(f.Modules)+1, fmt.Sprintf("Questions read from the list: %d. Look at their types; nothing is saved yet.", len(list))
+	f.Focus, f.Open, f.Note = len(f.Modules)+1, 0, fmt.Sprintf("Questions read from the list: %d. Look at their types; nothing is saved yet.", len(list))
 	f.Modules, f.stored = append(f.Modules, list...), append(f.stored, make([]string, len(list))...)
 }
 
