@@ -53,7 +53,7 @@ type campaignForm struct {
 func (v *visit) newCampaign() error { return v.showCampaignForm(http.StatusOK, emptyForm("")) }
 
 func emptyForm(list string) campaignForm {
-	f := campaignForm{List: list, stored: []string{""}}
+	f := campaignForm{List: list, Open: 1, stored: []string{""}}
 	f.Modules = []formsvc.Module{{Type: formsvc.TextModule}}
 	return f
 }
