@@ -27,6 +27,7 @@ type Campaign struct {
 	// FormToken is the random part of the form's address. It is made when the form is first enabled, kept while it is
 	// disabled, and "" before. It lets anybody submit, and nothing else.
 	FormToken     string
+	Views         []View // see [Campaigns.SaveView]; at most 20
 	ResponseCount int64
 	Version       int64 // 1 for a new campaign, one more with every change
 	CreatedAt     time.Time
@@ -41,6 +42,15 @@ func (c *Campaign) Size() int {
 		size += text + len(s)
 	}
 	return size
+}
+
+// Texts returns every text that people set, for stores that check them ([CheckText]).
+func (c *Campaign) Texts() []string {
+	list := c.CampaignInput.Texts()
+	for _, v := range c.Views {
+		list = append(list, v.Name, v.Query)
+	}
+	return list
 }
 
 // Texts returns every text that the owner of the campaign sets, for stores that check them ([CheckText]).
@@ -70,10 +80,12 @@ type CampaignInput struct {
 	ClosesAt    time.Time      // zero: never; after OpensAt otherwise
 	// EmailOptional is whether responses may be anonymous: without the user's e-mail address.
 	EmailOptional bool
-	Modules       []Module          // none: any module name is accepted
-	Metadata      map[string]string // at most 100 entries
-	Form          Form
-	Workflow      string // a name in [Options].Workflows; "" means [Options].Workflow
+	// RequireName is whether responses need the user's first and last name.
+	RequireName bool
+	Modules     []Module          // none: any module name is accepted
+	Metadata    map[string]string // at most 100 entries
+	Form        Form
+	Workflow    string // a name in [Options].Workflows; "" means [Options].Workflow
 	// IfVersion makes Replace fail with ErrStale unless the campaign has this version; 0 means any
 	// version. A Campaign has 0.
 	IfVersion int64
@@ -234,6 +246,9 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	in.Modules = v.checkModules(in.Modules)
 	v.checkMetadata(in.Metadata, maxCampaignMetadata)
 	in.Form = v.checkForm(in.Form)
+	if in.RequireName && in.Form.HideName {
+		v.add("/form/hideName", "invalid_value", "must be false if the campaign requires a name")
+	}
 	if _, known := v.host.Workflows[in.Workflow]; !known && in.Workflow != "" {
 		v.add("/workflow", "unknown_value", "must be the name of a workflow of this service")
 	}

@@ -22,6 +22,7 @@ type Form struct {
 	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
 	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
 	Language       string   `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
+	HideName       bool     `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway
 }
 
 // Limits of a [Form].

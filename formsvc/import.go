@@ -132,9 +132,7 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 // imported returns the response of a row, or why it can't be added.
 func (s Responses) imported(ctx context.Context, c *Campaign, row *ImportRow) (Response, error) {
 	v, answers := s.checkInput(&row.ResponseInput)
-	if row.User.Email == "" && !c.EmailOptional {
-		v.require("/user/email")
-	}
+	v.requireUser(c, &row.User, true, true, true)
 	v.checkAnswers(&c.CampaignInput, row.Answers)
 	v.checkTitle("/reference", row.Reference, 64)
 	workflow := s.s.workflow(c)

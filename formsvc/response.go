@@ -169,7 +169,20 @@ func (s Responses) checkInput(in *ResponseInput) (ValidationError, Answers) {
 // require notes that a field has no value.
 func (e *ValidationError) require(pointer string) { e.add(pointer, "required", "is required") }
 
-// checkUser notes the faults of a person, but not a missing address; pointer is the position in the input.
+// requireUser notes what the campaign needs of a person and u lacks. Only fields that were sent are looked at.
+func (e *ValidationError) requireUser(c *Campaign, u *User, email, first, last bool) {
+	if email && u.Email == "" && !c.EmailOptional {
+		e.require("/user/email")
+	}
+	if first && !visible(u.FirstName) && c.RequireName {
+		e.require("/user/firstName")
+	}
+	if last && !visible(u.LastName) && c.RequireName {
+		e.require("/user/lastName")
+	}
+}
+
+// checkUser notes the faults of a person, but not what is missing; pointer is the position in the input.
 func (e *ValidationError) checkUser(pointer string, u *User) {
 	if u.Email != "" && !validEmail(u.Email) {
 		e.add(pointer+"/email", "invalid_email", "must be an e-mail address")
@@ -199,9 +212,7 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	set("/user/email", &r.User.Email, patch.Email)
 	set("/user/firstName", &r.User.FirstName, patch.FirstName)
 	set("/user/lastName", &r.User.LastName, patch.LastName)
-	if patch.Email != nil && r.User.Email == "" && !campaign.EmailOptional {
-		v.require("/user/email")
-	}
+	v.requireUser(campaign, &r.User, patch.Email != nil, patch.FirstName != nil, patch.LastName != nil)
 	v.checkUser("/user", &r.User)
 	changes = append(changes, mergeMetadata(v, r, patch.Metadata)...)
 	if len(patch.Answers) == 0 {

@@ -79,9 +79,7 @@ func (s Responses) accepts(ctx context.Context, c *Campaign, v ValidationError, 
 		return ErrNotFound
 	}
 	v.Fields = slices.Clip(v.Fields)
-	if in.User.Email == "" && !c.EmailOptional {
-		v.require("/user/email")
-	}
+	v.requireUser(c, &in.User, true, true, true)
 	v.checkAnswers(&c.CampaignInput, in.Answers)
 	if in.FormToken != "" {
 		v.checkDomains(in, c.Modules)

@@ -117,7 +117,7 @@ type MemberStore interface {
 type CampaignStore interface {
 	// CreateCampaign adds a campaign, whose FormToken is unique unless it is "". It fails with ErrLimit if the account already has change.Limit campaigns.
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
-	// UpdateCampaign changes a campaign.
+	// UpdateCampaign changes a campaign. If decide doesn't change the Version, only Views are written.
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) (Change, error)) (Campaign, error)
 	// DeleteCampaign removes a campaign, or fails with ErrCampaignNotEmpty if it has responses. It never leaves a
 	// response that is created at the same time without a campaign. A nil decide means no change.

@@ -17,6 +17,7 @@ type campaignReply struct {
 	OpensAt       time.Time              `json:"opensAt"`
 	ClosesAt      time.Time              `json:"closesAt"`
 	RequireEmail  bool                   `json:"requireEmail"`
+	RequireName   bool                   `json:"requireName"`
 	Modules       []formsvc.Module       `json:"modules"`
 	Metadata      map[string]string      `json:"metadata"`
 	Form          formReply              `json:"form"`
@@ -44,7 +45,7 @@ func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 		}
 	}
 	return wire.AppendReply(b, campaignReply{
-		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.Modules, c.Metadata, form, c.Workflow,
+		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.RequireName, c.Modules, c.Metadata, form, c.Workflow,
 		c.ResponseCount, c.CreatedAt, c.UpdatedAt,
 	})
 }

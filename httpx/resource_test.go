@@ -214,6 +214,10 @@ func TestCampaignWithoutEmail(t *testing.T) {
 	if items, _ := w.follow("limit=10", ""); !strings.Contains(items[0], `"user":`+anonymous) {
 		t.Errorf("an event of an anonymous response has %s", items[0])
 	}
+	w.do("PUT", campaign, `{"title":"x","requireEmail":false,"requireName":true}`).is(200, "").has(`true`, "requireName")
+	w.do("POST", list, `{"responses":{}}`).is(422, "validation_failed").faults("/user/firstName required", "/user/lastName required")
+	w.do("PUT", campaign, `{"title":"x","requireName":true,"form":{"hideName":true}}`).is(422, "validation_failed").faults("/form/hideName invalid_value")
+	w.do("PUT", campaign, `{"title":"x","form":{"hideName":true}}`).is(200, "").has(`false`, "requireName").has(`true`, "form", "hideName")
 	w.do("PUT", campaign, plainCampaign).is(200, "").has(`true`, "requireEmail")
 	w.do("POST", list, `{"responses":{}}`).is(422, "validation_failed").faults("/user required")
 	w.do("PATCH", named, `{"user":{"email":null}}`).is(422, "validation_failed").faults("/user/email required")

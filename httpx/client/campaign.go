@@ -18,7 +18,8 @@ type CampaignInput struct {
 	OpensAt      time.Time              `json:"opensAt,omitzero"`      // zero: at once
 	ClosesAt     time.Time              `json:"closesAt,omitzero"`     // zero: never
 	RequireEmail *bool                  `json:"requireEmail,omitzero"` // nil means true
-	Modules      []formsvc.Module       `json:"modules,omitempty"`     // none: any answers are accepted
+	RequireName  bool                   `json:"requireName,omitzero"`
+	Modules      []formsvc.Module       `json:"modules,omitempty"` // none: any answers are accepted
 	Metadata     map[string]string      `json:"metadata,omitempty"`
 	Form         Form                   `json:"form,omitzero"`
 	Workflow     string                 `json:"workflow,omitzero"` // a name that the service's operator has defined

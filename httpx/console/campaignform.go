@@ -36,6 +36,9 @@ type campaignForm struct {
 	Losses        []string   // what saving would lose
 	Confirm       string     // what the form must send to save with these losses
 	Dirty         bool       // whether something isn't saved
+	Note          string     // what a start, or a list, did
+	List          string     // a list of questions that can't be read, as typed
+	File          string     // what a new campaign began with, and has more of than the page shows; see [visit.opened]
 	Previews      bool
 	Differences   []difference // to the campaign that somebody else saved
 
@@ -47,27 +50,41 @@ type campaignForm struct {
 }
 
 // newCampaign shows an empty form.
-func (v *visit) newCampaign() error {
-	f := campaignForm{Focus: 1, stored: []string{""}}
+func (v *visit) newCampaign() error { return v.showCampaignForm(http.StatusOK, emptyForm("")) }
+
+func emptyForm(list string) campaignForm {
+	f := campaignForm{List: list, Open: 1, stored: []string{""}}
 	f.Modules = []formsvc.Module{{Type: formsvc.TextModule}}
-	return v.showCampaignForm(http.StatusOK, f)
+	return f
 }
 
 // editCampaign shows a campaign for editing.
 func (v *visit) editCampaign() error {
-	c := &v.campaign
+	if err := editable(&v.campaign); err != nil {
+		return err
+	}
+	return v.showCampaignForm(http.StatusOK, v.formOf(&v.campaign))
+}
+
+// editable returns why the page can't show a campaign, or nil.
+func editable(c *formsvc.Campaign) error {
 	if len(c.Modules) > maxQuestions || c.Size() > maxEdited {
 		return &refusal{http.StatusConflict, "This campaign is too large for this page", fmt.Sprintf("It has more than %d questions, or long texts. Change it over the API.", maxQuestions)}
 	}
 	if unlisted(c) {
 		return &refusal{http.StatusConflict, "This page can't show all choices of this campaign", "One is empty, or has a line break. Change it over the API."}
 	}
+	return nil
+}
+
+// formOf returns the form of a campaign, or of a new one that isn't stored yet.
+func (v *visit) formOf(c *formsvc.Campaign) campaignForm {
 	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: v.typed(c.OpensAt), Closes: v.typed(c.ClosesAt)}
 	f.IfVersion = c.Version
 	for _, m := range c.Modules {
 		f.stored = append(f.stored, m.Name)
 	}
-	return v.showCampaignForm(http.StatusOK, f)
+	return f
 }
 
 func (v *visit) showCampaignForm(status int, f campaignForm) error {
@@ -89,8 +106,13 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 // readCampaignForm reads the form, and gives a name to each question that has a label. The rest of a stored campaign
 // stays as it is. A time that can't be read is an error of its field.
 func (v *visit) readCampaignForm() campaignForm {
-	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, Opens: v.field("opensAt"), Closes: v.field("closesAt"), renamed: map[int]map[string]string{}}
+	start, err := v.opened([]byte(v.r.PostForm.Get("file")))
+	if err == nil && v.campaign.ID == "" {
+		v.campaign.CampaignInput = start.CampaignInput
+	}
+	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, File: start.File, Opens: v.field("opensAt"), Closes: v.field("closesAt"), renamed: map[int]map[string]string{}}
 	f.Title, f.Description, f.EmailOptional = asStored(v.field("title"), f.Title), asStored(v.field("description"), f.Description), v.field("requireEmail") == ""
+	f.RequireName, f.Form.HideName = v.field("askName") == "required", v.field("askName") == "no"
 	f.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
 	f.Open, _ = strconv.Atoi(v.field("open"))
 	f.Modules, f.Dirty, v.wrong = nil, true, map[string]string{}
@@ -137,6 +159,9 @@ func (v *visit) saveCampaign() error {
 	switch do := v.field("do"); {
 	case do == "preview" && v.h.opts.Preview != nil:
 		return v.preview(&f)
+	case do == "paste":
+		v.paste(&f, v.r.PostForm.Get("list"))
+		return v.showCampaignForm(http.StatusOK, f)
 	case do != "" && do != "save":
 		f.arrange(do, v.field("newType"), v.r.PostForm.Get("removed"))
 		return v.showCampaignForm(http.StatusOK, f)

@@ -36,7 +36,7 @@ func TestCampaignIsMadeInThePages(t *testing.T) {
 	page = w.submit(page, "/campaigns", url.Values{"do": {"remove.2"}}).is(200).lacks("Most characters 2")
 	page = w.submit(page, "/campaigns", url.Values{
 		"do": {"save"}, "showModule.1": {"what_do_you_need_2"}, "showValues.1": {"Help"}, "required.1": {"true"}, "maxLength.1": {"90"},
-		"requireEmail": nil, "opensAt": {"2026-11-01"},
+		"requireEmail": nil, "askName": {"required"}, "opensAt": {"2026-11-01"},
 	}).is(303)
 	id, _, _ := strings.Cut(strings.TrimPrefix(page.header.Get("Location"), "/admin/console/campaigns/"), "/")
 	path, key := "/campaigns/"+id, formsvc.CampaignKey{AccountID: w.account.ID, ID: formsvc.ID(id)}
@@ -49,15 +49,16 @@ func TestCampaignIsMadeInThePages(t *testing.T) {
 			ShowIf: &formsvc.Condition{Module: "what_do_you_need_2", Equals: []string{"Help"}},
 		},
 	}
-	if !reflect.DeepEqual(got.Modules, want) || !got.EmailOptional || got.Title != "Survey" || !got.OpensAt.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) {
+	if !reflect.DeepEqual(got.Modules, want) || !got.EmailOptional || !got.RequireName || got.Form.HideName || got.Title != "Survey" || !got.OpensAt.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("got %+v", got)
 	}
 
+	w.submit(w.get(path+"/edit"), path+"/edit", url.Values{"askName": {"no"}}).is(303)
 	w.submit(w.get(path+"/share").is(200).says("Publish the form"), path+"/share", url.Values{"redirectUrl": {"javascript:alert(1)"}}).is(422).says("must be an absolute")
 	w.submit(w.get(path+"/share"), path+"/share", url.Values{"enabled": {"true"}, "origins": {"https://a.example\n\nhttps://B.example"}}).is(303)
 	got, err = w.svc.Campaigns.Get(t.Context(), key)
 	w.must(err)
-	if len(got.Form.AllowedOrigins) != 2 || !got.Form.Enabled || got.FormToken == "" {
+	if len(got.Form.AllowedOrigins) != 2 || !got.Form.Enabled || !got.Form.HideName || got.FormToken == "" {
 		t.Errorf("published: %+v", got.Form)
 	}
 	w.get(path + "/share").says("/f/" + got.FormToken)
@@ -83,9 +84,13 @@ func TestCampaignIsMadeInThePages(t *testing.T) {
 
 	w.submit(w.get(path), path+"/state", nil).is(303)
 	w.get(path + "/share").says("The campaign is closed")
+	w.must(w.svc.Campaigns.SaveView(t.Context(), key, formsvc.View{Name: "Late", Query: "a=b"}))
 	copied := w.submit(w.get(path), path+"/duplicate", nil).is(303).header.Get("Location")
 	w.get(strings.TrimPrefix(strings.Split(copied, "/edit")[0], "/admin/console")).says("Copy of Survey")
 	w.get(strings.TrimPrefix(strings.Split(copied, "/edit")[0], "/admin/console") + "/share").says("Publish the form")
+	if list, err := w.svc.Campaigns.List(t.Context(), formsvc.CampaignQuery{AccountID: w.account.ID}); err != nil || len(list.Items[0].Views) != 1 || list.Items[0].RequireName {
+		t.Errorf("the copy: %+v, %v", list.Items, err)
+	}
 	w.submit(w.get(path), path+"/delete", nil).is(303).leadsTo("/campaigns")
 	w.get(path).is(404)
 }

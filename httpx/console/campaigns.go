@@ -1,7 +1,7 @@
 package console
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -75,23 +75,26 @@ func (v *visit) switchCampaign() error {
 func (v *visit) duplicateCampaign() error {
 	in := v.campaign.CampaignInput
 	in.Title, in.Form.Enabled = short(500, "Copy of "+in.Title), false
-	return v.addCampaign(in, "/edit", "campaign-copied")
+	return v.addCampaign(in, v.campaign.Views, "/edit", "campaign-copied")
 }
 
 // sampleCampaign creates a campaign to try, with a published form.
 func (v *visit) sampleCampaign() error {
-	in := formsvc.CampaignInput{Title: "Contact us", Description: "A sample: change it, or delete it."}
-	in.Form = formsvc.Form{Enabled: true, SuccessMessage: "Thank you. We read every message."}
-	b, _ := templates.ReadFile("templates/sample.json") // embedded
-	if err := json.Unmarshal(b, &in.Modules); err != nil {
+	text, _ := templates.ReadFile("templates/start-contact.json") // embedded
+	f, err := v.opened(text)
+	if err != nil {
 		return err
 	}
-	return v.addCampaign(in, "/share", "campaign-created")
+	f.Description, f.Form.Enabled = "A sample: change it, or delete it.", true
+	return v.addCampaign(f.CampaignInput, nil, "/share", "campaign-created")
 }
 
-func (v *visit) addCampaign(in formsvc.CampaignInput, page, note string) error {
+func (v *visit) addCampaign(in formsvc.CampaignInput, views []formsvc.View, page, note string) error {
 	campaign, _, err := once(v, func(svc *formsvc.Service) (formsvc.Campaign, error) {
 		return svc.Campaigns.Create(v.ctx(), v.account(), in)
 	})
+	for _, view := range views {
+		err = cmp.Or(err, v.svc.Campaigns.SaveView(v.ctx(), campaign.Key(), view))
+	}
 	return v.redirect(err, "/campaigns/"+string(campaign.ID)+page, url.Values{"note": {note}})
 }

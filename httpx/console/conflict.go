@@ -41,6 +41,10 @@ func (v *visit) differences(f *campaignForm) (list []difference) {
 	add("Title", c.Title, f.Title, c.Title == f.Title)
 	add("Description", c.Description, f.Description, c.Description == f.Description)
 	add("E-mail address", words[c.EmailOptional], words[f.EmailOptional], c.EmailOptional == f.EmailOptional)
+	names := func(in *formsvc.CampaignInput) string {
+		return map[bool]string{true: "not asked", false: words[!in.RequireName]}[in.Form.HideName]
+	}
+	add("Name", names(&c.CampaignInput), names(&f.CampaignInput), names(&c.CampaignInput) == names(&f.CampaignInput))
 	add("Opens", v.typed(c.OpensAt), f.Opens, v.typed(c.OpensAt) == f.Opens)
 	add("Closes", v.typed(c.ClosesAt), f.Closes, v.typed(c.ClosesAt) == f.Closes)
 	named := func(list []formsvc.Module, name string) int {

@@ -173,7 +173,7 @@ func TestPagesNeedPermissions(t *testing.T) {
 		may := func(r formsvc.Role) bool {
 			return !slices.ContainsFunc(needs, func(p formsvc.Permission) bool { return !slices.Contains(r.Permissions(), p) })
 		}
-		changes := !slices.Contains(unwritten, pattern) && (strings.HasPrefix(pattern, "POST") || strings.HasSuffix(pattern, "/new") || strings.HasSuffix(pattern, "/edit") || strings.HasSuffix(pattern, "/delete"))
+		changes := !slices.Contains(unwritten, pattern) && (strings.HasPrefix(pattern, "POST") || strings.HasSuffix(pattern, "/new") || strings.HasSuffix(pattern, "/edit") || strings.HasSuffix(pattern, "/delete") || strings.HasSuffix(pattern, "/form-file"))
 		keys := strings.Contains(pattern, "/keys")
 		answers := strings.Contains(pattern, "/responses/") || strings.HasSuffix(pattern, "/selected") || slices.Contains(unwritten, pattern)
 		hooks := strings.Contains(pattern, "/webhooks") || strings.Contains(pattern, "/deliveries") || strings.Contains(pattern, "/failures")

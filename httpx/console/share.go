@@ -42,7 +42,7 @@ func (v *visit) showShare(status int, p sharePage) (err error) {
 func (v *visit) saveShare() error {
 	form := formsvc.Form{
 		Enabled: v.field("enabled") != "", Description: v.field("description"), SuccessMessage: v.field("successMessage"),
-		RedirectURL: v.field("redirectUrl"), AllowedOrigins: lines(v.r.PostForm.Get("origins")), Language: v.field("language"),
+		RedirectURL: v.field("redirectUrl"), AllowedOrigins: lines(v.r.PostForm.Get("origins")), Language: v.field("language"), HideName: v.campaign.Form.HideName,
 	}
 	for i, site := range form.AllowedOrigins {
 		form.AllowedOrigins[i] = originOf(site)

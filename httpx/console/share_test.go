@@ -91,7 +91,8 @@ func TestFormSnippets(t *testing.T) {
 		"</form></pre><script>alert(1)</script>", "@/etc/passwd", "a=b&c%22+d", "-d", "Größe 尺寸 \u202e", "elements", "action",
 	} {
 		for _, in := range []formsvc.CampaignInput{
-			{Modules: everyKind(text)}, {Modules: append(everyKind(text), upload(text)), EmailOptional: true}, {},
+			{Modules: everyKind(text)}, {Modules: append(everyKind(text), upload(text)), EmailOptional: true}, {RequireName: true},
+			{Form: formsvc.Form{HideName: true}},
 			{Modules: []formsvc.Module{
 				{Name: "email", Type: "email", Label: text, Required: true}, {Name: "firstName", Label: text, Required: true}, upload(text, ".pdf"), upload(text+"2", "image/*"),
 			}},
@@ -210,7 +211,11 @@ func checkForm(t *testing.T, c *formsvc.Campaign, text string) {
 			t.Errorf("%q is required: %t, want %t", m.Name, required[m.Name], needed)
 		}
 	}
-	if fmt.Sprint(kinds) != fmt.Sprint(want) || required["email"] == c.EmailOptional {
+	if c.Form.HideName {
+		delete(want, "firstName")
+		delete(want, "lastName")
+	}
+	if fmt.Sprint(kinds) != fmt.Sprint(want) || required["email"] == c.EmailOptional || required["lastName"] != c.RequireName {
 		t.Errorf("the controls are %q, want %q; e-mail required: %t", kinds, want, required["email"])
 	}
 }

@@ -97,10 +97,14 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 		formsvc.Module
 	}{
 		{"email", formsvc.Module{Name: "email", Type: formsvc.EmailModule, Required: !c.EmailOptional}},
-		{"given-name", formsvc.Module{Name: "firstName", MaxLength: 200}}, {"family-name", formsvc.Module{Name: "lastName", MaxLength: 200}},
+		{"given-name", formsvc.Module{Name: "firstName", MaxLength: 200, Required: c.RequireName}},
+		{"family-name", formsvc.Module{Name: "lastName", MaxLength: 200, Required: c.RequireName}},
 	} {
 		m := user.Module
 		own := modules[m.Name] // asked once
+		if c.Form.HideName && m.Name != "email" && own.Name == "" {
+			continue
+		}
 		m.Label, m.Help, m.Placeholder, m.MaxLength = cmp.Or(own.Label, t[m.Name]), own.Help, own.Placeholder, cmp.Or(own.MaxLength, m.MaxLength)
 		m.Required = m.Required || own.Required && own.ShowIf == nil
 		add(m, user.complete)
@@ -141,8 +145,11 @@ func example(c *formsvc.Campaign) []formsvc.Answer {
 
 // curlForm returns a line that sends the answers and required files to a form, or "" if curl can't send a name.
 func curlForm(c *formsvc.Campaign, answers []formsvc.Answer, address string) string {
-	if !slices.ContainsFunc(answers, func(a formsvc.Answer) bool { return a.Name == "email" }) {
-		answers = append([]formsvc.Answer{{Name: "email", Value: []string{"ada@example.com"}}}, answers...)
+	for _, user := range [][2]string{{"lastName", "Lovelace"}, {"firstName", "Ada"}, {"email", "ada@example.com"}} {
+		asked := user[0] == "email" || c.RequireName
+		if asked && !slices.ContainsFunc(answers, func(a formsvc.Answer) bool { return a.Name == user[0] }) {
+			answers = slices.Insert(answers, 0, formsvc.Answer{Name: user[0], Value: []string{user[1]}})
+		}
 	}
 	hidden := c.Hidden(answers)
 	var files strings.Builder

@@ -101,7 +101,11 @@ func (v *visit) readForm() error {
 		return nil
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	if err := v.r.ParseForm(); err != nil {
+	err := v.r.ParseForm()
+	if err == nil {
+		err = v.r.ParseMultipartForm(maxForm) // keeps all of it in memory
+	}
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return &refusal{http.StatusBadRequest, "The form can't be read", fmt.Sprintf("It's incomplete, or has more than %d kB. Shorten its texts, and submit it again.", maxForm/1000)}
 	}
 	if !hmac.Equal([]byte(v.r.PostForm.Get("token")), []byte(v.token())) {

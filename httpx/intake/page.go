@@ -97,11 +97,15 @@ func (v *visit) newFields(s *sent) []field {
 	for _, user := range []struct{ name, kind, complete string }{
 		{"email", "email", "email"}, {"firstName", "text", "given-name"}, {"lastName", "text", "family-name"},
 	} {
-		f := field{Label: v.t[user.name], Kind: user.kind, Complete: user.complete, Required: user.name == "email" && !c.EmailOptional}
+		m := modules[user.name]
+		f := field{Label: v.t[user.name], Kind: user.kind, Complete: user.complete, Required: !c.EmailOptional}
 		if user.name != "email" {
-			f.Most = 200
+			if c.Form.HideName && m == nil && (s == nil || s.form[user.name] == nil) {
+				continue
+			}
+			f.Most, f.Required = 200, c.RequireName
 		}
-		if m := modules[user.name]; m != nil { // asked once
+		if m != nil { // asked once
 			f.Label, f.Placeholder, f.Required = cmp.Or(m.Label, f.Label), m.Placeholder, f.Required || m.Required && m.ShowIf == nil
 			f.addNote("help", m.Help)
 			if m.MaxLength > 0 {

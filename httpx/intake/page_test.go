@@ -179,6 +179,22 @@ func TestModuleOfTheUser(t *testing.T) {
 	}
 }
 
+// A form asks for names as the campaign says, and takes them anyway.
+func TestFormWithoutNames(t *testing.T) {
+	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{HideName: true}, Modules: []formsvc.Module{{Name: "a"}}}, nil)
+	if a := w.get("").has(`name="email"`, `name="a"`); strings.Contains(a.body, "Name") {
+		t.Error(a.body)
+	}
+	w.post("a", "1", "firstName", "Ada", "email", "nobody").is(422).has(`name="firstName" value="Ada"`)
+	w.post("a", "1", "firstName", "Ada").is(303)
+	equal(t, w.responses()[0].User.FirstName, "Ada", "first name %q")
+
+	w = newWorld(t, formsvc.CampaignInput{EmailOptional: true, RequireName: true}, nil)
+	w.get("").has(`First name</label>`, `Last name</label>`, `Email address <small>(optional)`)
+	w.post("firstName", "Ada", "lastName", " ").is(422).has(`href="#q3"`, "Fill in this field")
+	w.post("firstName", "Ada", "lastName", "Lovelace").is(303)
+}
+
 // A preview shows a campaign that isn't stored, and can't be sent.
 func TestPreview(t *testing.T) {
 	w := newWorld(t, formsvc.CampaignInput{}, nil)

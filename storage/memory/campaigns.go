@@ -37,9 +37,12 @@ func (s *Store) UpdateCampaign(
 			return change, err
 		}
 		c = row.copy()
-		if change, err = decide(&c); err != nil || c.Version == row.Version {
-			c = row.copy()
+		if change, err = decide(&c); err != nil {
 			return change, err
+		}
+		if views := c.Views; c.Version == row.Version {
+			c = row.copy()
+			c.Views = views
 		}
 		if c.FormToken != row.FormToken && s.byForm(c.FormToken) != nil {
 			return change, formsvc.ErrConflict

@@ -101,7 +101,7 @@ func (m *model) useKeys() {
 func (m *model) input() formsvc.CampaignInput {
 	in := formsvc.CampaignInput{
 		Title: oneOf(m, "title", "Town hall", "ÉTÉ 100%", "été_2", `a\b`), Status: oneOf(m, "status", formsvc.CampaignOpen, formsvc.CampaignClosed),
-		Description: strings.Repeat("d", oneOf(m, "size", 0, 900)), EmailOptional: m.chance("optional", 2), Workflow: oneOf(m, "workflow", "", "grants"),
+		Description: strings.Repeat("d", oneOf(m, "size", 0, 900)), EmailOptional: m.chance("optional", 2), RequireName: m.chance("name", 3), Workflow: oneOf(m, "workflow", "", "grants"),
 	}
 	if m.chance("full", 3) {
 		full := m.newCampaign("")
@@ -138,6 +138,7 @@ func (m *model) updateCampaign() {
 	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: key.ID, ID: m.nextID()})
 	edit := decide(m, change, func(c *formsvc.Campaign) {
 		c.CampaignInput, c.UpdatedAt, c.FormToken = in, at, token
+		c.Views = append(c.Views, formsvc.View{Name: "at", Query: at.String()})[len(c.Views)/2:]
 		c.Version += by
 	})
 	m.do("UpdateCampaign", func(s Store, _ int) (any, error) { return s.UpdateCampaign(m.ctx, key, edit) })

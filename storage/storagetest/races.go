@@ -65,6 +65,13 @@ func (w *world) increments(stores []Store) {
 			})
 			return err
 		},
+		"views": func(s Store, do func(*string, *int64)) error {
+			_, err := s.UpdateCampaign(w.ctx, sc.campaign.Key(), func(c *formsvc.Campaign) (formsvc.Change, error) {
+				do(&c.Views[0].Query, new(int64))
+				return none, nil
+			})
+			return err
+		},
 		"webhook": func(s Store, do func(*string, *int64)) error {
 			_, err := s.UpdateWebhook(w.ctx, webhookKey(&sc.hook), func(h *formsvc.Webhook) (formsvc.Change, error) {
 				do(&h.Previous, &h.Version)

@@ -70,7 +70,7 @@ func (c *caller) writes() []write {
 		}),
 		writeOf("UpdateCampaign", ofCampaign, func() formsvc.Campaign { return c.newCampaign(c.of) }, func(in formsvc.Campaign) error {
 			_, err := c.s.UpdateCampaign(c.ctx, c.at.campaign(), func(x *formsvc.Campaign) (formsvc.Change, error) {
-				x.CampaignInput = in.CampaignInput
+				x.CampaignInput, x.Views = in.CampaignInput, in.Views
 				if in.FormToken != tokenOf(in.ID) {
 					x.FormToken = "changed " + in.FormToken // a new campaign may have it
 				}

@@ -299,8 +299,8 @@ func (m *maker) newKey(account formsvc.ID) formsvc.Key {
 func (m *maker) newCampaign(account formsvc.ID) formsvc.Campaign {
 	id, at := m.next()
 	return formsvc.Campaign{
-		ID: id, AccountID: account, FormToken: tokenOf(id), Version: 1, CreatedAt: at, UpdatedAt: at, CampaignInput: formsvc.CampaignInput{
-			Title: "All members", Description: "first line\nsecond line", Status: formsvc.CampaignOpen, EmailOptional: true, Workflow: "grants",
+		ID: id, AccountID: account, FormToken: tokenOf(id), Version: 1, CreatedAt: at, UpdatedAt: at, Views: []formsvc.View{{Name: "New", Query: "status=new"}}, CampaignInput: formsvc.CampaignInput{
+			Title: "All members", Description: "first line\nsecond line", Status: formsvc.CampaignOpen, EmailOptional: true, RequireName: true, Workflow: "grants",
 			OpensAt: time.Unix(0, 1000), ClosesAt: time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
 			Modules: []formsvc.Module{
 				{Name: "zeta", Label: "Zeta?", Type: formsvc.TextModule, Required: true, MaxLength: 1_000_000},

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"cmp"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -14,6 +16,7 @@ type campaignBody struct {
 	OpensAt      timestamp          `json:"opensAt"`
 	ClosesAt     timestamp          `json:"closesAt"`
 	RequireEmail *bool              `json:"requireEmail"`
+	RequireName  bool               `json:"requireName"`
 	Modules      *array[moduleBody] `json:"modules"`
 	Metadata     pairs              `json:"metadata"`
 	Workflow     optional           `json:"workflow"`
@@ -49,6 +52,7 @@ type formBody struct {
 	RedirectURL    optional     `json:"redirectUrl"`
 	AllowedOrigins *array[text] `json:"allowedOrigins"`
 	Language       optional     `json:"language"`
+	HideName       bool         `json:"hideName"`
 }
 
 type moduleBody struct {
@@ -109,10 +113,10 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 	in := formsvc.CampaignInput{
 		Title: string(body.Title), Description: string(body.Description), Status: formsvc.CampaignStatus(body.Status),
 		OpensAt: body.OpensAt.Time, ClosesAt: body.ClosesAt.Time, EmailOptional: body.RequireEmail != nil && !*body.RequireEmail,
-		Metadata: body.Metadata, Workflow: string(body.Workflow), Form: formsvc.Form{
+		RequireName: body.RequireName, Metadata: body.Metadata, Workflow: string(body.Workflow), Form: formsvc.Form{
 			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
-			Language: string(body.Form.Language),
+			Language: string(body.Form.Language), HideName: body.Form.HideName,
 		},
 	}
 	if body.Modules != nil {
@@ -126,7 +130,7 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 func (m *moduleBody) module() formsvc.Module {
 	out := formsvc.Module{
 		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
-		Type: formsvc.ModuleType(m.Type), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
+		Type: formsvc.ModuleType(cmp.Or(m.Type, "text")), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
 		Format: string(m.Format), Default: textsOf(m.Default),
 	}

@@ -27,7 +27,9 @@ type campaignRow struct {
 	Metadata    string // JSON
 
 	EmailOptional bool
+	RequireName   bool
 	Form          string // JSON
+	Views         string // JSON
 	Workflow      string
 	FormToken     string `bun:",nullzero"`
 
@@ -48,11 +50,12 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 	modules, err1 := json.Marshal(list, json.OmitZeroStructFields(true))
 	form, err2 := json.Marshal(c.Form, json.OmitZeroStructFields(true))
 	metadata, err3 := json.Marshal(c.Metadata)
-	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.FormToken), formsvc.CheckText(c.Texts()...), err1, err2, err3); err != nil {
+	views, err4 := json.Marshal(c.Views)
+	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(c.FormToken), formsvc.CheckText(c.Texts()...), err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	return &campaignRow{
-		Form: string(form), Workflow: c.Workflow, FormToken: c.FormToken,
+		Form: string(form), Views: string(views), RequireName: c.RequireName, Workflow: c.Workflow, FormToken: c.FormToken,
 		ID: ID(c.ID), AccountID: ID(c.AccountID), Title: c.Title, Description: c.Description,
 		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
 		Modules: string(modules), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
@@ -66,7 +69,7 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 		CampaignInput: formsvc.CampaignInput{
 			Title: r.Title, Description: r.Description, Status: formsvc.CampaignStatus(r.Status),
-			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional, Workflow: r.Workflow,
+			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional, RequireName: r.RequireName, Workflow: r.Workflow,
 		},
 	}
 	read := func(text string, v any) error {
@@ -76,7 +79,7 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 		return json.Unmarshal([]byte(text), v)
 	}
 	var modules []storedModule
-	if err := errors.Join(read(r.Modules, &modules), read(r.Form, &c.Form), read(r.Metadata, &c.Metadata)); err != nil {
+	if err := errors.Join(read(r.Modules, &modules), read(r.Form, &c.Form), read(r.Metadata, &c.Metadata), read(r.Views, &c.Views)); err != nil {
 		return formsvc.Campaign{}, fmt.Errorf("bunstore: campaign %s: %w", r.ID, err)
 	}
 	for i := range modules {
@@ -132,9 +135,11 @@ func (s *Store) UpdateCampaign(
 		if err = decided(ctx, s, c, &campaign, decide); err != nil {
 			return err
 		}
-		if campaign.Version == row.Version {
-			campaign, err = row.campaign()
-			return err
+		if views := campaign.Views; campaign.Version == row.Version {
+			if campaign, err = row.campaign(); err != nil {
+				return err
+			}
+			campaign.Views = views
 		}
 		changed, err := newCampaignRow(&campaign)
 		if err != nil {
