@@ -42,6 +42,7 @@ func (c Campaigns) DeleteView(ctx context.Context, key CampaignKey, name string)
 // setView replaces the view of that name, or removes it, or adds one.
 func (c Campaigns) setView(ctx context.Context, key CampaignKey, name string, with ...View) error {
 	_, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) (Change, error) {
+		campaign.Views = slices.Clone(campaign.Views)
 		i := slices.IndexFunc(campaign.Views, func(v View) bool { return v.Name == name })
 		switch {
 		case i >= 0:

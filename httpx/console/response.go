@@ -131,7 +131,7 @@ func (v *visit) readNeighbours(p *responsePage) error {
 	}
 	for _, newer := range []bool{true, false} {
 		w.query.Page.After, w.query.Page.Ascending = id, newer
-		list, _, _, err := v.find(w, 1, v.h.searchTime)
+		list, _, _, err := v.find(w, 1, v.h.searchTime/2)
 		switch {
 		case err != nil:
 			return err

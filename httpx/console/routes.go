@@ -110,6 +110,7 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /campaigns/{campaign}/state", (*visit).switchCampaign, edit)
 	page("POST /campaigns/{campaign}/duplicate", (*visit).duplicateCampaign, edit)
 	page("POST /campaigns/{campaign}/columns", (*visit).chooseColumns, answers)
+	page("POST /campaigns/{campaign}/views", (*visit).saveView, decide)
 	page("POST /campaigns/{campaign}/selected", (*visit).changeSelected, decide)
 	page("GET /campaigns/{campaign}/delete", (*visit).askDelete, empty)
 	page("POST /campaigns/{campaign}/delete", (*visit).deleteCampaign, empty)

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"html"
 	"net/url"
 	"regexp"
 	"strings"
@@ -130,9 +131,9 @@ func TestSortByColumn(t *testing.T) {
 	for i := range 1_950 {
 		w.response(&long, fmt.Sprint("more", i))
 	}
-	w.get(path+"?sort=a.n").says("Only the date can sort more than 2,000 responses. Filter first.", "more1949", "Submitted ↓")
+	w.get(path+"?sort=a.n").says("These are too many to sort by anything but the date.", "more1949", "Submitted ↓")
 	w.pages.SetTimes(time.Hour, 0)
-	w.get(path+"?sort=a.n&from.n=0").says("60 responses match.", "n ↑").lacks("Only the date")
+	w.get(path+"?sort=a.n&from.n=0").says("60 responses match.", "n ↑").lacks("too many to sort")
 }
 
 // All responses that match a view change in steps, those that came after its page don't, and refused ones are counted.
@@ -216,4 +217,34 @@ func TestFilesAsColumn(t *testing.T) {
 	if csv := w.get(page.linkTo(path + "/export/people.csv?column=")); !strings.HasPrefix(csv.body, "\ufeffReference,Status,Changed (UTC),First name") {
 		t.Errorf("the table is %s", csv.body)
 	}
+}
+
+// A view keeps its filter, order and columns under a name, for everybody who reads the form.
+func TestNamedViews(t *testing.T) {
+	w := newSignedIn(t)
+	_, c, _ := w.editable(pets()[:2]...)
+	path := "/campaigns/" + string(c.ID)
+	for _, pet := range []string{"Dog", "Cat"} {
+		w.response(&c, "Owner of a "+pet, formsvc.Answer{Name: "pet", Value: []string{pet}})
+	}
+	w.submit(w.get(path), path+"/columns", url.Values{"column": {"pet"}}).is(303)
+	page := w.get(path + "?a.pet=Dog&sort=from&note=status").is(200)
+	saved := w.submit(page, path+"/views", url.Values{"name": {"Dogs <b>"}}).is(303)
+	if want := path + "?a.pet=Dog&c=pet&note=view-saved&sort=from"; !strings.HasSuffix(saved.header.Get("Location"), want) {
+		t.Errorf("leads to %s, want %s", saved.header.Get("Location"), want)
+	}
+	link := "?a.pet=Dog&c=pet&sort=from"
+	w.get(path).is(200).says("Responses Dogs <b> Spam (0)", "Owner of a Cat").has(`<a href="`+html.EscapeString(link)+`" dir="auto">`).lacks("Delete the view")
+	w.get(path+link).is(200).says("Owner of a Dog", "Delete the view Dogs <b>").lacks("Owner of a Cat", "Save this view")
+	w.submit(w.get(path+"?status=pending"), path+"/views", url.Values{"name": {"Dogs <b>"}}).is(303).leadsTo(path).says("in place of the one that had this name")
+	w.get(path + link).says("Save this view")
+	for name, status := range map[string]int{"": 422, " ": 422, strings.Repeat("é", 61): 422, "a\x00": 400} {
+		w.submit(w.get(path), path+"/views", url.Values{"name": {name}}).is(status)
+	}
+	for i := range 19 {
+		w.submit(w.get(path), path+"/views", url.Values{"name": {fmt.Sprint("View ", i)}}).is(303)
+	}
+	w.submit(w.get(path), path+"/views", url.Values{"name": {"One more"}}).is(409).says("A form can have 20 views")
+	w.submit(w.get(path+"?status=pending&c=pet"), path+"/views", url.Values{"name": {"Dogs <b>"}, "do": {"delete"}}).is(303).leadsTo(path).says("The view is deleted")
+	w.submit(w.get(path), path+"/views", url.Values{"name": {"Dogs <b>"}, "do": {"delete"}}).is(404)
 }

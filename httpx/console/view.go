@@ -27,7 +27,7 @@ func (v *visit) readView(p *campaignPage) (*view, error) {
 	}
 	w := &view{query: formsvc.ResponseQuery{AccountID: v.account(), CampaignID: v.campaign.ID, Page: v.page(), NoTotal: true}, export: url.Values{}}
 	filter := &w.query.Filter
-	p.Filter = map[string]string{"sort": query.Get("sort"), "order": query.Get("order"), "by": v.query("by")}
+	p.Filter = map[string]string{"sort": query.Get("sort"), "order": query.Get("order"), "ask": v.query("ask")}
 	for _, c := range []struct {
 		name, words string
 		at          *time.Time // nil: a text
@@ -75,7 +75,6 @@ func (v *visit) readView(p *campaignPage) (*view, error) {
 // Limits of a search, and of what is read to sort or to count.
 const (
 	searchTime = 60 * time.Millisecond // that one page searches for; a link goes on from there
-	sortTime   = 5                     // times that
 	searchStep = 250                   // responses that it reads at once
 	foundBytes = 8 << 20
 	mostSorted = 2000 // responses
@@ -120,7 +119,7 @@ func (v *visit) find(w *view, most int, limit time.Duration) (found formsvc.Page
 func (v *visit) gather(w *view) (list []formsvc.Response, whole bool, err error) {
 	all := view{query: w.query, search: w.search}
 	all.query.Page = formsvc.PageQuery{}
-	found, searched, _, err := v.find(&all, mostSorted+1, sortTime*v.h.searchTime)
+	found, searched, _, err := v.find(&all, mostSorted+1, v.h.searchTime)
 	return found.Items, err == nil && searched == 0 && len(found.Items) <= mostSorted, err
 }
 
@@ -194,7 +193,11 @@ func (v *visit) table(w *view, p *campaignPage) (list formsvc.Page[formsvc.Respo
 		p.Matching, p.Counted = int64(len(all)), true
 		return list, 0, "", nil
 	}
-	list, searched, last, err = v.find(w, pageSize, v.h.searchTime)
+	limit := v.h.searchTime
+	if p.Unsorted {
+		limit /= 3 // the attempt to sort took the rest
+	}
+	list, searched, last, err = v.find(w, pageSize, limit)
 	if first := w.query.Page.After == ""; first && searched == 0 && !p.Counted {
 		p.Matching, p.Counted = int64(len(list.Items)), !list.More
 	}
