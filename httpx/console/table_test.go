@@ -234,7 +234,7 @@ func TestNamedViews(t *testing.T) {
 		t.Errorf("leads to %s, want %s", saved.header.Get("Location"), want)
 	}
 	link := "?a.pet=Dog&c=pet&sort=from"
-	w.get(path).is(200).says("Responses Dogs <b> Spam (0)", "Owner of a Cat").has(`<a href="`+html.EscapeString(link)+`" dir="auto">`).lacks("Delete the view")
+	w.get(path).is(200).says("Responses Dogs <b> Spam (0)", "Owner of a Cat").has(`<a href="` + html.EscapeString(link) + `" dir="auto">`).lacks("Delete the view")
 	w.get(path+link).is(200).says("Owner of a Dog", "Delete the view Dogs <b>").lacks("Owner of a Cat", "Save this view")
 	w.submit(w.get(path+"?status=pending"), path+"/views", url.Values{"name": {"Dogs <b>"}}).is(303).leadsTo(path).says("in place of the one that had this name")
 	w.get(path + link).says("Save this view")
