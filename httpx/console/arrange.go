@@ -76,39 +76,32 @@ func (f *campaignForm) move(from, to int) {
 	f.Said = fmt.Sprintf("“%s” is question %d of %d.", short(60, cmp.Or(m.Label, "New question")), f.Open, len(f.Modules))
 }
 
-// order moves the questions whose typed positions aren't their own. The others keep their order.
+// order puts the questions at the places that were typed. Of two that want one place, the one that was moved there comes first if it was
+// moved up, and last otherwise.
 func (f *campaignForm) order(v *visit) {
-	n := len(f.Modules)
-	var rest []int
-	at := make([]int, n) // the question at each place, from 1; 0 for none so far
-	open := f.Open
+	n, open := len(f.Modules), f.Open
+	keys, from := make([]int, n), make([]int, n)
 	for i := range n {
-		to, err := strconv.Atoi(v.field("position." + strconv.Itoa(i)))
-		if to = min(max(to, 1), n); err != nil || to == i+1 {
-			rest = append(rest, i+1)
-			continue
+		text := v.field("position." + strconv.Itoa(i))
+		to, err := strconv.Atoi(text)
+		if to = min(max(to, 1), n); err != nil {
+			to = i + 1
 		}
-		for at[to-1] != 0 { // two want to be there
-			to = to%n + 1
+		keys[i], from[i] = 2*to+cmp.Compare(to, i+1), i
+		if err != nil && text != "" {
+			v.wrong[fmt.Sprintf("modules.%d.position", i)] = fmt.Sprintf("“%s” is no place in the list.", short(20, text))
 		}
-		at[to-1] = i + 1
 	}
-	moved, modules, stored := len(rest) < n, slices.Clone(f.Modules), slices.Clone(f.stored)
+	slices.SortStableFunc(from, func(a, b int) int { return keys[a] - keys[b] })
+	modules, stored := slices.Clone(f.Modules), slices.Clone(f.stored)
 	f.places = make([]int, n)
-	for place := range at {
-		if at[place] == 0 {
-			at[place], rest = rest[0], rest[1:]
-		}
-		i := at[place] - 1
+	for place, i := range from {
 		f.Modules[place], f.stored[place], f.places[i] = modules[i], stored[i], place
-		if text := v.field("position." + strconv.Itoa(i)); strings.Trim(text, "0123456789") != "" {
-			v.wrong[fmt.Sprintf("modules.%d.position", place)] = fmt.Sprintf("“%s” is no place in the list.", short(20, text))
+		if open == i+1 {
+			f.Open = place + 1
 		}
 	}
-	if open > 0 && open <= n {
-		f.Open = f.places[open-1] + 1
-	}
-	if moved {
+	if !slices.IsSorted(from) {
 		f.Said = "The questions have a new order."
 	}
 }

@@ -77,6 +77,7 @@ func choose(m, was *formsvc.Module, shown []string, keeps func(value string) boo
 		for n := 2; at < 0 && kept[value]; n++ {
 			value = label + "_" + strconv.Itoa(n)
 		}
+		kept[value] = true
 		if m.Options = append(m.Options, value); label != value || was.Labels[value] == value {
 			m.Labels[value] = label
 		}

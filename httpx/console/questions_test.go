@@ -338,7 +338,7 @@ func TestPositions(t *testing.T) {
 	five := []module{{Name: "a", Label: "A"}, {Name: "b", Label: "B"}, {Name: "c", Label: "C"}, {Name: "d", Label: "D"}, {Name: "e", Label: "E"}}
 	for want, at := range map[string][5]string{
 		"abcde": {"1", "2", "3", "4", "5"}, "bcade": {"3", "2", "3", "4", "5"}, "eabcd": {"1", "2", "3", "4", "1"}, "edcba": {"5", "4", "3", "2", "1"},
-		"bcdea": {"99", "2", "3", "4", "5"}, "cdbae": {"4", "3", "1", "2", "5"}, "deabc": {"1", "2", "3", "1", "1"}, "bacde": {"", "1", "", "", ""},
+		"bcdea": {"99", "2", "3", "4", "5"}, "cdbae": {"4", "3", "1", "2", "5"}, "deabc": {"1", "2", "3", "1", "1"}, "bacde": {"", "1", "", "", ""}, "adebc": {"1", "5", "5", "4", "5"},
 	} {
 		path, _, stored := w.editable(five...)
 		fields := url.Values{"do": {"stay"}, "open": {"2"}}
