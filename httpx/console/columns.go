@@ -26,12 +26,9 @@ const (
 type column struct {
 	Name, Label string
 	ID          string // in addresses
-	Place       int    // maxColumns: not shown
+	Shown       bool   // whether the table has it
 	module      *formsvc.Module
 }
-
-// Shown reports whether the table has the column.
-func (c column) Shown() bool { return c.Place < maxColumns }
 
 // Files reports whether it has files.
 func (c column) Files() bool { return c.module != nil && c.module.Type == formsvc.FileModule }
@@ -89,11 +86,7 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 	}
 	chosen = chosen[:min(len(chosen), maxColumns)]
 	add := func(name, label string, m *formsvc.Module) {
-		x := column{name, short(shownCell, label), columnID(name), slices.Index(chosen, columnID(name)), m}
-		if x.Place < 0 {
-			x.Place = maxColumns
-		}
-		all = append(all, x)
+		all = append(all, column{Name: name, Label: short(shownCell, label), ID: columnID(name), module: m})
 	}
 	for i := range c.Modules {
 		if m := &c.Modules[i]; m.Type != formsvc.FileModule || v.who.permits(formsvc.FilesRead) {
@@ -106,12 +99,13 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 	for _, name := range old {
 		add(name, name+removed, nil)
 	}
-	slices.SortStableFunc(all, func(a, b column) int { return a.Place - b.Place })
-	n := slices.IndexFunc(all, func(c column) bool { return !c.Shown() })
-	if n < 0 {
-		n = len(all)
+	for _, id := range chosen {
+		if i := slices.IndexFunc(all, func(c column) bool { return c.ID == id }); i >= 0 {
+			all[i].Shown = true
+			shown, all = append(shown, all[i]), slices.Delete(all, i, i+1)
+		}
 	}
-	return all[:n], all, err
+	return shown, slices.Concat(shown, all), err
 }
 
 // Limits of the search for answers to removed questions.
@@ -209,26 +203,19 @@ func (v *visit) rows(list []formsvc.Response, shown []column) ([]row, error) {
 			}
 			return nil
 		})
-		for n := range shown {
-			if shown[n].Name == changedColumn {
-				table[i].Cells[n].At = &table[i].UpdatedAt
-			}
+		if n, ok := at[changedColumn]; ok {
+			table[i].Cells[n].At = &table[i].UpdatedAt
 		}
-		if err = cmp.Or(err, v.addFiles(&table[i], shown)); err != nil {
+		if err = cmp.Or(err, v.addFiles(&table[i], shown, at)); err != nil {
 			return nil, err
 		}
 	}
 	return table, nil
 }
 
-// addFiles adds the files of a response to their columns, if there are any.
-func (v *visit) addFiles(r *row, shown []column) error {
-	of := func(name string) int {
-		return slices.IndexFunc(shown, func(c column) bool {
-			return c.Files() && (name == "" || c.Name == name)
-		})
-	}
-	if of("") < 0 {
+// addFiles adds the files of a response to their columns, if there are any. at has the places of the columns.
+func (v *visit) addFiles(r *row, shown []column, at map[string]int) error {
+	if !slices.ContainsFunc(shown, column.Files) {
 		return nil
 	}
 	list, err := v.svc.Files.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
@@ -236,7 +223,7 @@ func (v *visit) addFiles(r *row, shown []column) error {
 		return nil
 	}
 	for i := range list.Items {
-		if n := of(cmp.Or(list.Items[i].Module, "\x00")); n >= 0 {
+		if n, ok := at[list.Items[i].Module]; ok && shown[n].Files() {
 			files := &r.Cells[n].Files
 			if files.Total++; files.Total <= shownFiles {
 				files.Items = append(files.Items, list.Items[i])

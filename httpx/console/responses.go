@@ -77,8 +77,7 @@ func (v *visit) responses() error {
 	if p.Columns, p.Choices, err = v.columns(list.Items); err != nil {
 		return err
 	}
-	p.HasFiles = v.who.permits(formsvc.FilesRead) &&
-		slices.ContainsFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Type == formsvc.FileModule })
+	p.HasFiles = slices.ContainsFunc(p.Choices, column.Files)
 	p.Export = "?" + w.export.Encode()
 	w.export["column"] = tableColumns(p.Columns)
 	p.Table = "?" + w.export.Encode()
