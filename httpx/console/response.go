@@ -172,13 +172,7 @@ func (p *responsePage) readAnswers(asked []formsvc.Module) error {
 }
 
 // LabelOf returns the label of a question, or its name.
-func (p *page) LabelOf(name string) string {
-	i := slices.IndexFunc(p.Campaign.Modules, func(m formsvc.Module) bool { return m.Name == name })
-	if i < 0 {
-		return name
-	}
-	return cmp.Or(p.Campaign.Modules[i].Label, name)
-}
+func (p *page) LabelOf(name string) string { return labelIn(p.Campaign.Modules, name) }
 
 // readRecords reads the newest files, signatures and comments.
 func (v *visit) readRecords(p *responsePage) (err error) {

@@ -115,9 +115,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 	v.campaign.Modules = slices.Clone(v.campaign.Modules)
 	for i := range v.campaign.Modules {
 		m := &v.campaign.Modules[i]
-		if m.Type == formsvc.BooleanModule {
-			m.Options = []string{"true", "false"}
-		}
+		m.Options = optionsOf(m)
 		if id := columnID(m.Name); m.Options != nil {
 			p.ByChoices = append(p.ByChoices, choice{Value: id, Text: cmp.Or(m.Label, m.Name)})
 			if id == v.viewed().Get("by") {
