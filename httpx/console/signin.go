@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"log/slog"
@@ -236,7 +237,7 @@ func (v *visit) mailLink() error {
 	default:
 		return errBusy
 	}
-	browser := newOnce()
+	browser := rand.Text()
 	v.setCookie(v.named("formsvc_asked"), browser, "/", formsvc.LinkTTL)
 	v.mail("no sign-in link was sent", func(ctx context.Context) error {
 		defer func() { <-h.mailers }()

@@ -150,12 +150,6 @@ var errShown = &refusal{
 	http.StatusConflict, "Already done", "The form was submitted twice, and took effect once. A key or secret that was shown once can't be shown again.",
 }
 
-func newOnce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
 // redirect redirects to one of our pages, or returns err.
 func (v *visit) redirect(err error, path string, query url.Values) error {
 	if err != nil {
@@ -173,7 +167,7 @@ func (v *visit) redirect(err error, path string, query url.Values) error {
 // show sends a page.
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
-		Base: v.base, Name: name, Title: title, Section: v.h.texts["sections"][name], Token: v.token(), Once: newOnce(), Note: v.note(),
+		Base: v.base, Name: name, Title: title, Section: v.h.texts["sections"][name], Token: v.token(), Once: rand.Text(), Note: v.note(),
 		Wrong: v.wrong, Version: v.h.theme.Version, Campaign: &v.campaign, Data: data,
 		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet, visit: v,
 	}
