@@ -59,7 +59,6 @@ type shownAnswer struct {
 	Label  string // or the name of a question without one
 	Type   formsvc.ModuleType
 	Values []string // as people read them
-	place  int      // in the form
 }
 
 // A happening is an event of a response.
@@ -84,19 +83,8 @@ func (v *visit) showResponse(status int) error {
 		return err
 	}
 	p.Who = who(&p.Response)
-	if err = p.readAnswers(v.campaign.Modules); err != nil {
-		return err
-	}
-	if err = v.readRecords(&p); err != nil {
-		return err
-	}
-	if err = v.readHistory(&p); err != nil {
-		return err
-	}
-	if err = v.readNeighbours(&p); err != nil {
-		return err
-	}
-	if p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status); err != nil {
+	p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status)
+	if err = cmp.Or(err, p.readAnswers(v.campaign.Modules), v.readRecords(&p), v.readHistory(&p), v.readNeighbours(&p)); err != nil {
 		return err
 	}
 	p.View, p.Suffix, p.Held = v.view(), v.suffix(), v.h.heldText(&p.Response)
@@ -146,28 +134,21 @@ func (v *visit) readNeighbours(p *responsePage) error {
 
 // readAnswers reads the answers, in the order of the modules. Without any, no answer is an old one.
 func (p *responsePage) readAnswers(asked []formsvc.Module) error {
-	place := map[string]int{}
+	answers, err := p.Response.Answers.List()
 	for i := range asked {
-		place[asked[i].Name] = i
+		m := &asked[i]
+		at := slices.IndexFunc(answers, func(a formsvc.Answer) bool { return a.Name == m.Name })
+		if at >= 0 {
+			p.Answers = append(p.Answers, shownAnswer{cmp.Or(m.Label, m.Name), m.Type, shownAll(m, answers[at].Value)})
+			answers = slices.Delete(answers, at, at+1)
+		}
 	}
-	err := p.Response.Answers.Each(func(name string, values []string) error {
-		m := &formsvc.Module{}
-		i, now := place[name]
-		if now {
-			m = &asked[i]
-		}
-		a := shownAnswer{Label: cmp.Or(m.Label, name), Type: m.Type, place: i}
-		for _, value := range values {
-			a.Values = append(a.Values, m.Shown(value))
-		}
-		if now || len(asked) == 0 {
-			p.Answers = append(p.Answers, a)
-		} else {
-			p.Old = append(p.Old, a)
-		}
-		return nil
-	})
-	slices.SortStableFunc(p.Answers, func(a, b shownAnswer) int { return a.place - b.place })
+	for _, a := range answers {
+		p.Old = append(p.Old, shownAnswer{Label: a.Name, Values: a.Value})
+	}
+	if len(asked) == 0 {
+		p.Answers, p.Old = p.Old, nil
+	}
 	return err
 }
 
