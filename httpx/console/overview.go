@@ -212,18 +212,9 @@ func (v *visit) recent() ([]recent, error) {
 		}
 		seen[e.ResponseID] = true
 		r, err := v.svc.Responses.Get(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: e.CampaignID, ID: e.ResponseID})
-		if errors.Is(err, formsvc.ErrNotFound) {
-			continue // erased meanwhile
-		}
-		if r.Status == formsvc.StatusSpam {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID})
-		if errors.Is(err, formsvc.ErrNotFound) {
-			continue
+		campaign, missing := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID})
+		if err = cmp.Or(err, missing); errors.Is(err, formsvc.ErrNotFound) || r.Status == formsvc.StatusSpam {
+			continue // deleted meanwhile, or held
 		}
 		if err != nil {
 			return nil, err
