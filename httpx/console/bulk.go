@@ -48,7 +48,7 @@ func (v *visit) changeSelected() error {
 	}
 	former.Set("to", status)
 	change := func(id formsvc.ID) error {
-		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
+		key := v.responseKey(id)
 		if do == "delete" {
 			return v.svc.Responses.Delete(v.ctx(), key, nil)
 		}
@@ -195,17 +195,14 @@ func (v *visit) each(ids []string, most int, change func(formsvc.ID) error) (url
 const (
 	undoCookie = "formsvc_undo"
 	undoFor    = 10 * time.Minute
-	mostUndone = 100
 	undoBytes  = 3_800 // of a cookie
+	mostUndone = undoBytes / len(" 00000000-0000-0000-0000-000000000000")
 )
 
 // keepFormer keeps the status that was set, under "to", and the responses by their former status, after "s."; or "lost" if they are too many.
 func (v *visit) keepFormer(former url.Values) {
-	n, value := -len(strings.Fields(former.Get("to"))), former.Encode()
-	for name := range former {
-		n += len(strings.Fields(former.Get(name)))
-	}
-	if n > mostUndone || len(value) > undoBytes || former.Has("lost") {
+	value := former.Encode()
+	if len(value) > undoBytes || former.Has("lost") {
 		value = "lost=1"
 	}
 	v.setCookie(undoCookie, value, v.base+"/campaigns/"+string(v.campaign.ID), undoFor)
@@ -232,7 +229,7 @@ func (v *visit) undo() error {
 		}
 	}
 	query, err := v.each(ids, mostUndone, func(id formsvc.ID) error {
-		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
+		key := v.responseKey(id)
 		r, err := v.svc.Responses.Get(v.ctx(), key)
 		if err == nil && r.Status != former.Get("to") {
 			err = formsvc.ErrStale

@@ -67,7 +67,7 @@ func (v *visit) deleteResponses() (left int64, err error) {
 	w := &view{query: formsvc.ResponseQuery{AccountID: v.account(), CampaignID: c.ID, Page: formsvc.PageQuery{MaxBytes: maxPage}, NoTotal: true}}
 	var done bulk
 	more, err := v.changeSome(w, &done, func(id formsvc.ID) error {
-		return v.svc.Responses.Delete(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: c.ID, ID: id}, nil)
+		return v.svc.Responses.Delete(v.ctx(), v.responseKey(id), nil)
 	})
 	if !more {
 		return 0, err

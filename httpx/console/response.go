@@ -68,15 +68,16 @@ type happening struct {
 	By     string // who did it; "" for the visitor
 }
 
-func (v *visit) responseKey() formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: v.id("response")}
+// responseKey returns the key of a response of the campaign.
+func (v *visit) responseKey(id formsvc.ID) formsvc.ResponseKey {
+	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
 }
 
 // response shows all about a response.
 func (v *visit) response() error { return v.showResponse(http.StatusOK) }
 
 func (v *visit) showResponse(status int) error {
-	key := v.responseKey()
+	key := v.responseKey(v.id("response"))
 	p := responsePage{}
 	var err error
 	if p.Response, err = v.svc.Responses.Get(v.ctx(), key); err != nil {
@@ -170,7 +171,7 @@ func (v *visit) readRecords(p *responsePage) (err error) {
 
 // readNewest reads the newest records of the response, and returns them as people read them: the oldest first.
 func readNewest[T any](v *visit, most int, list func(context.Context, formsvc.ResponseKey, formsvc.PageQuery) (formsvc.Page[T], error)) (formsvc.Page[T], error) {
-	page, err := list(v.ctx(), v.responseKey(), formsvc.PageQuery{Limit: most})
+	page, err := list(v.ctx(), v.responseKey(v.id("response")), formsvc.PageQuery{Limit: most})
 	slices.Reverse(page.Items)
 	return page, err
 }
@@ -179,7 +180,7 @@ func readNewest[T any](v *visit, most int, list func(context.Context, formsvc.Re
 // missing.
 func (v *visit) readHistory(p *responsePage) error {
 	const most = 1000 // the largest limit
-	events, err := v.svc.Events.About(v.ctx(), v.responseKey(), most)
+	events, err := v.svc.Events.About(v.ctx(), v.responseKey(v.id("response")), most)
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (v *visit) changeStatus() error {
 	if asked, err := v.askStatus(status, v.responsePath()); asked || err != nil {
 		return err
 	}
-	_, err := v.svc.Responses.Update(v.ctx(), v.responseKey(), formsvc.ResponsePatch{Status: &status})
+	_, err := v.svc.Responses.Update(v.ctx(), v.responseKey(v.id("response")), formsvc.ResponsePatch{Status: &status})
 	if transition, ok := errors.AsType[*formsvc.TransitionError](err); ok {
 		v.wrong = map[string]string{"status": "The status can't change from " + transition.From + " to " + transition.To + ". " + allowed(transition)}
 		return v.showResponse(http.StatusConflict)
@@ -266,7 +267,7 @@ func allowed(e *formsvc.TransitionError) string {
 func (v *visit) comment() error {
 	in := formsvc.CommentInput{Body: v.r.PostForm.Get("body"), Author: short(formsvc.MaxAuthor, v.who.Name)}
 	_, _, err := once(v, func(svc *formsvc.Service) (formsvc.Comment, error) {
-		return svc.Comments.Create(v.ctx(), v.responseKey(), in)
+		return svc.Comments.Create(v.ctx(), v.responseKey(v.id("response")), in)
 	})
 	if v.invalid(err) {
 		return v.showResponse(http.StatusUnprocessableEntity)
@@ -276,6 +277,6 @@ func (v *visit) comment() error {
 
 // deleteResponse removes a response.
 func (v *visit) deleteResponse() error {
-	err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil)
+	err := v.svc.Responses.Delete(v.ctx(), v.responseKey(v.id("response")), nil)
 	return v.redirect(err, "/campaigns/"+string(v.campaign.ID), v.noted("gone"))
 }
