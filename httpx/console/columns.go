@@ -67,8 +67,8 @@ func columnID(name string) string {
 const longID = 40
 
 // columns returns the columns to show, in order, and all others after them: those of the address, or those chosen last, or the first.
-// Removed questions come last. They are found in the address, in the responses on the page, and in the newest and the oldest.
-func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error) {
+// Removed questions come last. They are found in the address and in the responses on the page; the summary leads to all of them.
+func (v *visit) columns(list []formsvc.Response) (shown, all []column) {
 	c := &v.campaign
 	chosen, given := v.viewed()["c"]
 	cookie, err := v.r.Cookie(columnsCookie)
@@ -94,9 +94,8 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 		}
 	}
 	add(changedColumn, "Changed", nil)
-	old, err := v.oldNames(list, chosen)
 	removed := map[bool]string{true: " (removed)"}[len(c.Modules) > 0]
-	for _, name := range old {
+	for _, name := range v.oldNames(list, chosen) {
 		add(name, name+removed, nil)
 	}
 	for _, id := range chosen {
@@ -105,14 +104,11 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 			shown, all = append(shown, all[i]), slices.Delete(all, i, i+1)
 		}
 	}
-	return shown, slices.Concat(shown, all), err
+	return shown, slices.Concat(shown, all)
 }
 
-// Limits of the search for answers to removed questions.
-const (
-	oldLooked = 50 // of the newest and of the oldest responses
-	mostOld   = 50 // names
-)
+// mostOld is the limit of names of removed questions.
+const mostOld = 50
 
 // eachAnswer calls do with each answer. Stored answers can be read, so it has no error.
 func eachAnswer(list []formsvc.Response, do func(name string, values []string)) {
@@ -125,7 +121,7 @@ func eachAnswer(list []formsvc.Response, do func(name string, values []string)) 
 }
 
 // oldNames returns the names of answers that no question has, sorted.
-func (v *visit) oldNames(list []formsvc.Response, chosen []string) ([]string, error) {
+func (v *visit) oldNames(list []formsvc.Response, chosen []string) []string {
 	old, asked := map[string]bool{}, map[string]bool{"": true}
 	for i := range v.campaign.Modules {
 		name := v.campaign.Modules[i].Name
@@ -136,22 +132,12 @@ func (v *visit) oldNames(list []formsvc.Response, chosen []string) ([]string, er
 			old[id] = true
 		}
 	}
-	for _, ascending := range []bool{false, true} {
-		page, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
-			AccountID: v.account(), CampaignID: v.campaign.ID, Filter: formsvc.ResponseFilter{NotStatus: formsvc.StatusSpam}, NoTotal: true,
-			Page: formsvc.PageQuery{Limit: oldLooked, MaxBytes: maxPage, Ascending: ascending},
-		})
-		if err != nil {
-			return nil, err
-		}
-		list = slices.Concat(list, page.Items)
-	}
 	eachAnswer(list, func(name string, values []string) {
 		if len(values) > 0 && !asked[name] && len(old) < mostOld {
 			old[name] = true
 		}
 	})
-	return slices.Sorted(maps.Keys(old)), nil
+	return slices.Sorted(maps.Keys(old))
 }
 
 // chooseColumns keeps the selected columns in the order of the form, with one of them moved if that was its button.

@@ -74,9 +74,7 @@ func (v *visit) responses() error {
 	if err != nil {
 		return err
 	}
-	if p.Columns, p.Choices, err = v.columns(list.Items); err != nil {
-		return err
-	}
+	p.Columns, p.Choices = v.columns(list.Items)
 	p.HasFiles = slices.ContainsFunc(p.Choices, column.Files)
 	p.Export = "?" + w.export.Encode()
 	w.export["column"] = tableColumns(p.Columns)
