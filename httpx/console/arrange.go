@@ -38,8 +38,7 @@ func (f *campaignForm) arrange(do, newType, removed string) {
 	var m formsvc.Module
 	switch {
 	case what == "add":
-		_, kind, _ = strings.Cut(do, ".")
-		m.Type, m.Format = typeIn(cmp.Or(kind, newType, "text"))
+		m.Type, m.Format = typeIn(cmp.Or(number, newType, "text"))
 		insert(len(f.Modules), m, "")
 	case what == "insert" && inRange:
 		m.Type, m.Format = typeIn(cmp.Or(kind, "text"))
@@ -81,7 +80,6 @@ func (f *campaignForm) order(v *visit) {
 	n := len(f.Modules)
 	var rest []int
 	at := make([]int, n) // the question at each place, from 1; 0 for none so far
-	open := f.Open
 	for i := range n {
 		to, err := strconv.Atoi(v.field("position." + strconv.Itoa(i)))
 		if to = min(max(to, 1), n); err != nil || to == i+1 {
@@ -93,7 +91,10 @@ func (f *campaignForm) order(v *visit) {
 		}
 		at[to-1] = i + 1
 	}
-	moved, modules, stored := len(rest) < n, slices.Clone(f.Modules), slices.Clone(f.stored)
+	if len(rest) < n {
+		f.Said = "The questions have a new order."
+	}
+	modules, stored := slices.Clone(f.Modules), slices.Clone(f.stored)
 	f.places = make([]int, n)
 	for place := range at {
 		if at[place] == 0 {
@@ -105,10 +106,7 @@ func (f *campaignForm) order(v *visit) {
 			v.wrong[fmt.Sprintf("modules.%d.position", place)] = fmt.Sprintf("“%s” is no place in the list.", short(20, text))
 		}
 	}
-	if open > 0 && open <= n {
-		f.Open = f.places[open-1] + 1
-	}
-	if moved {
-		f.Said = "The questions have a new order."
+	if f.Open > 0 && f.Open <= n {
+		f.Open = f.places[f.Open-1] + 1
 	}
 }
