@@ -130,7 +130,7 @@ func (v *visit) export() error {
 	switch file {
 	case "responses.csv", "responses.ndjson":
 	case "people.csv", "people.xlsx", "people.zip":
-		e.Labels, e.Files, file = true, v.address("/files/"), strings.Replace(file, "people", "responses", 1)
+		e.Labels, e.Files, file = true, v.address("/files")+"/", strings.Replace(file, "people", "responses", 1)
 		e.Name = "responses-" + v.svc.Now().In(v.zone).Format(time.DateOnly)
 	default:
 		return formsvc.ErrNotFound
@@ -139,12 +139,7 @@ func (v *visit) export() error {
 }
 
 // address returns the absolute address of a page.
-func (v *visit) address(path string) string {
-	if v.h.baseURL != nil {
-		return v.h.baseURL.String() + path
-	}
-	return map[bool]string{false: "http://", true: "https://"}[v.secure()] + v.r.Host + v.base + path
-}
+func (v *visit) address(path string) string { return v.public(&url.URL{Path: v.base + path}) }
 
 // file sends a file, to be shown in the page if that is asked for.
 func (v *visit) file() error {
