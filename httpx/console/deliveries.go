@@ -174,11 +174,8 @@ type failure struct {
 // failures lists the notices of permanently failed deliveries.
 func (v *visit) failures() error {
 	list, err := v.svc.Notices.List(v.ctx(), formsvc.NoticeQuery{AccountID: v.account(), Page: v.page(), NoTotal: true})
-	if err != nil {
-		return err
-	}
-	hooks, err := v.svc.Webhooks.List(v.ctx(), v.account())
-	if err != nil {
+	hooks, errHooks := v.svc.Webhooks.List(v.ctx(), v.account())
+	if err = cmp.Or(err, errHooks); err != nil {
 		return err
 	}
 	byID := map[formsvc.ID]*formsvc.Webhook{}

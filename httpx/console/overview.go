@@ -69,12 +69,13 @@ func (v *visit) overview() error {
 		}
 		p.HasKey = slices.ContainsFunc(keys, func(k formsvc.Key) bool { return keyState(&k, v.svc.Now()) == keyInForce })
 	}
-	if p.Quota, err = v.quotaUse(keys); err != nil {
+	quota, errQuota := v.quotaUse(keys)
+	hooks, errHooks := v.hookStates()
+	recent, errRecent := v.recent()
+	if err = cmp.Or(errQuota, errHooks, errRecent); err != nil {
 		return err
 	}
-	if p.Hooks, err = v.hookStates(); err != nil {
-		return err
-	}
+	p.Quota, p.Hooks, p.Recent = quota, hooks, recent
 	for _, h := range p.Hooks {
 		p.Waiting += h.Waiting
 		if h.Failures > 0 {
@@ -87,9 +88,6 @@ func (v *visit) overview() error {
 			return err
 		}
 		p.Campaigns = list.Total
-	}
-	if p.Recent, err = v.recent(); err != nil {
-		return err
 	}
 	return v.show(http.StatusOK, "overview", "Overview", p)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -64,10 +65,7 @@ func (v *visit) responses() error {
 		return err
 	}
 	w, err := v.readView(&p)
-	if err != nil {
-		return err
-	}
-	if err := v.readStatuses(&p); err != nil {
+	if err = cmp.Or(err, v.readStatuses(&p)); err != nil {
 		return err
 	}
 	list, searched, last, err := v.table(w, &p)

@@ -78,11 +78,8 @@ func (c portion) Share() string {
 // summary shows what was answered to each question, and when. Each view counts further responses until all are counted.
 func (v *visit) summary() error {
 	c, p, err := v.count(false)
-	if err != nil {
-		return err
-	}
-	texts, err := v.latestTexts()
-	if err != nil {
+	texts, errTexts := v.latestTexts()
+	if err = cmp.Or(err, errTexts); err != nil {
 		return err
 	}
 	c.mu.Lock() // until the page is sent to its slow reader

@@ -1,11 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -89,29 +89,23 @@ func (v *visit) webhook() error {
 			return err
 		}
 	}
-	if state := formsvc.DeliveryState(v.query("state")); slices.Contains(
-		[]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}, state) {
+	switch state := formsvc.DeliveryState(v.query("state")); state {
+	case formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed:
 		p.State = state
 	}
-	if p.Live, err = v.seenDeliveries(key); err != nil { // before what the page shows
-		return err
-	}
-	list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
+	live, err := v.seenDeliveries(key) // before what the page shows
+	list, errList := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
 		AccountID: v.account(), WebhookID: hook.ID, State: p.State, Page: v.page(), NoTotal: true,
 	})
-	if err != nil {
-		return err
-	}
-	p.Deliveries, p.Pager = list.Items, pagerOf(v, list, func(d *formsvc.Delivery) formsvc.ID { return d.ID })
-	if p.Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), key); err != nil {
-		return err
-	}
-	samples, err := v.svc.Deliveries.Sample(v.ctx(), formsvc.SampleQuery{
+	waiting, errWaiting := v.svc.Deliveries.Waiting(v.ctx(), key)
+	samples, errSamples := v.svc.Deliveries.Sample(v.ctx(), formsvc.SampleQuery{
 		Webhook: key, From: now.Add(-chartHours * time.Hour), To: now, Parts: chartParts, Each: chartSample,
 	})
-	if err != nil {
+	if err = cmp.Or(err, errList, errWaiting, errSamples); err != nil {
 		return err
 	}
+	p.Live, p.Waiting = live, waiting
+	p.Deliveries, p.Pager = list.Items, pagerOf(v, list, func(d *formsvc.Delivery) formsvc.ID { return d.ID })
 	p.draw(samples, v.clock)
 	return v.show(http.StatusOK, "webhook", "Webhook", p)
 }
