@@ -238,7 +238,7 @@ func (v *visit) without(names ...string) string {
 
 // pagerOf returns the links of a list, with the other parameters of the address kept.
 func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) pager {
-	p := pager{First: v.without("after"), Newer: v.query("after") != "", Oldest: v.ascending()}
+	p := pager{First: v.without("after"), Newer: v.query("after") != "", Oldest: v.ascending(), Sorted: v.sort != ""}
 	if list.More {
 		p.Older = p.First + "&after=" + string(id(&list.Items[len(list.Items)-1]))
 	}

@@ -29,10 +29,8 @@ type campaignPage struct {
 	Spam      int64    // how many responses are spam
 	All       int64    // how many there are, with spam
 	IsSpam    bool     // whether the page shows them, and not the others
-	Oldest    bool     // whether the oldest response is first
 	Live      string   // what the page has seen of the changes
 	Pager     pager
-	Sorted    bool              // whether it is sorted by something else than the date
 	Unsorted  bool              // whether they are too many for that
 	Matching  int64             // how many match, or at least
 	Counted   bool              // whether that is exact
@@ -81,7 +79,6 @@ func (v *visit) responses() error {
 		return err
 	}
 	p.Pager = pagerOf(v, list, func(r *formsvc.Response) formsvc.ID { return r.ID })
-	p.Pager.Sorted, p.Oldest = p.Sorted, !p.Sorted && v.ascending()
 	if searched > 0 {
 		before, _ := strconv.Atoi(v.query("searched")) // by the pages before this one
 		p.Searched = int64(max(before, 0) + searched)
