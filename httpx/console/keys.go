@@ -56,11 +56,6 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 	return v.show(status, "keys", "API keys", p)
 }
 
-type keyMadePage struct {
-	Key    formsvc.NewKey
-	APIURL string
-}
-
 // createKey creates a key and shows its value once.
 func (v *visit) createKey() error {
 	form := keysPage{Name: v.field("name"), Expires: v.field("expires")}
@@ -87,7 +82,7 @@ func (v *visit) createKey() error {
 	if repeated {
 		return errShown
 	}
-	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL()})
+	return v.show(http.StatusOK, "key-made", "Your new API key", key)
 }
 
 // revokeKey ends a key for good.

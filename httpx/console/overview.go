@@ -222,8 +222,8 @@ func (v *visit) recent() ([]recent, error) {
 	return list, nil
 }
 
-// apiURL returns the address of the API, for commands to copy.
-func (v *visit) apiURL() string { return v.public(v.h.apiURL) }
+// APIURL returns the address of the API, for commands to copy.
+func (p *page) APIURL() string { return p.visit.public(p.visit.h.apiURL) }
 
 // public returns the whole address of a path at the host of the pages.
 func (v *visit) public(path *url.URL) string {

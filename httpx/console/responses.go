@@ -45,7 +45,6 @@ type campaignPage struct {
 	Terms     []term            // the filter in words
 	Export    string            // the query of the export of all that match
 	Table     string            // the query of the export of this table
-	APIURL    string
 }
 
 // A term is one condition of the filter, and the query without it.
@@ -53,7 +52,7 @@ type term struct{ Text, Without string }
 
 // responses shows a campaign and its responses, newest first unless the address says otherwise. Those that are spam are shown alone.
 func (v *visit) responses() error {
-	p := campaignPage{APIURL: v.apiURL(), Choosing: v.query("columns") != ""}
+	p := campaignPage{Choosing: v.query("columns") != ""}
 	p.View, p.Suffix, p.Chosen = v.view(), v.suffix(), v.viewed()["c"]
 	if !v.who.permits(formsvc.ResponsesRead) {
 		return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
