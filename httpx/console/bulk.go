@@ -19,8 +19,7 @@ type bulkPage struct {
 
 	Fields        url.Values // of the form that goes on
 	Going, Delete bool
-	Total         int64  // how many match, 0 if that isn't known
-	Back          string // the query of the view
+	Total         int64 // how many match, 0 if that isn't known
 }
 
 // errBulk is the refusal of a form that no page has.
@@ -74,7 +73,7 @@ func (v *visit) changeSelected() error {
 
 // changeAll changes the responses that match the view, except those that came after its page. Each request goes on for a time.
 func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) error {
-	p := bulkPage{Delete: v.field("do") == "delete", Back: v.suffix()}
+	p := bulkPage{Delete: v.field("do") == "delete"}
 	w, err := v.readView(&campaignPage{})
 	if err != nil {
 		return err

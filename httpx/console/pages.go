@@ -102,7 +102,8 @@ func (h *Handler) parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.svc.Now()) },
-		"curlAPI": curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
+		"keyState": func(k formsvc.Key) string { return keyState(&k, h.svc.Now()) },
+		"curlAPI":  curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
 		"outcome": h.outcome, "languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
 		"text": func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"plus": func(a, b int) int { return a + b }, "json": func(m formsvc.Module) string { return jsonOf(&m) },
@@ -222,10 +223,11 @@ func (v *visit) viewed() url.Values {
 	return query
 }
 
-// view returns that query as text, and suffix with its question mark if it isn't empty.
-func (v *visit) view() string { return v.viewed().Encode() }
+// View returns the query of the list that the page shows or came from.
+func (p *page) View() string { return p.visit.viewed().Encode() }
 
-func (v *visit) suffix() string { return strings.TrimSuffix("?"+v.view(), "?") }
+// Suffix returns that query with its question mark, if it isn't empty.
+func (p *page) Suffix() string { return strings.TrimSuffix("?"+p.View(), "?") }
 
 // without returns the address of the list without these parameters.
 func (v *visit) without(names ...string) string {

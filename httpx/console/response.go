@@ -36,8 +36,6 @@ type responsePage struct {
 	Newer      formsvc.ID // the neighbours in the list that the visitor came from, "" for none
 	Before     formsvc.ID
 	Sorted     bool   // whether that list isn't in the order of time
-	View       string // the query of that list
-	Suffix     string // the same for a link, with its question mark
 	Held       string // why the response is held, "" if it isn't spam
 	Ham        bool   // whether it can be told that it isn't spam
 }
@@ -88,7 +86,7 @@ func (v *visit) showResponse(status int) error {
 	if err = cmp.Or(err, p.readAnswers(v.campaign.Modules), v.readRecords(&p), v.readHistory(&p), v.readNeighbours(&p)); err != nil {
 		return err
 	}
-	p.View, p.Suffix, p.Held = v.view(), v.suffix(), v.h.heldText(&p.Response)
+	p.Held = v.h.heldText(&p.Response)
 	if p.Held != "" {
 		n := len(p.Statuses)
 		p.Statuses = slices.DeleteFunc(p.Statuses, func(s string) bool { return s == formsvc.StatusPending })
@@ -237,7 +235,7 @@ type confirmPage struct {
 	Status   string
 	Known    []string
 	Path     string     // of the form
-	Back     string     // the address to go back to
+	Back     string     // the path to go back to
 	Fields   url.Values // of the form
 	Selected int
 }
@@ -248,7 +246,7 @@ func (v *visit) askStatus(status, back string) (asked bool, err error) {
 	if err != nil || !others || status == "" || status == formsvc.StatusSpam || slices.Contains(known, status) || v.field("new") == status {
 		return false, err
 	}
-	p := confirmPage{Status: status, Known: known, Path: v.r.URL.EscapedPath(), Back: back + v.suffix(), Fields: url.Values{"new": {status}, "status": {status}}}
+	p := confirmPage{Status: status, Known: known, Path: v.r.URL.EscapedPath(), Back: back, Fields: url.Values{"new": {status}, "status": {status}}}
 	for _, name := range []string{"view", "do", "response", "which", "until", "total"} {
 		p.Fields[name] = v.r.PostForm[name]
 	}

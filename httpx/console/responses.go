@@ -22,8 +22,6 @@ type campaignPage struct {
 	Choosing  bool     // whether the choice is open
 	HasFiles  bool     // whether a question asks for files, which the visitor may read
 	Chosen    []string // the columns in the address
-	View      string   // the query of this page, to come back to it
-	Suffix    string   // the same for a link, with its question mark
 	Statuses  []string // to filter by, and to change selected responses to
 	NewStatus bool     // whether other statuses are possible
 	Spam      int64    // how many responses are spam
@@ -52,8 +50,7 @@ type term struct{ Text, Without string }
 
 // responses shows a campaign and its responses, newest first unless the address says otherwise. Those that are spam are shown alone.
 func (v *visit) responses() error {
-	p := campaignPage{Choosing: v.query("columns") != ""}
-	p.View, p.Suffix, p.Chosen = v.view(), v.suffix(), v.viewed()["c"]
+	p := campaignPage{Choosing: v.query("columns") != "", Chosen: v.viewed()["c"]}
 	if !v.who.permits(formsvc.ResponsesRead) {
 		return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 	}

@@ -30,7 +30,6 @@ type summaryPage struct {
 	Spam      int64
 	More      bool // whether there are responses to count
 	At        time.Time
-	View      string   // the query
 	By, Dates string   // in the query: the question whose answers are compared, and the period of dates
 	ByChoices []choice // questions
 	Statuses  []group  // without spam
@@ -100,7 +99,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 	}
 	event, err := v.seenEvents()
 	mark := fmt.Sprint(counts, event) // erasures raise no events
-	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.svc.Now(), View: v.view(), Dates: v.viewed().Get("dates")}
+	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.svc.Now(), Dates: v.viewed().Get("dates")}
 	delete(counts, formsvc.StatusSpam)
 	for _, n := range counts {
 		p.All += n
