@@ -59,8 +59,13 @@ func columnID(name string) string {
 	if len(url.QueryEscape(name)) <= longID {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	return "~" + hex.EncodeToString(sum[:8])
+	return "~" + hash(name)
+}
+
+// hash returns a short text that differs for other texts.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // longID is the limit of a name in an address, in bytes.

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -94,11 +92,11 @@ func (v *visit) seenDeliveries(key formsvc.WebhookKey) (string, error) {
 	list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
 		AccountID: key.AccountID, WebhookID: key.ID, Page: formsvc.PageQuery{Limit: liveEntries}, NoTotal: true,
 	})
-	sum := sha256.New()
+	states := ""
 	for i := range list.Items {
-		_, _ = fmt.Fprintln(sum, list.Items[i].ID, list.Items[i].State, list.Items[i].Attempts)
+		states += fmt.Sprintln(list.Items[i].ID, list.Items[i].State, list.Items[i].Attempts)
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:8]), err
+	return hash(states), err
 }
 
 // live sends a server-sent event for each change since the one that the page knows: its identifier, or what the page was made from.

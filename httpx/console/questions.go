@@ -2,8 +2,6 @@ package console
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -345,7 +343,6 @@ func (v *visit) confirms(f *campaignForm) (asks bool, err error) {
 			}
 		}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(f.Losses, "\n")))
-	f.Confirm = hex.EncodeToString(sum[:8])
+	f.Confirm = hash(strings.Join(f.Losses, "\n"))
 	return len(f.Losses) > 0 && v.field("confirm") != f.Confirm, nil
 }

@@ -106,14 +106,12 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 		add(m, user.complete)
 	}
 	for _, m := range c.Modules {
-		if !isUser(m.Name) {
+		if m.Name != "email" && m.Name != "firstName" && m.Name != "lastName" {
 			add(m, "")
 		}
 	}
 	return list
 }
-
-func isUser(name string) bool { return name == "email" || name == "firstName" || name == "lastName" }
 
 // example returns answers that the campaign accepts.
 func example(c *formsvc.Campaign) []formsvc.Answer {
