@@ -36,7 +36,6 @@ func (c column) Files() bool { return c.module != nil && c.module.Type == formsv
 // A row is a response in the table.
 type row struct {
 	formsvc.Response
-	Who   string // from whom it is
 	Cells []cell // by column
 	Why   string // why it is spam
 }
@@ -187,7 +186,7 @@ func (v *visit) rows(list []formsvc.Response, shown []column) ([]row, error) {
 	}
 	table := make([]row, len(list))
 	for i := range list {
-		table[i] = row{Response: list[i], Who: who(&list[i]), Cells: make([]cell, len(shown)), Why: v.h.heldText(&list[i])}
+		table[i] = row{Response: list[i], Cells: make([]cell, len(shown)), Why: v.h.heldText(&list[i])}
 		err := list[i].Answers.Each(func(name string, values []string) error {
 			if n, ok := at[name]; ok {
 				table[i].Cells[n].Text = short(shownCell, shown[n].module.ShownValues(values))

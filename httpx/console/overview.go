@@ -57,9 +57,6 @@ type recent struct {
 	Campaign formsvc.Campaign
 }
 
-// From returns the person of the response.
-func (r recent) From() string { return who(&r.Response) }
-
 // overview shows the state of the account.
 func (v *visit) overview() error {
 	p, keys, err := overviewPage{}, []formsvc.Key(nil), error(nil)

@@ -104,7 +104,8 @@ func (h *Handler) parsePages() (pages, error) {
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.svc.Now()) },
 		"keyState": func(k formsvc.Key) string { return keyState(&k, h.svc.Now()) },
 		"curlAPI":  curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
-		"outcome": h.outcome, "languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
+		"failure": h.failureText, "advice": h.advice, "reply": replyText, "who": who,
+		"languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
 		"text": func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"plus": func(a, b int) int { return a + b }, "json": func(m formsvc.Module) string { return jsonOf(&m) },
 		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },
@@ -169,15 +170,6 @@ func millis(d time.Duration) string {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	}
 	return thousands(d.Round(time.Millisecond).Milliseconds()) + " ms"
-}
-
-// outcome describes the result of the last attempt of a delivery.
-func (h *Handler) outcome(d formsvc.Delivery) string {
-	if len(d.Log) == 0 {
-		return ""
-	}
-	last := d.Log[len(d.Log)-1]
-	return h.failureText(last.Error, last.Status)
 }
 
 // list returns its arguments, for templates that pass several values.

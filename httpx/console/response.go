@@ -232,12 +232,11 @@ func (v *visit) noted(note string) url.Values {
 }
 
 type confirmPage struct {
-	Status   string
-	Known    []string
-	Path     string     // of the form
-	Back     string     // the path to go back to
-	Fields   url.Values // of the form
-	Selected int
+	Status string
+	Known  []string
+	Path   string     // of the form
+	Back   string     // the path to go back to
+	Fields url.Values // of the form
 }
 
 // askStatus asks whether a status that no response of the campaign has and no workflow knows is meant, unless that was asked.
@@ -250,7 +249,6 @@ func (v *visit) askStatus(status, back string) (asked bool, err error) {
 	for _, name := range []string{"view", "do", "response", "which", "until", "total"} {
 		p.Fields[name] = v.r.PostForm[name]
 	}
-	p.Selected = len(p.Fields["response"])
 	return true, v.show(http.StatusUnprocessableEntity, "confirm", "A new status", p)
 }
 
