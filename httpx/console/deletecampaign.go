@@ -42,10 +42,9 @@ func (v *visit) deleteCampaign() error {
 	total = max(total, c.ResponseCount)
 	left, err := v.deleteResponses()
 	if err == nil && left == 0 {
-		err = v.svc.Campaigns.Delete(v.ctx(), c.Key(), nil)
-	}
-	if err == nil && left == 0 {
-		return v.redirect(nil, "/campaigns", url.Values{"note": {"campaign-deleted"}})
+		if err = v.svc.Campaigns.Delete(v.ctx(), c.Key(), nil); err == nil {
+			return v.redirect(nil, "/campaigns", url.Values{"note": {"campaign-deleted"}})
+		}
 	}
 	if err != nil && (!confirmed || !errors.Is(err, formsvc.ErrCampaignNotEmpty)) { // some came after it was looked at
 		return err

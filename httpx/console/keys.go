@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,11 +69,8 @@ func (v *visit) createKey() error {
 	if v.invalid(err) {
 		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
 	}
-	if err != nil {
-		return err
-	}
-	if repeated {
-		return errShown
+	if err != nil || repeated {
+		return cmp.Or(err, error(errShown))
 	}
 	return v.show(http.StatusOK, "key-made", "Your new API key", key)
 }

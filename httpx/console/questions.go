@@ -29,12 +29,9 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 		return slices.Contains(types, formsvc.ModuleType(field("shown")))
 	}
 	if sent("maxLength") {
-		m.MaxLength = 0
-		if text := field("maxLength"); text != "" {
-			var err error
-			if m.MaxLength, err = strconv.Atoi(text); err != nil {
-				m.MaxLength = -1 // is refused
-			}
+		var err error
+		if m.MaxLength, err = strconv.Atoi(cmp.Or(field("maxLength"), "0")); err != nil {
+			m.MaxLength = -1 // is refused
 		}
 	}
 	if sent("placeholder") {
@@ -240,15 +237,12 @@ func (f *campaignForm) markConditions(v *visit) {
 // Earlier returns what the condition of a question may depend on: the questions before it, and that which it names already.
 func (f campaignForm) Earlier(i int) (list []choice) {
 	on := f.Modules[i].ShowIf
-	found := on == nil
 	for _, m := range f.Modules[:i] {
 		if m.Name != "" && m.Type != formsvc.FileModule {
-			chosen := on != nil && on.Module == m.Name
-			found = found || chosen
-			list = append(list, choice{Value: m.Name, Text: short(60, cmp.Or(m.Label, m.Name)), Chosen: chosen})
+			list = append(list, choice{Value: m.Name, Text: short(60, cmp.Or(m.Label, m.Name)), Chosen: on != nil && on.Module == m.Name})
 		}
 	}
-	if !found {
+	if on != nil && !slices.ContainsFunc(list, func(c choice) bool { return c.Chosen }) {
 		list = append(list, choice{Value: on.Module, Text: "“" + short(60, on.Module) + "”, not asked before", Chosen: true})
 	}
 	return list

@@ -157,10 +157,8 @@ func (v *visit) testWebhook() error {
 
 // switchWebhook disables a webhook, or enables it again.
 func (v *visit) switchWebhook() error {
-	disable, note := v.field("disabled") == "true", "enabled"
-	if disable {
-		note = "disabled"
-	}
+	disable := v.field("disabled") == "true"
+	note := map[bool]string{true: "disabled", false: "enabled"}[disable]
 	hook, err := v.svc.Webhooks.SetDisabled(v.ctx(), v.webhookKey(), disable)
 	return v.redirect(err, "/webhooks/"+string(hook.ID), url.Values{"note": {note}})
 }
@@ -174,11 +172,8 @@ func (v *visit) rotateWebhook() error {
 	hook, repeated, err := once(v, func(svc *formsvc.Service) (formsvc.Webhook, error) {
 		return svc.Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
 	})
-	if err != nil {
-		return err
-	}
-	if repeated {
-		return errShown
+	if err != nil || repeated {
+		return cmp.Or(err, error(errShown))
 	}
 	return v.showSecret("New secret", hook, false)
 }
@@ -198,12 +193,6 @@ func (v *visit) redeliverFailed() error {
 	n, _, err := once(v, func(svc *formsvc.Service) (int, error) {
 		return svc.Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
 	})
-	if err != nil {
-		return err
-	}
-	note := "redelivered-all"
-	if n == 0 {
-		note = "redelivered-none"
-	}
-	return v.redirect(nil, "/webhooks/"+string(v.id("webhook")), url.Values{"note": {note}, "n": {strconv.Itoa(n)}})
+	note := map[bool]string{true: "redelivered-none", false: "redelivered-all"}[n == 0]
+	return v.redirect(err, "/webhooks/"+string(v.id("webhook")), url.Values{"note": {note}, "n": {strconv.Itoa(n)}})
 }
