@@ -83,7 +83,7 @@ func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) erro
 		*n, _ = strconv.ParseInt(v.field(name), 10, 64)
 	}
 	after := formsvc.ID(v.field("after"))
-	if err != nil || v.wrong != nil || after != "" && !after.Valid() || min(p.Changed, p.Refused, p.Total) < 0 {
+	if err != nil || len(v.wrong) > 0 || after != "" && !after.Valid() || min(p.Changed, p.Refused, p.Total) < 0 {
 		return errBulk
 	}
 	if at := &w.query.Filter.CreatedBefore; at.IsZero() || shown.Before(*at) {

@@ -214,9 +214,6 @@ func (f *campaignForm) markConditions(v *visit) {
 		if on == nil {
 			continue
 		}
-		if v.wrong == nil {
-			v.wrong = map[string]string{}
-		}
 		m := named(f.Modules, on.Module)
 		switch {
 		case m == nil || m.Type == formsvc.FileModule:
