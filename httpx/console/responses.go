@@ -59,9 +59,12 @@ func (v *visit) responses() error {
 		return err
 	}
 	w, err := v.readView(&p)
-	if err = cmp.Or(err, v.readStatuses(&p)); err != nil {
+	statuses, others, counts, errStatuses := v.statuses("")
+	if err = cmp.Or(err, errStatuses); err != nil {
 		return err
 	}
+	p.Statuses, p.NewStatus, p.Counts, p.Spam, p.All = statuses, others, counts, counts[formsvc.StatusSpam], v.campaign.ResponseCount
+	v.campaign.ResponseCount -= p.Spam // it counts apart
 	list, searched, last, err := v.table(w, &p)
 	if err != nil {
 		return err
@@ -82,18 +85,6 @@ func (v *visit) responses() error {
 	}
 	p.Until, p.Undo = isoTime(v.svc.Now().Add(time.Millisecond)), v.query("note") == "selected" && len(v.former()) > 1
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
-}
-
-// readStatuses reads the known statuses and those in use, and counts the responses. Spam counts apart.
-func (v *visit) readStatuses(p *campaignPage) error {
-	statuses, others, counts, err := v.statuses("")
-	if err != nil {
-		return err
-	}
-	p.Statuses, p.NewStatus, p.Counts, p.Spam = statuses, others, counts, counts[formsvc.StatusSpam]
-	p.All = v.campaign.ResponseCount
-	v.campaign.ResponseCount -= p.Spam
-	return nil
 }
 
 // statuses returns the statuses that may follow from, with those that responses of the campaign have if any may; whether there may be
