@@ -13,10 +13,9 @@ import (
 func linesAsStored(typed string, stored []string) []string {
 	list := lines(typed)
 	for i, line := range list {
-		for _, s := range stored {
-			if s != line && strings.TrimSpace(s) == line && !slices.Contains(stored, line) {
-				list[i] = s
-			}
+		at := slices.IndexFunc(stored, func(s string) bool { return strings.TrimSpace(s) == line })
+		if at >= 0 && !slices.Contains(stored, line) {
+			list[i] = stored[at]
 		}
 	}
 	return list

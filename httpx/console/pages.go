@@ -151,15 +151,11 @@ func utcTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UT
 // short cuts a text that is too long.
 func short(most int, text any) string {
 	s := fmt.Sprint(text)
-	if utf8.RuneCountInString(s) <= most {
+	runes := []rune(s[:min(len(s), utf8.UTFMax*(most+1))])
+	if len(runes) <= most {
 		return s
 	}
-	for i := range s {
-		if most--; most == 0 {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return string(runes[:most-1]) + "…"
 }
 
 // thousands formats a number with narrow no-break spaces as separators.

@@ -54,16 +54,14 @@ func (v *visit) responses() error {
 	if !v.who.permits(formsvc.ResponsesRead) {
 		return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 	}
-	var err error
-	if p.Live, err = v.seenEvents(); err != nil { // before what the page shows
-		return err
-	}
+	live, errLive := v.seenEvents() // before what the page shows
 	w, err := v.readView(&p)
 	statuses, others, counts, errStatuses := v.statuses("")
-	if err = cmp.Or(err, errStatuses); err != nil {
+	if err = cmp.Or(errLive, err, errStatuses); err != nil {
 		return err
 	}
-	p.Statuses, p.NewStatus, p.Counts, p.Spam, p.All = statuses, others, counts, counts[formsvc.StatusSpam], v.campaign.ResponseCount
+	p.Live, p.Statuses, p.NewStatus, p.Counts = live, statuses, others, counts
+	p.Spam, p.All = counts[formsvc.StatusSpam], v.campaign.ResponseCount
 	v.campaign.ResponseCount -= p.Spam // it counts apart
 	list, searched, last, err := v.table(w, &p)
 	if err != nil {
