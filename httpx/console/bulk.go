@@ -43,7 +43,7 @@ func (v *visit) changeSelected() error {
 	}
 	former := url.Values{}
 	if v.field("after") != "" {
-		former = v.former()
+		former = v.kept(undoCookie)
 	}
 	former.Set("to", status)
 	change := func(id formsvc.ID) error {
@@ -207,19 +207,19 @@ func (v *visit) keepFormer(former url.Values) {
 	v.setCookie(undoCookie, value, v.base+"/campaigns/"+string(v.campaign.ID), undoFor)
 }
 
-// former reads what [visit.keepFormer] has kept.
-func (v *visit) former() url.Values {
-	cookie, err := v.r.Cookie(undoCookie)
+// kept returns the values that a cookie keeps.
+func (v *visit) kept(name string) url.Values {
+	cookie, err := v.r.Cookie(name)
 	if err != nil {
 		return url.Values{}
 	}
-	values, _ := url.ParseQuery(cookie.Value) // what can't be read isn't undone
+	values, _ := url.ParseQuery(cookie.Value) // what can't be read isn't kept
 	return values
 }
 
 // undo gives responses the status back that they had before it was changed, unless it was changed again.
 func (v *visit) undo() error {
-	former, was, ids := v.former(), map[formsvc.ID]string{}, []string(nil)
+	former, was, ids := v.kept(undoCookie), map[formsvc.ID]string{}, []string(nil)
 	for name := range former {
 		if status, ok := strings.CutPrefix(name, "s."); ok {
 			for _, id := range strings.Fields(former.Get(name)) {

@@ -75,12 +75,11 @@ const longID = 40
 func (v *visit) columns(list []formsvc.Response) (shown, all []column) {
 	c := &v.campaign
 	chosen, given := v.viewed()["c"]
-	cookie, err := v.r.Cookie(columnsCookie)
+	last, before := v.kept(columnsCookie)["c"]
 	switch {
 	case given:
-	case err == nil:
-		query, _ := url.ParseQuery(cookie.Value) // what it can't read isn't shown
-		chosen = query["c"]
+	case before:
+		chosen = last
 	default:
 		for i := range c.Modules {
 			if t := c.Modules[i].Type; t != formsvc.FileModule && t != formsvc.LongTextModule && len(chosen) < usualColumns {

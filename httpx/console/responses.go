@@ -81,7 +81,7 @@ func (v *visit) responses() error {
 		p.Searched = int64(max(before, 0) + searched)
 		p.Pager.Older = fmt.Sprintf("%s&after=%s&searched=%d", p.Pager.First, last, p.Searched)
 	}
-	p.Until, p.Undo = isoTime(v.svc.Now().Add(time.Millisecond)), v.query("note") == "selected" && len(v.former()) > 1
+	p.Until, p.Undo = isoTime(v.svc.Now().Add(time.Millisecond)), v.query("note") == "selected" && len(v.kept(undoCookie)) > 1
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 }
 
