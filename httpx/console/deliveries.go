@@ -72,7 +72,7 @@ func (v *visit) delivery() error {
 			return err
 		}
 		p.Body = string(event.Payload)
-		if pretty := jsontext.Value(event.Payload); len(pretty) <= shownPretty {
+		if pretty := jsontext.Value(p.Body); len(pretty) <= shownPretty {
 			_ = pretty.Indent(jsontext.WithIndent("  ")) // our own JSON
 			p.Pretty = string(pretty)
 		}
