@@ -38,8 +38,7 @@ func (f *campaignForm) arrange(do, newType, removed string) {
 	var m formsvc.Module
 	switch {
 	case what == "add":
-		_, kind, _ = strings.Cut(do, ".")
-		m.Type, m.Format = typeIn(cmp.Or(kind, newType, "text"))
+		m.Type, m.Format = typeIn(cmp.Or(number, newType, "text"))
 		insert(len(f.Modules), m, "")
 	case what == "insert" && inRange:
 		m.Type, m.Format = typeIn(cmp.Or(kind, "text"))

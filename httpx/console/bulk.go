@@ -19,8 +19,7 @@ type bulkPage struct {
 
 	Fields        url.Values // of the form that goes on
 	Going, Delete bool
-	Total         int64  // how many match, 0 if that isn't known
-	Back          string // the query of the view
+	Total         int64 // how many match, 0 if that isn't known
 }
 
 // errBulk is the refusal of a form that no page has.
@@ -44,11 +43,11 @@ func (v *visit) changeSelected() error {
 	}
 	former := url.Values{}
 	if v.field("after") != "" {
-		former = v.former()
+		former = v.kept(undoCookie)
 	}
 	former.Set("to", status)
 	change := func(id formsvc.ID) error {
-		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
+		key := v.responseKey(id)
 		if do == "delete" {
 			return v.svc.Responses.Delete(v.ctx(), key, nil)
 		}
@@ -74,7 +73,7 @@ func (v *visit) changeSelected() error {
 
 // changeAll changes the responses that match the view, except those that came after its page. Each request goes on for a time.
 func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) error {
-	p := bulkPage{Delete: v.field("do") == "delete", Back: v.suffix()}
+	p := bulkPage{Delete: v.field("do") == "delete"}
 	w, err := v.readView(&campaignPage{})
 	if err != nil {
 		return err
@@ -84,7 +83,7 @@ func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) erro
 		*n, _ = strconv.ParseInt(v.field(name), 10, 64)
 	}
 	after := formsvc.ID(v.field("after"))
-	if err != nil || v.wrong != nil || after != "" && !after.Valid() || min(p.Changed, p.Refused, p.Total) < 0 {
+	if err != nil || len(v.wrong) > 0 || after != "" && !after.Valid() || min(p.Changed, p.Refused, p.Total) < 0 {
 		return errBulk
 	}
 	if at := &w.query.Filter.CreatedBefore; at.IsZero() || shown.Before(*at) {
@@ -195,35 +194,32 @@ func (v *visit) each(ids []string, most int, change func(formsvc.ID) error) (url
 const (
 	undoCookie = "formsvc_undo"
 	undoFor    = 10 * time.Minute
-	mostUndone = 100
 	undoBytes  = 3_800 // of a cookie
+	mostUndone = undoBytes / len(" 00000000-0000-0000-0000-000000000000")
 )
 
 // keepFormer keeps the status that was set, under "to", and the responses by their former status, after "s."; or "lost" if they are too many.
 func (v *visit) keepFormer(former url.Values) {
-	n, value := -len(strings.Fields(former.Get("to"))), former.Encode()
-	for name := range former {
-		n += len(strings.Fields(former.Get(name)))
-	}
-	if n > mostUndone || len(value) > undoBytes || former.Has("lost") {
+	value := former.Encode()
+	if len(value) > undoBytes || former.Has("lost") {
 		value = "lost=1"
 	}
 	v.setCookie(undoCookie, value, v.base+"/campaigns/"+string(v.campaign.ID), undoFor)
 }
 
-// former reads what [visit.keepFormer] has kept.
-func (v *visit) former() url.Values {
-	cookie, err := v.r.Cookie(undoCookie)
+// kept returns the values that a cookie keeps.
+func (v *visit) kept(name string) url.Values {
+	cookie, err := v.r.Cookie(name)
 	if err != nil {
 		return url.Values{}
 	}
-	values, _ := url.ParseQuery(cookie.Value) // what can't be read isn't undone
+	values, _ := url.ParseQuery(cookie.Value) // what can't be read isn't kept
 	return values
 }
 
 // undo gives responses the status back that they had before it was changed, unless it was changed again.
 func (v *visit) undo() error {
-	former, was, ids := v.former(), map[formsvc.ID]string{}, []string(nil)
+	former, was, ids := v.kept(undoCookie), map[formsvc.ID]string{}, []string(nil)
 	for name := range former {
 		if status, ok := strings.CutPrefix(name, "s."); ok {
 			for _, id := range strings.Fields(former.Get(name)) {
@@ -232,7 +228,7 @@ func (v *visit) undo() error {
 		}
 	}
 	query, err := v.each(ids, mostUndone, func(id formsvc.ID) error {
-		key := formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
+		key := v.responseKey(id)
 		r, err := v.svc.Responses.Get(v.ctx(), key)
 		if err == nil && r.Status != former.Get("to") {
 			err = formsvc.ErrStale

@@ -96,10 +96,7 @@ func (v *visit) showCampaignForm(status int, f campaignForm) error {
 			f.faulty = append(f.faulty, i)
 		}
 	}
-	title := "Edit campaign"
-	if f.ID == "" {
-		title = "New campaign"
-	}
+	title := map[bool]string{true: "New campaign", false: "Edit campaign"}[f.ID == ""]
 	return v.show(status, "campaign-form", title, f)
 }
 

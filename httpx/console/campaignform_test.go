@@ -135,6 +135,7 @@ func TestTableOfResponses(t *testing.T) {
 	w.submit(w.get(path+"?search=oRDer"), path+"/columns", url.Values{"column": {"topic", "message"}, "do": {"up.message"}}).is(303)
 	page := w.get(path+"?search=oRDer&status=pending&createdAfter=2020-01-02").says("From Submitted ↓ Your message What is it about? Status Reference", "<b>An order An order",
 		"Responses with status pending ✕ , submitted since 2 Jan 2020 ✕ , containing “oRDer” ✕ .").lacks("A-77", "&gt;A question")
+	equal(t, fmt.Sprint(page.form(path + "/columns")["column"]), "[message topic]", "the chosen columns are %s")
 	for n := range w.get(path).page.Descendants() {
 		if _, live := attributeOf(n, "data-live"); live && len(filled(n)["column"]) > 0 {
 			t.Error("the script takes the chosen columns for work on the list")

@@ -14,7 +14,6 @@ type campaignsPage struct {
 	Campaigns []formsvc.Campaign
 	Total     int64
 	Pager     pager
-	APIURL    string
 }
 
 // campaigns lists the campaigns of the account.
@@ -31,7 +30,7 @@ func (v *visit) campaigns() error {
 		list.Items[i].ResponseCount -= counts[formsvc.StatusSpam]
 	}
 	return v.show(http.StatusOK, "campaigns", "Campaigns", campaignsPage{
-		Campaigns: list.Items, Total: list.Total, APIURL: v.apiURL(), Pager: pagerOf(v, list, func(c *formsvc.Campaign) formsvc.ID { return c.ID }),
+		Campaigns: list.Items, Total: list.Total, Pager: pagerOf(v, list, func(c *formsvc.Campaign) formsvc.ID { return c.ID }),
 	})
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +13,9 @@ import (
 func linesAsStored(typed string, stored []string) []string {
 	list := lines(typed)
 	for i, line := range list {
-		for _, s := range stored {
-			if s != line && strings.TrimSpace(s) == line && !slices.Contains(stored, line) {
-				list[i] = s
-			}
+		at := slices.IndexFunc(stored, func(s string) bool { return strings.TrimSpace(s) == line })
+		if at >= 0 && !slices.Contains(stored, line) {
+			list[i] = stored[at]
 		}
 	}
 	return list
@@ -27,6 +27,30 @@ func unlisted(c *formsvc.Campaign) bool {
 	return slices.ContainsFunc(c.Modules, func(m formsvc.Module) bool {
 		return slices.ContainsFunc(m.Options, func(value string) bool { return bad(m.Shown(value)) }) || m.ShowIf != nil && slices.ContainsFunc(m.ShowIf.Equals, bad)
 	})
+}
+
+// named returns the question with that name, or nil.
+func named(list []formsvc.Module, name string) *formsvc.Module {
+	if i := slices.IndexFunc(list, func(m formsvc.Module) bool { return m.Name == name }); i >= 0 {
+		return &list[i]
+	}
+	return nil
+}
+
+// labelIn returns the label of a question, or its name.
+func labelIn(list []formsvc.Module, name string) string {
+	if m := named(list, name); m != nil {
+		return cmp.Or(m.Label, name)
+	}
+	return name
+}
+
+// optionsOf returns the values of a question that has fixed ones.
+func optionsOf(m *formsvc.Module) []string {
+	if m.Type == formsvc.BooleanModule {
+		return []string{"true", "false"}
+	}
+	return m.Options
 }
 
 // valuesOf returns the values that people may have typed as they read them.

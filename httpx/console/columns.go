@@ -26,12 +26,9 @@ const (
 type column struct {
 	Name, Label string
 	ID          string // in addresses
-	Place       int    // maxColumns: not shown
+	Shown       bool   // whether the table has it
 	module      *formsvc.Module
 }
-
-// Shown reports whether the table has the column.
-func (c column) Shown() bool { return c.Place < maxColumns }
 
 // Files reports whether it has files.
 func (c column) Files() bool { return c.module != nil && c.module.Type == formsvc.FileModule }
@@ -39,7 +36,6 @@ func (c column) Files() bool { return c.module != nil && c.module.Type == formsv
 // A row is a response in the table.
 type row struct {
 	formsvc.Response
-	Who   string // from whom it is
 	Cells []cell // by column
 	Why   string // why it is spam
 }
@@ -62,24 +58,28 @@ func columnID(name string) string {
 	if len(url.QueryEscape(name)) <= longID {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	return "~" + hex.EncodeToString(sum[:8])
+	return "~" + hash(name)
+}
+
+// hash returns a short text that differs for other texts.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // longID is the limit of a name in an address, in bytes.
 const longID = 40
 
 // columns returns the columns to show, in order, and all others after them: those of the address, or those chosen last, or the first.
-// Removed questions come last. They are found in the address, in the responses on the page, and in the newest and the oldest.
-func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error) {
+// Removed questions come last. They are found in the address and in the responses on the page; the summary leads to all of them.
+func (v *visit) columns(list []formsvc.Response) (shown, all []column) {
 	c := &v.campaign
 	chosen, given := v.viewed()["c"]
-	cookie, err := v.r.Cookie(columnsCookie)
+	last, before := v.kept(columnsCookie)["c"]
 	switch {
 	case given:
-	case err == nil:
-		query, _ := url.ParseQuery(cookie.Value) // what it can't read isn't shown
-		chosen = query["c"]
+	case before:
+		chosen = last
 	default:
 		for i := range c.Modules {
 			if t := c.Modules[i].Type; t != formsvc.FileModule && t != formsvc.LongTextModule && len(chosen) < usualColumns {
@@ -89,11 +89,7 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 	}
 	chosen = chosen[:min(len(chosen), maxColumns)]
 	add := func(name, label string, m *formsvc.Module) {
-		x := column{name, short(shownCell, label), columnID(name), slices.Index(chosen, columnID(name)), m}
-		if x.Place < 0 {
-			x.Place = maxColumns
-		}
-		all = append(all, x)
+		all = append(all, column{Name: name, Label: short(shownCell, label), ID: columnID(name), module: m})
 	}
 	for i := range c.Modules {
 		if m := &c.Modules[i]; m.Type != formsvc.FileModule || v.who.permits(formsvc.FilesRead) {
@@ -101,24 +97,21 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column, err error
 		}
 	}
 	add(changedColumn, "Changed", nil)
-	old, err := v.oldNames(list, chosen)
 	removed := map[bool]string{true: " (removed)"}[len(c.Modules) > 0]
-	for _, name := range old {
+	for _, name := range v.oldNames(list, chosen) {
 		add(name, name+removed, nil)
 	}
-	slices.SortStableFunc(all, func(a, b column) int { return a.Place - b.Place })
-	n := slices.IndexFunc(all, func(c column) bool { return !c.Shown() })
-	if n < 0 {
-		n = len(all)
+	for _, id := range chosen {
+		if i := slices.IndexFunc(all, func(c column) bool { return c.ID == id }); i >= 0 {
+			all[i].Shown = true
+			shown, all = append(shown, all[i]), slices.Delete(all, i, i+1)
+		}
 	}
-	return all[:n], all, err
+	return shown, slices.Concat(shown, all)
 }
 
-// Limits of the search for answers to removed questions.
-const (
-	oldLooked = 50 // of the newest and of the oldest responses
-	mostOld   = 50 // names
-)
+// mostOld is the limit of names of removed questions.
+const mostOld = 50
 
 // eachAnswer calls do with each answer. Stored answers can be read, so it has no error.
 func eachAnswer(list []formsvc.Response, do func(name string, values []string)) {
@@ -131,7 +124,7 @@ func eachAnswer(list []formsvc.Response, do func(name string, values []string)) 
 }
 
 // oldNames returns the names of answers that no question has, sorted.
-func (v *visit) oldNames(list []formsvc.Response, chosen []string) ([]string, error) {
+func (v *visit) oldNames(list []formsvc.Response, chosen []string) []string {
 	old, asked := map[string]bool{}, map[string]bool{"": true}
 	for i := range v.campaign.Modules {
 		name := v.campaign.Modules[i].Name
@@ -142,22 +135,12 @@ func (v *visit) oldNames(list []formsvc.Response, chosen []string) ([]string, er
 			old[id] = true
 		}
 	}
-	for _, ascending := range []bool{false, true} {
-		page, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
-			AccountID: v.account(), CampaignID: v.campaign.ID, Filter: formsvc.ResponseFilter{NotStatus: formsvc.StatusSpam}, NoTotal: true,
-			Page: formsvc.PageQuery{Limit: oldLooked, MaxBytes: maxPage, Ascending: ascending},
-		})
-		if err != nil {
-			return nil, err
-		}
-		list = slices.Concat(list, page.Items)
-	}
 	eachAnswer(list, func(name string, values []string) {
 		if len(values) > 0 && !asked[name] && len(old) < mostOld {
 			old[name] = true
 		}
 	})
-	return slices.Sorted(maps.Keys(old)), nil
+	return slices.Sorted(maps.Keys(old))
 }
 
 // chooseColumns keeps the selected columns in the order of the form, with one of them moved if that was its button.
@@ -202,33 +185,26 @@ func (v *visit) rows(list []formsvc.Response, shown []column) ([]row, error) {
 	}
 	table := make([]row, len(list))
 	for i := range list {
-		table[i] = row{Response: list[i], Who: who(&list[i]), Cells: make([]cell, len(shown)), Why: v.h.heldText(&list[i])}
+		table[i] = row{Response: list[i], Cells: make([]cell, len(shown)), Why: v.h.heldText(&list[i])}
 		err := list[i].Answers.Each(func(name string, values []string) error {
 			if n, ok := at[name]; ok {
 				table[i].Cells[n].Text = short(shownCell, shown[n].module.ShownValues(values))
 			}
 			return nil
 		})
-		for n := range shown {
-			if shown[n].Name == changedColumn {
-				table[i].Cells[n].At = &table[i].UpdatedAt
-			}
+		if n, ok := at[changedColumn]; ok {
+			table[i].Cells[n].At = &table[i].UpdatedAt
 		}
-		if err = cmp.Or(err, v.addFiles(&table[i], shown)); err != nil {
+		if err = cmp.Or(err, v.addFiles(&table[i], shown, at)); err != nil {
 			return nil, err
 		}
 	}
 	return table, nil
 }
 
-// addFiles adds the files of a response to their columns, if there are any.
-func (v *visit) addFiles(r *row, shown []column) error {
-	of := func(name string) int {
-		return slices.IndexFunc(shown, func(c column) bool {
-			return c.Files() && (name == "" || c.Name == name)
-		})
-	}
-	if of("") < 0 {
+// addFiles adds the files of a response to their columns, if there are any. at has the places of the columns.
+func (v *visit) addFiles(r *row, shown []column, at map[string]int) error {
+	if !slices.ContainsFunc(shown, column.Files) {
 		return nil
 	}
 	list, err := v.svc.Files.List(v.ctx(), r.Key(), formsvc.PageQuery{Limit: shownRecords})
@@ -236,7 +212,7 @@ func (v *visit) addFiles(r *row, shown []column) error {
 		return nil
 	}
 	for i := range list.Items {
-		if n := of(cmp.Or(list.Items[i].Module, "\x00")); n >= 0 {
+		if n, ok := at[list.Items[i].Module]; ok && shown[n].Files() {
 			files := &r.Cells[n].Files
 			if files.Total++; files.Total <= shownFiles {
 				files.Items = append(files.Items, list.Items[i])

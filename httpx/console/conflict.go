@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -24,10 +23,9 @@ func (v *visit) differences(f *campaignForm) (list []difference) {
 		}
 		list = append(list, difference{what, saved, typed})
 	}
-	described := func(list []formsvc.Module, i int) string {
-		m := &list[i]
+	described := func(list []formsvc.Module, m *formsvc.Module) string {
 		text := v.h.typeName(*m) + map[bool]string{true: ", required"}[m.Required] + map[bool]string{true: ", several"}[m.Multiple]
-		if asks := asks(list, i); asks != "" {
+		if asks := asks(list, m.ShowIf); asks != "" {
 			text += ", " + asks
 		}
 		for _, part := range []string{strings.Join(shownAll(m, m.Options), ", "), m.Help} {
@@ -47,33 +45,29 @@ func (v *visit) differences(f *campaignForm) (list []difference) {
 	add("Name", names(&c.CampaignInput), names(&f.CampaignInput), names(&c.CampaignInput) == names(&f.CampaignInput))
 	add("Opens", v.typed(c.OpensAt), f.Opens, v.typed(c.OpensAt) == f.Opens)
 	add("Closes", v.typed(c.ClosesAt), f.Closes, v.typed(c.ClosesAt) == f.Closes)
-	named := func(list []formsvc.Module, name string) int {
-		return slices.IndexFunc(list, func(m formsvc.Module) bool { return m.Name == name })
-	}
-	order := func(list, other []formsvc.Module) (names, labels []string) {
-		for _, m := range list {
-			if named(other, m.Name) >= 0 {
-				names, labels = append(names, m.Name), append(labels, short(60, cmp.Or(m.Label, m.Name)))
-			}
-		}
-		return names, labels
-	}
 	for i := range c.Modules {
-		m, at := &c.Modules[i], named(f.Modules, c.Modules[i].Name)
-		if at < 0 {
-			add(cmp.Or(m.Label, m.Name), described(c.Modules, i), "", false)
+		m, now := &c.Modules[i], named(f.Modules, c.Modules[i].Name)
+		if now == nil {
+			add(cmp.Or(m.Label, m.Name), described(c.Modules, m), "", false)
 		} else {
-			add(cmp.Or(m.Label, m.Name), described(c.Modules, i), described(f.Modules, at), jsonOf(m) == jsonOf(&f.Modules[at]))
+			add(cmp.Or(m.Label, m.Name), described(c.Modules, m), described(f.Modules, now), jsonOf(m) == jsonOf(now))
 		}
 	}
 	for i := range f.Modules {
-		if named(c.Modules, f.Modules[i].Name) < 0 {
-			add(cmp.Or(f.Modules[i].Label, "New question"), "", described(f.Modules, i), false)
+		if m := &f.Modules[i]; named(c.Modules, m.Name) == nil {
+			add(cmp.Or(m.Label, "New question"), "", described(f.Modules, m), false)
 		}
 	}
-	was, saved := order(c.Modules, f.Modules)
-	is, typed := order(f.Modules, c.Modules)
-	add("Order", strings.Join(saved, ", "), strings.Join(typed, ", "), slices.Equal(was, is))
+	order := func(list, other []formsvc.Module) (labels []string) {
+		for _, m := range list {
+			if named(other, m.Name) != nil {
+				labels = append(labels, short(60, labelIn(f.Modules, m.Name)))
+			}
+		}
+		return labels
+	}
+	saved, typed := strings.Join(order(c.Modules, f.Modules), ", "), strings.Join(order(f.Modules, c.Modules), ", ")
+	add("Order", saved, typed, saved == typed)
 	return list
 }
 

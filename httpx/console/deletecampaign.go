@@ -42,10 +42,9 @@ func (v *visit) deleteCampaign() error {
 	total = max(total, c.ResponseCount)
 	left, err := v.deleteResponses()
 	if err == nil && left == 0 {
-		err = v.svc.Campaigns.Delete(v.ctx(), c.Key(), nil)
-	}
-	if err == nil && left == 0 {
-		return v.redirect(nil, "/campaigns", url.Values{"note": {"campaign-deleted"}})
+		if err = v.svc.Campaigns.Delete(v.ctx(), c.Key(), nil); err == nil {
+			return v.redirect(nil, "/campaigns", url.Values{"note": {"campaign-deleted"}})
+		}
 	}
 	if err != nil && (!confirmed || !errors.Is(err, formsvc.ErrCampaignNotEmpty)) { // some came after it was looked at
 		return err
@@ -67,7 +66,7 @@ func (v *visit) deleteResponses() (left int64, err error) {
 	w := &view{query: formsvc.ResponseQuery{AccountID: v.account(), CampaignID: c.ID, Page: formsvc.PageQuery{MaxBytes: maxPage}, NoTotal: true}}
 	var done bulk
 	more, err := v.changeSome(w, &done, func(id formsvc.ID) error {
-		return v.svc.Responses.Delete(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: c.ID, ID: id}, nil)
+		return v.svc.Responses.Delete(v.ctx(), v.responseKey(id), nil)
 	})
 	if !more {
 		return 0, err

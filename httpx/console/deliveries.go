@@ -22,20 +22,11 @@ const shownPretty = 8 << 10
 type deliveryPage struct {
 	Delivery formsvc.Delivery
 	Webhook  formsvc.Webhook
-	Attempts []attempt
 	Headers  []formsvc.Header // of the request, as far as known
 	Body     string
 	Pretty   string // the same with line breaks, if it is short
 	Pruned   bool   // whether the event has been pruned
 	Gone     bool   // whether the response was deleted, so that it can't be sent again
-}
-
-type attempt struct {
-	formsvc.Attempt
-	What   string // the outcome
-	Todo   string // what to do about it
-	Text   string // the reply
-	Binary bool   // whether that isn't text
 }
 
 // failureText describes the result of an attempt.
@@ -67,9 +58,6 @@ func (v *visit) delivery() error {
 		return err
 	}
 	p := deliveryPage{Delivery: d, Webhook: hook}
-	for _, a := range d.Log {
-		p.Attempts = append(p.Attempts, v.h.newAttempt(a))
-	}
 	event, err := v.svc.Events.Get(v.ctx(), v.account(), d.EventID)
 	switch {
 	case errors.Is(err, formsvc.ErrNotFound):
@@ -84,7 +72,7 @@ func (v *visit) delivery() error {
 			return err
 		}
 		p.Body = string(event.Payload)
-		if pretty := jsontext.Value(event.Payload); len(pretty) <= shownPretty {
+		if pretty := jsontext.Value(p.Body); len(pretty) <= shownPretty {
 			_ = pretty.Indent(jsontext.WithIndent("  ")) // our own JSON
 			p.Pretty = string(pretty)
 		}
@@ -93,11 +81,13 @@ func (v *visit) delivery() error {
 	return v.show(http.StatusOK, "delivery", "Delivery", p)
 }
 
-func (h *Handler) newAttempt(a formsvc.Attempt) attempt {
-	row := attempt{Attempt: a, What: h.failureText(a.Error, a.Status), Todo: h.advice(a.Error, a.Status)}
-	row.Text = strings.ToValidUTF8(string(a.Answer), "")
-	row.Binary = len(row.Text)+utf8.UTFMax <= len(a.Answer) // long replies are stored cut, maybe within a character
-	return row
+// replyText returns a reply, or "" if it isn't text.
+func replyText(reply []byte) string {
+	text := strings.ToValidUTF8(string(reply), "")
+	if len(text)+utf8.UTFMax <= len(reply) { // long replies are stored cut, maybe within a character
+		return ""
+	}
+	return text
 }
 
 // requestHeaders returns the headers of the last attempt as far as they are known. These are the headers that identify
@@ -167,18 +157,13 @@ type failuresPage struct {
 type failure struct {
 	formsvc.Notice
 	Webhook *formsvc.Webhook // nil: deleted since
-	What    string
-	Todo    string
 }
 
 // failures lists the notices of permanently failed deliveries.
 func (v *visit) failures() error {
 	list, err := v.svc.Notices.List(v.ctx(), formsvc.NoticeQuery{AccountID: v.account(), Page: v.page(), NoTotal: true})
-	if err != nil {
-		return err
-	}
-	hooks, err := v.svc.Webhooks.List(v.ctx(), v.account())
-	if err != nil {
+	hooks, errHooks := v.svc.Webhooks.List(v.ctx(), v.account())
+	if err = cmp.Or(err, errHooks); err != nil {
 		return err
 	}
 	byID := map[formsvc.ID]*formsvc.Webhook{}
@@ -187,7 +172,7 @@ func (v *visit) failures() error {
 	}
 	p := failuresPage{Pager: pagerOf(v, list, func(n *formsvc.Notice) formsvc.ID { return n.DeliveryID })}
 	for _, n := range list.Items {
-		p.Notices = append(p.Notices, failure{n, byID[n.WebhookID], v.h.failureText(n.Error, n.Status), v.h.advice(n.Error, n.Status)})
+		p.Notices = append(p.Notices, failure{n, byID[n.WebhookID]})
 	}
 	return v.show(http.StatusOK, "failures", "Failures", p)
 }

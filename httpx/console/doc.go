@@ -6,7 +6,7 @@
 //	mux.Handle("/console/", http.StripPrefix("/console", pages))
 //
 // A [Handler] works under any prefix. The server renders its pages. They work without scripts, load nothing from other
-// hosts, and store nothing in the browser but cookies: for the session, for the time zone, and for the columns of each campaign. They show
+// hosts, and store nothing in the browser but cookies: for the session, for the time zone, and for each campaign's columns and last change. They show
 // one account: that of the signed-in visitor.
 //
 // # Signing in

@@ -74,14 +74,12 @@ func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export u
 func readAsked(m *formsvc.Module, query url.Values) (q asked, f formsvc.AnswerFilter, words string) {
 	id := columnID(m.Name)
 	q = asked{Label: short(shownCell, cmp.Or(m.Label, m.Name)), ID: id, Type: m.Type}
-	options, given := m.Options, slices.Clone(query["a."+id])
+	given := slices.Clone(query["a."+id])
 	switch m.Type {
-	case formsvc.BooleanModule:
-		options = []string{"true", "false"}
 	case formsvc.NumberModule, formsvc.DateModule:
 		given, q.From, q.To = nil, strings.TrimSpace(query.Get("from."+id)), strings.TrimSpace(query.Get("to."+id))
 		f.From, f.To = q.From, q.To
-	case formsvc.ChoiceModule:
+	case formsvc.ChoiceModule, formsvc.BooleanModule:
 	default:
 		q.Text = strings.TrimSpace(query.Get("a." + id))
 		if q.Text != "" {
@@ -89,7 +87,7 @@ func readAsked(m *formsvc.Module, query url.Values) (q asked, f formsvc.AnswerFi
 		}
 		return q, f, "contains “" + short(100, q.Text) + "”"
 	}
-	for _, option := range options {
+	for _, option := range optionsOf(m) {
 		c := choice{Value: columnID(option), Text: m.Shown(option)}
 		c.Chosen = slices.Contains(given, c.Value) || slices.Contains(given, c.Text)
 		if given = slices.DeleteFunc(given, func(s string) bool { return s == c.Value || s == c.Text }); c.Chosen {

@@ -229,7 +229,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // pages show private data
-	v := &visit{h: h, w: w, r: r, svc: h.svc, base: mount.Prefix(r), zone: zoneOf(r)}
+	v := &visit{h: h, w: w, r: r, svc: h.svc, base: mount.Prefix(r), zone: zoneOf(r), wrong: map[string]string{}}
 	if h.baseURL != nil {
 		v.base = h.baseURL.EscapedPath() // a proxy may have removed it from the request
 	}

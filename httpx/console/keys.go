@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,15 +11,10 @@ import (
 )
 
 type keysPage struct {
-	Keys          []keyRow
+	Keys          []formsvc.Key
 	Pager         pager
 	Permissions   []choice
 	Name, Expires string // as typed
-}
-
-type keyRow struct {
-	formsvc.Key
-	State string
 }
 
 // keyInForce is the state of an active key.
@@ -47,18 +43,10 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 	// The page is cut from all keys, since an account has few. An unknown key means the first page.
 	list = list[slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == v.page().After })+1:]
 	page := formsvc.Page[formsvc.Key]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
-	p.Pager = pagerOf(v, page, func(k *formsvc.Key) formsvc.ID { return k.ID })
-	for _, k := range page.Items {
-		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.svc.Now())})
-	}
+	p.Keys, p.Pager = page.Items, pagerOf(v, page, func(k *formsvc.Key) formsvc.ID { return k.ID })
 	offered := slices.DeleteFunc(formsvc.AllPermissions(), func(p formsvc.Permission) bool { return !v.who.permits(p) })
 	p.Permissions = choices(v.h, offered, chosen)
 	return v.show(status, "keys", "API keys", p)
-}
-
-type keyMadePage struct {
-	Key    formsvc.NewKey
-	APIURL string
 }
 
 // createKey creates a key and shows its value once.
@@ -81,13 +69,10 @@ func (v *visit) createKey() error {
 	if v.invalid(err) {
 		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
 	}
-	if err != nil {
-		return err
+	if err != nil || repeated {
+		return cmp.Or(err, error(errShown))
 	}
-	if repeated {
-		return errShown
-	}
-	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, APIURL: v.apiURL()})
+	return v.show(http.StatusOK, "key-made", "Your new API key", key)
 }
 
 // revokeKey ends a key for good.

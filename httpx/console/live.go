@@ -1,8 +1,6 @@
 package console
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,25 +34,18 @@ type streams struct {
 	of  map[formsvc.ID]int
 }
 
-// begin counts a stream of an account unless there are too many.
-func (s *streams) begin(account formsvc.ID) bool {
+// add counts a stream of an account for n of 1 unless there are too many, and its end for -1.
+func (s *streams) add(account formsvc.ID, n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all >= maxLive || s.of[account] >= accountLive {
+	if n > 0 && (s.all >= maxLive || s.of[account] >= accountLive) {
 		return false
 	}
-	s.all++
-	s.of[account]++
-	return true
-}
-
-func (s *streams) end(account formsvc.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all--
-	if s.of[account]--; s.of[account] == 0 {
+	s.all += n
+	if s.of[account] += n; s.of[account] == 0 {
 		delete(s.of, account)
 	}
+	return true
 }
 
 // seenEvents returns the newest event of the account.
@@ -101,11 +92,11 @@ func (v *visit) seenDeliveries(key formsvc.WebhookKey) (string, error) {
 	list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
 		AccountID: key.AccountID, WebhookID: key.ID, Page: formsvc.PageQuery{Limit: liveEntries}, NoTotal: true,
 	})
-	sum := sha256.New()
+	states := ""
 	for i := range list.Items {
-		_, _ = fmt.Fprintln(sum, list.Items[i].ID, list.Items[i].State, list.Items[i].Attempts)
+		states += fmt.Sprintln(list.Items[i].ID, list.Items[i].State, list.Items[i].Attempts)
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:8]), err
+	return hash(states), err
 }
 
 // live sends a server-sent event for each change since the one that the page knows: its identifier, or what the page was made from.
@@ -126,46 +117,36 @@ func (v *visit) live(look look) error {
 	header.Set("X-Accel-Buffering", "no")
 	switch err := http.NewResponseController(v.w).Flush(); {
 	case errors.Is(err, http.ErrNotSupported):
-		return v.tell(look, since, fmt.Sprintf("retry: %d\nevent: off\ndata: off\n", liveOff.Milliseconds()))
-	case err != nil:
-		return nil //nolint:nilerr // the browser has disconnected
-	case v.query("once") != "" || !v.h.streams.begin(v.account()):
-		return v.tell(look, since, fmt.Sprintf("retry: %d\n", livePoll.Milliseconds()))
+		v.stream(look, since, fmt.Sprintf("retry: %d\nevent: off\ndata: off\n", liveOff.Milliseconds()), true)
+	case err != nil: // the browser has disconnected
+	case v.query("once") != "" || !v.h.streams.add(v.account(), 1):
+		v.stream(look, since, fmt.Sprintf("retry: %d\n", livePoll.Milliseconds()), true)
+	default:
+		defer v.h.streams.add(v.account(), -1)
+		v.stream(look, since, "retry: 1000\n\n", false)
 	}
-	defer v.h.streams.end(v.account())
-	v.stream(look, since)
 	return nil
 }
 
-// tell sends what changed, and ends. The browser connects again after the time that begin names.
-func (v *visit) tell(look look, since, begin string) error {
-	now, changed, err := look(since)
-	if err != nil {
-		now = since
-	}
-	message := begin + "id: " + now + "\n\n"
-	if changed {
-		message += "data: changed\nid: " + now + "\n\n"
-	}
-	_, _ = v.w.Write([]byte(message)) // on an error the browser has disconnected
-	return nil
-}
-
-// stream sends changes until the stream ends.
-func (v *visit) stream(look look, since string) {
-	out := http.NewResponseController(v.w)
-	message := "retry: 1000\n\n"
+// stream sends a message and changes until the stream ends: at once for one that the browser begins again after the time in the message.
+func (v *visit) stream(look look, since, message string, once bool) {
 	tick, end := time.NewTicker(liveEvery), time.After(liveFor)
 	defer tick.Stop()
 	for {
-		if now, changed, err := look(since); err == nil {
-			if since = now; changed {
-				message += "data: changed\nid: " + now + "\n\n"
-			}
+		now, changed, err := look(since)
+		if err == nil {
+			since = now
+		}
+		if once {
+			message += "id: " + since + "\n\n"
+		}
+		if changed && err == nil {
+			message += "data: changed\nid: " + since + "\n\n"
 		}
 		if message != "" {
-			if _, err := v.w.Write([]byte(message)); err != nil || out.Flush() != nil {
-				return // the browser has disconnected
+			_, err := v.w.Write([]byte(message))
+			if once || err != nil || http.NewResponseController(v.w).Flush() != nil {
+				return // the browser has disconnected, or asks again
 			}
 		}
 		message = ""

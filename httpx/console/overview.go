@@ -57,9 +57,6 @@ type recent struct {
 	Campaign formsvc.Campaign
 }
 
-// From returns the person of the response.
-func (r recent) From() string { return who(&r.Response) }
-
 // overview shows the state of the account.
 func (v *visit) overview() error {
 	p, keys, err := overviewPage{}, []formsvc.Key(nil), error(nil)
@@ -69,12 +66,13 @@ func (v *visit) overview() error {
 		}
 		p.HasKey = slices.ContainsFunc(keys, func(k formsvc.Key) bool { return keyState(&k, v.svc.Now()) == keyInForce })
 	}
-	if p.Quota, err = v.quotaUse(keys); err != nil {
+	quota, errQuota := v.quotaUse(keys)
+	hooks, errHooks := v.hookStates()
+	recent, errRecent := v.recent()
+	if err = cmp.Or(errQuota, errHooks, errRecent); err != nil {
 		return err
 	}
-	if p.Hooks, err = v.hookStates(); err != nil {
-		return err
-	}
+	p.Quota, p.Hooks, p.Recent = quota, hooks, recent
 	for _, h := range p.Hooks {
 		p.Waiting += h.Waiting
 		if h.Failures > 0 {
@@ -87,9 +85,6 @@ func (v *visit) overview() error {
 			return err
 		}
 		p.Campaigns = list.Total
-	}
-	if p.Recent, err = v.recent(); err != nil {
-		return err
 	}
 	return v.show(http.StatusOK, "overview", "Overview", p)
 }
@@ -212,18 +207,9 @@ func (v *visit) recent() ([]recent, error) {
 		}
 		seen[e.ResponseID] = true
 		r, err := v.svc.Responses.Get(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: e.CampaignID, ID: e.ResponseID})
-		if errors.Is(err, formsvc.ErrNotFound) {
-			continue // erased meanwhile
-		}
-		if r.Status == formsvc.StatusSpam {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID})
-		if errors.Is(err, formsvc.ErrNotFound) {
-			continue
+		campaign, missing := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID})
+		if err = cmp.Or(err, missing); errors.Is(err, formsvc.ErrNotFound) || r.Status == formsvc.StatusSpam {
+			continue // deleted meanwhile, or held
 		}
 		if err != nil {
 			return nil, err
@@ -233,8 +219,8 @@ func (v *visit) recent() ([]recent, error) {
 	return list, nil
 }
 
-// apiURL returns the address of the API, for commands to copy.
-func (v *visit) apiURL() string { return v.public(v.h.apiURL) }
+// APIURL returns the address of the API, for commands to copy.
+func (p *page) APIURL() string { return p.visit.public(p.visit.h.apiURL) }
 
 // public returns the whole address of a path at the host of the pages.
 func (v *visit) public(path *url.URL) string {

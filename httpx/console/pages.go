@@ -102,8 +102,10 @@ func (h *Handler) parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "millis": millis, "list": list,
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.svc.Now()) },
-		"curlAPI": curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
-		"outcome": h.outcome, "languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
+		"keyState": func(k formsvc.Key) string { return keyState(&k, h.svc.Now()) },
+		"curlAPI":  curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
+		"failure": h.failureText, "advice": h.advice, "reply": replyText, "who": who,
+		"languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
 		"text": func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"plus": func(a, b int) int { return a + b }, "json": func(m formsvc.Module) string { return jsonOf(&m) },
 		"minus": func(all any, shown int) int64 { return reflect.ValueOf(all).Int() - int64(shown) },
@@ -149,15 +151,11 @@ func utcTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UT
 // short cuts a text that is too long.
 func short(most int, text any) string {
 	s := fmt.Sprint(text)
-	if utf8.RuneCountInString(s) <= most {
+	runes := []rune(s[:min(len(s), utf8.UTFMax*(most+1))])
+	if len(runes) <= most {
 		return s
 	}
-	for i := range s {
-		if most--; most == 0 {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return string(runes[:most-1]) + "…"
 }
 
 // thousands formats a number with narrow no-break spaces as separators.
@@ -168,15 +166,6 @@ func millis(d time.Duration) string {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	}
 	return thousands(d.Round(time.Millisecond).Milliseconds()) + " ms"
-}
-
-// outcome describes the result of the last attempt of a delivery.
-func (h *Handler) outcome(d formsvc.Delivery) string {
-	if len(d.Log) == 0 {
-		return ""
-	}
-	last := d.Log[len(d.Log)-1]
-	return h.failureText(last.Error, last.Status)
 }
 
 // list returns its arguments, for templates that pass several values.
@@ -222,10 +211,11 @@ func (v *visit) viewed() url.Values {
 	return query
 }
 
-// view returns that query as text, and suffix with its question mark if it isn't empty.
-func (v *visit) view() string { return v.viewed().Encode() }
+// View returns the query of the list that the page shows or came from.
+func (p *page) View() string { return p.visit.viewed().Encode() }
 
-func (v *visit) suffix() string { return strings.TrimSuffix("?"+v.view(), "?") }
+// Suffix returns that query with its question mark, if it isn't empty.
+func (p *page) Suffix() string { return strings.TrimSuffix("?"+p.View(), "?") }
 
 // without returns the address of the list without these parameters.
 func (v *visit) without(names ...string) string {
@@ -238,7 +228,7 @@ func (v *visit) without(names ...string) string {
 
 // pagerOf returns the links of a list, with the other parameters of the address kept.
 func pagerOf[T any](v *visit, list formsvc.Page[T], id func(*T) formsvc.ID) pager {
-	p := pager{First: v.without("after"), Newer: v.query("after") != "", Oldest: v.ascending()}
+	p := pager{First: v.without("after"), Newer: v.query("after") != "", Oldest: v.ascending(), Sorted: v.sort != ""}
 	if list.More {
 		p.Older = p.First + "&after=" + string(id(&list.Items[len(list.Items)-1]))
 	}

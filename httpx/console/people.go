@@ -82,7 +82,7 @@ func (v *visit) showInvited(m *formsvc.Member, token string, err error) error {
 	if err != nil {
 		return err
 	}
-	p := peoplePage{Link: v.public(&url.URL{Path: v.base + "/sign-in/" + token}), Invited: *m, Mailed: v.h.opts.SendLink != nil}
+	p := peoplePage{Link: v.address("/sign-in/" + token), Invited: *m, Mailed: v.h.opts.SendLink != nil}
 	if p.Mailed {
 		to, link, until := m.Email, p.Link, m.InvitedUntil
 		v.mail("an invitation was not sent", func(ctx context.Context) error { return v.h.opts.SendLink(ctx, to, link, until) })

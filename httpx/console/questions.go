@@ -2,8 +2,6 @@ package console
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,10 +19,8 @@ import (
 func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	field := func(name string) string { return v.field(name + "." + strconv.Itoa(i)) }
 	var m formsvc.Module
-	name := v.r.PostForm.Get("stored." + strconv.Itoa(i))
-	at := slices.IndexFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Name == name && name != "" })
-	if at >= 0 {
-		m = v.campaign.Modules[at]
+	if stored := named(v.campaign.Modules, v.r.PostForm.Get("stored."+strconv.Itoa(i))); stored != nil {
+		m = *stored
 	}
 	f.stored = append(f.stored, m.Name)
 	m.Name, m.Label, m.Help, m.Required = asStored(field("name"), m.Name), asStored(field("label"), m.Label), asStored(field("help"), m.Help), field("required") != ""
@@ -33,12 +29,9 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 		return slices.Contains(types, formsvc.ModuleType(field("shown")))
 	}
 	if sent("maxLength") {
-		m.MaxLength = 0
-		if text := field("maxLength"); text != "" {
-			var err error
-			if m.MaxLength, err = strconv.Atoi(text); err != nil {
-				m.MaxLength = -1 // is refused
-			}
+		var err error
+		if m.MaxLength, err = strconv.Atoi(cmp.Or(field("maxLength"), "0")); err != nil {
+			m.MaxLength = -1 // is refused
 		}
 	}
 	if sent("placeholder") {
@@ -181,8 +174,7 @@ func (f *campaignForm) freeName(label string) string {
 		name = name[:strings.LastIndexByte(name, '_')]
 	}
 	taken := func(name string) bool {
-		return name == "email" || name == "firstname" || name == "lastname" || f.answered[name] > 0 ||
-			slices.ContainsFunc(f.Modules, func(m formsvc.Module) bool { return m.Name == name })
+		return name == "email" || name == "firstname" || name == "lastname" || f.answered[name] > 0 || named(f.Modules, name) != nil
 	}
 	for n, free := 2, name; ; n++ {
 		if !taken(free) {
@@ -222,19 +214,17 @@ func (f *campaignForm) markConditions(v *visit) {
 		if on == nil {
 			continue
 		}
-		if v.wrong == nil {
-			v.wrong = map[string]string{}
-		}
-		place := slices.IndexFunc(f.Modules, func(m formsvc.Module) bool { return m.Name == on.Module && m.Type != formsvc.FileModule })
+		m := named(f.Modules, on.Module)
 		switch {
-		case place < 0:
+		case m == nil || m.Type == formsvc.FileModule:
 			v.wrong[at] = fmt.Sprintf("The question that this depends on, “%s”, is gone. Choose another one, or “always ask”.", short(60, on.Module))
-		case place >= i:
-			v.wrong[at] = fmt.Sprintf("This depends on “%s”, which must come before it.", short(60, cmp.Or(f.Modules[place].Label, on.Module)))
-		case f.Modules[place].Type == formsvc.ChoiceModule && len(f.Modules[place].Options) > 0:
+		case named(f.Modules[:i], on.Module) == nil:
+			v.wrong[at] = fmt.Sprintf("This depends on “%s”, which must come before it.", short(60, cmp.Or(m.Label, on.Module)))
+		case m.Type == formsvc.ChoiceModule && len(m.Options) > 0:
 			for _, value := range on.Equals {
-				if !slices.Contains(f.Modules[place].Options, value) {
-					v.wrong[at] = fmt.Sprintf("“%s” has no choice “%s” any more.", short(60, cmp.Or(f.Modules[place].Label, on.Module)), short(60, v.shownBefore(on.Module, value)))
+				if !slices.Contains(m.Options, value) {
+					before := named(v.campaign.Modules, on.Module).Shown(value)
+					v.wrong[at] = fmt.Sprintf("“%s” has no choice “%s” any more.", short(60, cmp.Or(m.Label, on.Module)), short(60, before))
 				}
 			}
 		}
@@ -244,15 +234,12 @@ func (f *campaignForm) markConditions(v *visit) {
 // Earlier returns what the condition of a question may depend on: the questions before it, and that which it names already.
 func (f campaignForm) Earlier(i int) (list []choice) {
 	on := f.Modules[i].ShowIf
-	found := on == nil
 	for _, m := range f.Modules[:i] {
 		if m.Name != "" && m.Type != formsvc.FileModule {
-			chosen := on != nil && on.Module == m.Name
-			found = found || chosen
-			list = append(list, choice{Value: m.Name, Text: short(60, cmp.Or(m.Label, m.Name)), Chosen: chosen})
+			list = append(list, choice{Value: m.Name, Text: short(60, cmp.Or(m.Label, m.Name)), Chosen: on != nil && on.Module == m.Name})
 		}
 	}
-	if !found {
+	if on != nil && !slices.ContainsFunc(list, func(c choice) bool { return c.Chosen }) {
 		list = append(list, choice{Value: on.Module, Text: "“" + short(60, on.Module) + "”, not asked before", Chosen: true})
 	}
 	return list
@@ -265,35 +252,19 @@ func (f campaignForm) Ticks(i int) (list []choice) {
 	if on == nil {
 		return nil
 	}
-	at := slices.IndexFunc(f.Modules, func(m formsvc.Module) bool { return m.Name == on.Module })
-	if at < 0 {
+	m := named(f.Modules, on.Module)
+	if m == nil || len(optionsOf(m)) == 0 {
 		return nil
 	}
-	values := f.Modules[at].Options
-	if f.Modules[at].Type == formsvc.BooleanModule {
-		values = []string{"true", "false"}
-	}
-	if len(values) == 0 {
-		return nil
-	}
-	for _, value := range values {
-		list = append(list, choice{Value: value, Text: f.Modules[at].Shown(value), Chosen: slices.Contains(on.Equals, value)})
+	for _, value := range optionsOf(m) {
+		list = append(list, choice{Value: value, Text: m.Shown(value), Chosen: slices.Contains(on.Equals, value)})
 	}
 	for _, value := range on.Equals {
-		if !slices.Contains(values, value) {
+		if !slices.Contains(optionsOf(m), value) {
 			list = append(list, choice{Value: value, Text: value + " (no longer a choice)", Chosen: true})
 		}
 	}
 	return list
-}
-
-// shownBefore returns a value of a question as it is stored.
-func (v *visit) shownBefore(name, value string) string {
-	i := slices.IndexFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Name == name })
-	if i < 0 {
-		return value
-	}
-	return v.campaign.Modules[i].Shown(value)
 }
 
 // Focused reports whether the question was just added.
@@ -305,17 +276,14 @@ func (f campaignForm) Opened(i int) bool {
 }
 
 // Asks tells when a question is asked, in words; "" for always.
-func (f campaignForm) Asks(i int) string { return asks(f.Modules, i) }
+func (f campaignForm) Asks(i int) string { return asks(f.Modules, f.Modules[i].ShowIf) }
 
-func asks(list []formsvc.Module, i int) string {
-	on, m := list[i].ShowIf, &formsvc.Module{}
+func asks(list []formsvc.Module, on *formsvc.Condition) string {
 	if on == nil {
 		return ""
 	}
-	if at := slices.IndexFunc(list, func(m formsvc.Module) bool { return m.Name == on.Module }); at >= 0 {
-		m = &list[at]
-	}
-	return fmt.Sprintf("if “%s” is %s", short(40, cmp.Or(m.Label, on.Module)), short(60, strings.Join(shownAll(m, on.Equals), " or ")))
+	values := shownAll(named(list, on.Module), on.Equals)
+	return fmt.Sprintf("if “%s” is %s", short(40, labelIn(list, on.Module)), short(60, strings.Join(values, " or ")))
 }
 
 // Stored returns the name under which the question is stored, or "" for a new one.
@@ -338,8 +306,9 @@ func (v *visit) readAnswered() (counts map[string]int, read int, err error) {
 		if len(values) > 0 {
 			counts[name]++
 		}
+		m := named(v.campaign.Modules, name)
 		for _, value := range values {
-			if slices.ContainsFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Name == name && slices.Contains(m.Options, value) }) {
+			if m != nil && slices.Contains(m.Options, value) {
 				counts[name+"\x00"+value]++
 			}
 		}
@@ -354,18 +323,17 @@ func (v *visit) confirms(f *campaignForm) (asks bool, err error) {
 		return false, err
 	}
 	for _, m := range v.campaign.Modules {
-		label, now := short(60, cmp.Or(m.Label, m.Name)), slices.IndexFunc(f.Modules, func(x formsvc.Module) bool { return x.Name == m.Name })
-		if n := counts[m.Name]; n > 0 && now < 0 {
+		label, now := short(60, cmp.Or(m.Label, m.Name)), named(f.Modules, m.Name)
+		if n := counts[m.Name]; n > 0 && now == nil {
 			f.Losses = append(f.Losses, fmt.Sprintf("Answers to “%s” (%d of the last %d responses have one) are then shown as those of an old question.", label, n, read))
 		}
 		for _, value := range m.Options {
-			if n := counts[m.Name+"\x00"+value]; n > 0 && now >= 0 && !slices.Contains(f.Modules[now].Options, value) && f.Modules[now].Type == m.Type {
+			if n := counts[m.Name+"\x00"+value]; n > 0 && now != nil && !slices.Contains(now.Options, value) && now.Type == m.Type {
 				f.Losses = append(f.Losses, fmt.Sprintf("“%s” is no choice of “%s” any more: %d of the last %d responses chose it. They keep it.",
 					short(60, m.Shown(value)), label, n, read))
 			}
 		}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(f.Losses, "\n")))
-	f.Confirm = hex.EncodeToString(sum[:8])
+	f.Confirm = hash(strings.Join(f.Losses, "\n"))
 	return len(f.Losses) > 0 && v.field("confirm") != f.Confirm, nil
 }

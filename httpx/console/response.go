@@ -36,8 +36,6 @@ type responsePage struct {
 	Newer      formsvc.ID // the neighbours in the list that the visitor came from, "" for none
 	Before     formsvc.ID
 	Sorted     bool   // whether that list isn't in the order of time
-	View       string // the query of that list
-	Suffix     string // the same for a link, with its question mark
 	Held       string // why the response is held, "" if it isn't spam
 	Ham        bool   // whether it can be told that it isn't spam
 }
@@ -59,7 +57,6 @@ type shownAnswer struct {
 	Label  string // or the name of a question without one
 	Type   formsvc.ModuleType
 	Values []string // as people read them
-	place  int      // in the form
 }
 
 // A happening is an event of a response.
@@ -69,37 +66,27 @@ type happening struct {
 	By     string // who did it; "" for the visitor
 }
 
-func (v *visit) responseKey() formsvc.ResponseKey {
-	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: v.id("response")}
+// responseKey returns the key of a response of the campaign.
+func (v *visit) responseKey(id formsvc.ID) formsvc.ResponseKey {
+	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.campaign.ID, ID: id}
 }
 
 // response shows all about a response.
 func (v *visit) response() error { return v.showResponse(http.StatusOK) }
 
 func (v *visit) showResponse(status int) error {
-	key := v.responseKey()
+	key := v.responseKey(v.id("response"))
 	p := responsePage{}
 	var err error
 	if p.Response, err = v.svc.Responses.Get(v.ctx(), key); err != nil {
 		return err
 	}
 	p.Who = who(&p.Response)
-	if err = p.readAnswers(v.campaign.Modules); err != nil {
+	p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status)
+	if err = cmp.Or(err, p.readAnswers(v.campaign.Modules), v.readRecords(&p), v.readHistory(&p), v.readNeighbours(&p)); err != nil {
 		return err
 	}
-	if err = v.readRecords(&p); err != nil {
-		return err
-	}
-	if err = v.readHistory(&p); err != nil {
-		return err
-	}
-	if err = v.readNeighbours(&p); err != nil {
-		return err
-	}
-	if p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status); err != nil {
-		return err
-	}
-	p.View, p.Suffix, p.Held = v.view(), v.suffix(), v.h.heldText(&p.Response)
+	p.Held = v.h.heldText(&p.Response)
 	if p.Held != "" {
 		n := len(p.Statuses)
 		p.Statuses = slices.DeleteFunc(p.Statuses, func(s string) bool { return s == formsvc.StatusPending })
@@ -146,39 +133,26 @@ func (v *visit) readNeighbours(p *responsePage) error {
 
 // readAnswers reads the answers, in the order of the modules. Without any, no answer is an old one.
 func (p *responsePage) readAnswers(asked []formsvc.Module) error {
-	place := map[string]int{}
+	answers, err := p.Response.Answers.List()
 	for i := range asked {
-		place[asked[i].Name] = i
+		m := &asked[i]
+		at := slices.IndexFunc(answers, func(a formsvc.Answer) bool { return a.Name == m.Name })
+		if at >= 0 {
+			p.Answers = append(p.Answers, shownAnswer{cmp.Or(m.Label, m.Name), m.Type, shownAll(m, answers[at].Value)})
+			answers = slices.Delete(answers, at, at+1)
+		}
 	}
-	err := p.Response.Answers.Each(func(name string, values []string) error {
-		m := &formsvc.Module{}
-		i, now := place[name]
-		if now {
-			m = &asked[i]
-		}
-		a := shownAnswer{Label: cmp.Or(m.Label, name), Type: m.Type, place: i}
-		for _, value := range values {
-			a.Values = append(a.Values, m.Shown(value))
-		}
-		if now || len(asked) == 0 {
-			p.Answers = append(p.Answers, a)
-		} else {
-			p.Old = append(p.Old, a)
-		}
-		return nil
-	})
-	slices.SortStableFunc(p.Answers, func(a, b shownAnswer) int { return a.place - b.place })
+	for _, a := range answers {
+		p.Old = append(p.Old, shownAnswer{Label: a.Name, Values: a.Value})
+	}
+	if len(asked) == 0 {
+		p.Answers, p.Old = p.Old, nil
+	}
 	return err
 }
 
 // LabelOf returns the label of a question, or its name.
-func (p *page) LabelOf(name string) string {
-	i := slices.IndexFunc(p.Campaign.Modules, func(m formsvc.Module) bool { return m.Name == name })
-	if i < 0 {
-		return name
-	}
-	return cmp.Or(p.Campaign.Modules[i].Label, name)
-}
+func (p *page) LabelOf(name string) string { return labelIn(p.Campaign.Modules, name) }
 
 // readRecords reads the newest files, signatures and comments.
 func (v *visit) readRecords(p *responsePage) (err error) {
@@ -195,7 +169,7 @@ func (v *visit) readRecords(p *responsePage) (err error) {
 
 // readNewest reads the newest records of the response, and returns them as people read them: the oldest first.
 func readNewest[T any](v *visit, most int, list func(context.Context, formsvc.ResponseKey, formsvc.PageQuery) (formsvc.Page[T], error)) (formsvc.Page[T], error) {
-	page, err := list(v.ctx(), v.responseKey(), formsvc.PageQuery{Limit: most})
+	page, err := list(v.ctx(), v.responseKey(v.id("response")), formsvc.PageQuery{Limit: most})
 	slices.Reverse(page.Items)
 	return page, err
 }
@@ -204,7 +178,7 @@ func readNewest[T any](v *visit, most int, list func(context.Context, formsvc.Re
 // missing.
 func (v *visit) readHistory(p *responsePage) error {
 	const most = 1000 // the largest limit
-	events, err := v.svc.Events.About(v.ctx(), v.responseKey(), most)
+	events, err := v.svc.Events.About(v.ctx(), v.responseKey(v.id("response")), most)
 	if err != nil {
 		return err
 	}
@@ -239,7 +213,7 @@ func (v *visit) changeStatus() error {
 	if asked, err := v.askStatus(status, v.responsePath()); asked || err != nil {
 		return err
 	}
-	_, err := v.svc.Responses.Update(v.ctx(), v.responseKey(), formsvc.ResponsePatch{Status: &status})
+	_, err := v.svc.Responses.Update(v.ctx(), v.responseKey(v.id("response")), formsvc.ResponsePatch{Status: &status})
 	if transition, ok := errors.AsType[*formsvc.TransitionError](err); ok {
 		v.wrong = map[string]string{"status": "The status can't change from " + transition.From + " to " + transition.To + ". " + allowed(transition)}
 		return v.showResponse(http.StatusConflict)
@@ -258,12 +232,11 @@ func (v *visit) noted(note string) url.Values {
 }
 
 type confirmPage struct {
-	Status   string
-	Known    []string
-	Path     string     // of the form
-	Back     string     // the address to go back to
-	Fields   url.Values // of the form
-	Selected int
+	Status string
+	Known  []string
+	Path   string     // of the form
+	Back   string     // the path to go back to
+	Fields url.Values // of the form
 }
 
 // askStatus asks whether a status that no response of the campaign has and no workflow knows is meant, unless that was asked.
@@ -272,11 +245,10 @@ func (v *visit) askStatus(status, back string) (asked bool, err error) {
 	if err != nil || !others || status == "" || status == formsvc.StatusSpam || slices.Contains(known, status) || v.field("new") == status {
 		return false, err
 	}
-	p := confirmPage{Status: status, Known: known, Path: v.r.URL.EscapedPath(), Back: back + v.suffix(), Fields: url.Values{"new": {status}, "status": {status}}}
+	p := confirmPage{Status: status, Known: known, Path: v.r.URL.EscapedPath(), Back: back, Fields: url.Values{"new": {status}, "status": {status}}}
 	for _, name := range []string{"view", "do", "response", "which", "until", "total"} {
 		p.Fields[name] = v.r.PostForm[name]
 	}
-	p.Selected = len(p.Fields["response"])
 	return true, v.show(http.StatusUnprocessableEntity, "confirm", "A new status", p)
 }
 
@@ -291,7 +263,7 @@ func allowed(e *formsvc.TransitionError) string {
 func (v *visit) comment() error {
 	in := formsvc.CommentInput{Body: v.r.PostForm.Get("body"), Author: short(formsvc.MaxAuthor, v.who.Name)}
 	_, _, err := once(v, func(svc *formsvc.Service) (formsvc.Comment, error) {
-		return svc.Comments.Create(v.ctx(), v.responseKey(), in)
+		return svc.Comments.Create(v.ctx(), v.responseKey(v.id("response")), in)
 	})
 	if v.invalid(err) {
 		return v.showResponse(http.StatusUnprocessableEntity)
@@ -301,6 +273,6 @@ func (v *visit) comment() error {
 
 // deleteResponse removes a response.
 func (v *visit) deleteResponse() error {
-	err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), nil)
+	err := v.svc.Responses.Delete(v.ctx(), v.responseKey(v.id("response")), nil)
 	return v.redirect(err, "/campaigns/"+string(v.campaign.ID), v.noted("gone"))
 }

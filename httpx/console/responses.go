@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,17 +22,13 @@ type campaignPage struct {
 	Choosing  bool     // whether the choice is open
 	HasFiles  bool     // whether a question asks for files, which the visitor may read
 	Chosen    []string // the columns in the address
-	View      string   // the query of this page, to come back to it
-	Suffix    string   // the same for a link, with its question mark
 	Statuses  []string // to filter by, and to change selected responses to
 	NewStatus bool     // whether other statuses are possible
 	Spam      int64    // how many responses are spam
 	All       int64    // how many there are, with spam
 	IsSpam    bool     // whether the page shows them, and not the others
-	Oldest    bool     // whether the oldest response is first
 	Live      string   // what the page has seen of the changes
 	Pager     pager
-	Sorted    bool              // whether it is sorted by something else than the date
 	Unsorted  bool              // whether they are too many for that
 	Matching  int64             // how many match, or at least
 	Counted   bool              // whether that is exact
@@ -46,7 +43,6 @@ type campaignPage struct {
 	Terms     []term            // the filter in words
 	Export    string            // the query of the export of all that match
 	Table     string            // the query of the export of this table
-	APIURL    string
 }
 
 // A term is one condition of the filter, and the query without it.
@@ -54,31 +50,25 @@ type term struct{ Text, Without string }
 
 // responses shows a campaign and its responses, newest first unless the address says otherwise. Those that are spam are shown alone.
 func (v *visit) responses() error {
-	p := campaignPage{APIURL: v.apiURL(), Choosing: v.query("columns") != ""}
-	p.View, p.Suffix, p.Chosen = v.view(), v.suffix(), v.viewed()["c"]
+	p := campaignPage{Choosing: v.query("columns") != "", Chosen: v.viewed()["c"]}
 	if !v.who.permits(formsvc.ResponsesRead) {
 		return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
 	}
-	var err error
-	if p.Live, err = v.seenEvents(); err != nil { // before what the page shows
-		return err
-	}
+	live, errLive := v.seenEvents() // before what the page shows
 	w, err := v.readView(&p)
-	if err != nil {
+	statuses, others, counts, errStatuses := v.statuses("")
+	if err = cmp.Or(errLive, err, errStatuses); err != nil {
 		return err
 	}
-	if err := v.readStatuses(&p); err != nil {
-		return err
-	}
+	p.Live, p.Statuses, p.NewStatus, p.Counts = live, statuses, others, counts
+	p.Spam, p.All = counts[formsvc.StatusSpam], v.campaign.ResponseCount
+	v.campaign.ResponseCount -= p.Spam // it counts apart
 	list, searched, last, err := v.table(w, &p)
 	if err != nil {
 		return err
 	}
-	if p.Columns, p.Choices, err = v.columns(list.Items); err != nil {
-		return err
-	}
-	p.HasFiles = v.who.permits(formsvc.FilesRead) &&
-		slices.ContainsFunc(v.campaign.Modules, func(m formsvc.Module) bool { return m.Type == formsvc.FileModule })
+	p.Columns, p.Choices = v.columns(list.Items)
+	p.HasFiles = slices.ContainsFunc(p.Choices, column.Files)
 	p.Export = "?" + w.export.Encode()
 	w.export["column"] = tableColumns(p.Columns)
 	p.Table = "?" + w.export.Encode()
@@ -86,26 +76,13 @@ func (v *visit) responses() error {
 		return err
 	}
 	p.Pager = pagerOf(v, list, func(r *formsvc.Response) formsvc.ID { return r.ID })
-	p.Pager.Sorted, p.Oldest = p.Sorted, !p.Sorted && v.ascending()
 	if searched > 0 {
 		before, _ := strconv.Atoi(v.query("searched")) // by the pages before this one
 		p.Searched = int64(max(before, 0) + searched)
 		p.Pager.Older = fmt.Sprintf("%s&after=%s&searched=%d", p.Pager.First, last, p.Searched)
 	}
-	p.Until, p.Undo = isoTime(v.svc.Now().Add(time.Millisecond)), v.query("note") == "selected" && len(v.former()) > 1
+	p.Until, p.Undo = isoTime(v.svc.Now().Add(time.Millisecond)), v.query("note") == "selected" && len(v.kept(undoCookie)) > 1
 	return v.show(http.StatusOK, "campaign", v.campaign.Title, p)
-}
-
-// readStatuses reads the known statuses and those in use, and counts the responses. Spam counts apart.
-func (v *visit) readStatuses(p *campaignPage) error {
-	statuses, others, counts, err := v.statuses("")
-	if err != nil {
-		return err
-	}
-	p.Statuses, p.NewStatus, p.Counts, p.Spam = statuses, others, counts, counts[formsvc.StatusSpam]
-	p.All = v.campaign.ResponseCount
-	v.campaign.ResponseCount -= p.Spam
-	return nil
 }
 
 // statuses returns the statuses that may follow from, with those that responses of the campaign have if any may; whether there may be
@@ -133,7 +110,7 @@ func (v *visit) export() error {
 	switch file {
 	case "responses.csv", "responses.ndjson":
 	case "people.csv", "people.xlsx", "people.zip":
-		e.Labels, e.Files, file = true, v.address("/files/"), strings.Replace(file, "people", "responses", 1)
+		e.Labels, e.Files, file = true, v.address("/files")+"/", strings.Replace(file, "people", "responses", 1)
 		e.Name = "responses-" + v.svc.Now().In(v.zone).Format(time.DateOnly)
 	default:
 		return formsvc.ErrNotFound
@@ -142,12 +119,7 @@ func (v *visit) export() error {
 }
 
 // address returns the absolute address of a page.
-func (v *visit) address(path string) string {
-	if v.h.baseURL != nil {
-		return v.h.baseURL.String() + path
-	}
-	return map[bool]string{false: "http://", true: "https://"}[v.secure()] + v.r.Host + v.base + path
-}
+func (v *visit) address(path string) string { return v.public(&url.URL{Path: v.base + path}) }
 
 // file sends a file, to be shown in the page if that is asked for.
 func (v *visit) file() error {

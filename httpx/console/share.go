@@ -17,7 +17,6 @@ type sharePage struct {
 	FormURL  string // "" unless the form is enabled
 	Guessed  bool   // whether the address is that which the browser requested
 	Form     formsvc.Form
-	APIURL   string
 	Snippets snippets
 	Site     string // as typed
 	Stale    bool   // whether somebody else changed the campaign
@@ -28,7 +27,7 @@ type sharePage struct {
 func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form: v.campaign.Form}) }
 
 func (v *visit) showShare(status int, p sharePage) (err error) {
-	p.APIURL, p.Guessed, p.Version = v.apiURL(), v.h.baseURL == nil && v.h.formsURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
+	p.Guessed, p.Version = v.h.baseURL == nil && v.h.formsURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
 	if v.campaign.Form.Enabled {
 		p.FormURL = v.public(v.h.formsURL) + "/" + v.campaign.FormToken
 		if p.Snippets, err = v.snippets(p.FormURL); err != nil {

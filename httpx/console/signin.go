@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"log/slog"
@@ -139,7 +140,7 @@ const providerTime = 15 * time.Minute
 
 // callback is where a provider sends the browser back to.
 func (v *visit) callback(p Provider) string {
-	return v.public(&url.URL{Path: v.base + "/sign-in/with/" + p.Name() + "/callback"})
+	return v.address("/sign-in/with/" + p.Name() + "/callback")
 }
 
 // beginProvider sends the browser to a provider.
@@ -209,7 +210,7 @@ func (v *visit) endProvider() error {
 	if p == nil {
 		return formsvc.ErrNotFound
 	}
-	after := v.public(&url.URL{Path: v.base + "/sign-in"})
+	after := v.address("/sign-in")
 	v.w.Header().Set("Refresh", "0; url="+cmp.Or(p.End(v.ctx(), after), after))
 	return v.showSignIn(http.StatusOK, "")
 }
@@ -236,7 +237,7 @@ func (v *visit) mailLink() error {
 	default:
 		return errBusy
 	}
-	browser := newOnce()
+	browser := rand.Text()
 	v.setCookie(v.named("formsvc_asked"), browser, "/", formsvc.LinkTTL)
 	v.mail("no sign-in link was sent", func(ctx context.Context) error {
 		defer func() { <-h.mailers }()

@@ -70,22 +70,18 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 
 // questions returns the user's fields and those of the modules, as the form's own page has them.
 func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
-	modules := make(map[string]formsvc.Module, len(c.Modules))
-	for _, m := range c.Modules {
-		modules[m.Name] = m
-	}
 	add := func(m formsvc.Module, complete string) {
 		q := question{Module: m, ID: "form-" + strings.ToLower(c.FormToken[:6]) + "-" + strconv.Itoa(len(list)+1), Complete: complete, T: t}
 		q.Label = cmp.Or(m.Label, m.Name)
 		if on := m.ShowIf; on != nil {
-			of := modules[on.Module]
-			values := shownAll(&of, on.Equals)
+			of := named(c.Modules, on.Module)
+			values := shownAll(of, on.Equals)
 			for i, value := range on.Equals {
 				if of.Type == formsvc.BooleanModule {
 					values[i] = t[map[string]string{"true": "yes", "false": "no"}[value]]
 				}
 			}
-			q.Required, q.Hint = false, fmt.Sprintf(t["only"], cmp.Or(of.Label, of.Name), strings.Join(values, t["or"]))
+			q.Required, q.Hint = false, fmt.Sprintf(t["only"], labelIn(c.Modules, on.Module), strings.Join(values, t["or"]))
 		}
 		if m.Multiple && m.Type != formsvc.ChoiceModule && m.Type != formsvc.FileModule && complete == "" {
 			q.Repeated = []string{q.Label + " 2", q.Label + " 3"}
@@ -101,7 +97,7 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 		{"family-name", formsvc.Module{Name: "lastName", MaxLength: 200, Required: c.RequireName}},
 	} {
 		m := user.Module
-		own := modules[m.Name] // asked once
+		own := cmp.Or(named(c.Modules, m.Name), &formsvc.Module{}) // asked once
 		if c.Form.HideName && m.Name != "email" && own.Name == "" {
 			continue
 		}
@@ -110,14 +106,12 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 		add(m, user.complete)
 	}
 	for _, m := range c.Modules {
-		if !isUser(m.Name) {
+		if m.Name != "email" && m.Name != "firstName" && m.Name != "lastName" {
 			add(m, "")
 		}
 	}
 	return list
 }
-
-func isUser(name string) bool { return name == "email" || name == "firstName" || name == "lastName" }
 
 // example returns answers that the campaign accepts.
 func example(c *formsvc.Campaign) []formsvc.Answer {

@@ -30,7 +30,6 @@ type summaryPage struct {
 	Spam      int64
 	More      bool // whether there are responses to count
 	At        time.Time
-	View      string   // the query
 	By, Dates string   // in the query: the question whose answers are compared, and the period of dates
 	ByChoices []choice // questions
 	Statuses  []group  // without spam
@@ -78,11 +77,8 @@ func (c portion) Share() string {
 // summary shows what was answered to each question, and when. Each view counts further responses until all are counted.
 func (v *visit) summary() error {
 	c, p, err := v.count(false)
-	if err != nil {
-		return err
-	}
-	texts, err := v.latestTexts()
-	if err != nil {
+	texts, errTexts := v.latestTexts()
+	if err = cmp.Or(err, errTexts); err != nil {
 		return err
 	}
 	c.mu.Lock() // until the page is sent to its slow reader
@@ -103,7 +99,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 	}
 	event, err := v.seenEvents()
 	mark := fmt.Sprint(counts, event) // erasures raise no events
-	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.svc.Now(), View: v.view(), Dates: v.viewed().Get("dates")}
+	p := &summaryPage{Spam: counts[formsvc.StatusSpam], At: v.svc.Now(), Dates: v.viewed().Get("dates")}
 	delete(counts, formsvc.StatusSpam)
 	for _, n := range counts {
 		p.All += n
@@ -115,9 +111,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 	v.campaign.Modules = slices.Clone(v.campaign.Modules)
 	for i := range v.campaign.Modules {
 		m := &v.campaign.Modules[i]
-		if m.Type == formsvc.BooleanModule {
-			m.Options = []string{"true", "false"}
-		}
+		m.Options = optionsOf(m)
 		if id := columnID(m.Name); m.Options != nil {
 			p.ByChoices = append(p.ByChoices, choice{Value: id, Text: cmp.Or(m.Label, m.Name)})
 			if id == v.viewed().Get("by") {

@@ -186,7 +186,7 @@ func (v *visit) table(w *view, p *campaignPage) (list formsvc.Page[formsvc.Respo
 	if err != nil {
 		return list, 0, "", err
 	}
-	if p.Sorted, p.Unsorted = sorted, by != "" && !sorted; sorted {
+	if p.Unsorted = by != "" && !sorted; sorted {
 		from := slices.IndexFunc(all, func(r formsvc.Response) bool { return r.ID == w.query.Page.After }) + 1
 		end := min(from+pageSize, len(all))
 		list.Items, list.More = all[from:end], end < len(all)

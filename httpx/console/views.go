@@ -2,7 +2,6 @@ package console
 
 import (
 	"errors"
-	"net/url"
 	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -20,9 +19,8 @@ func (v *visit) saveView() error {
 	}
 	kept := v.viewed()
 	kept.Del("after")
-	if cookie, err := v.r.Cookie(columnsCookie); err == nil && !kept.Has("c") {
-		chosen, _ := url.ParseQuery(cookie.Value) // what it can't read isn't shown
-		kept["c"] = chosen["c"]
+	if !kept.Has("c") {
+		kept["c"] = v.kept(columnsCookie)["c"]
 	}
 	err := v.svc.Campaigns.SaveView(v.ctx(), v.campaign.Key(), formsvc.View{Name: name, Query: kept.Encode()})
 	switch invalid := new(formsvc.ValidationError); {

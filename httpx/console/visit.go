@@ -150,12 +150,6 @@ var errShown = &refusal{
 	http.StatusConflict, "Already done", "The form was submitted twice, and took effect once. A key or secret that was shown once can't be shown again.",
 }
 
-func newOnce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
 // redirect redirects to one of our pages, or returns err.
 func (v *visit) redirect(err error, path string, query url.Values) error {
 	if err != nil {
@@ -173,7 +167,7 @@ func (v *visit) redirect(err error, path string, query url.Values) error {
 // show sends a page.
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
-		Base: v.base, Name: name, Title: title, Section: v.h.texts["sections"][name], Token: v.token(), Once: newOnce(), Note: v.note(),
+		Base: v.base, Name: name, Title: title, Section: v.h.texts["sections"][name], Token: v.token(), Once: rand.Text(), Note: v.note(),
 		Wrong: v.wrong, Version: v.h.theme.Version, Campaign: &v.campaign, Data: data,
 		Zone: v.zone.String(), TellZone: v.r.Method == http.MethodGet, visit: v,
 	}
@@ -221,35 +215,24 @@ type refusal struct {
 func (e *refusal) Error() string { return e.title }
 
 // refusalOf returns what the page says about an error. Visitors know no keys and versions, so some texts are not the API's.
-func refusalOf(ctx context.Context, err error) *refusal {
-	p := wire.ProblemOf(ctx, err)
+func (v *visit) refusalOf(err error) *refusal {
+	p := wire.ProblemOf(v.ctx(), err)
 	if p.Title == "" {
 		return &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
 	}
-	r := &refusal{p.Status, p.Title, p.Detail}
+	r := &refusal{p.Status, p.Title, cmp.Or(v.h.texts["refusals"][p.Code], p.Detail)}
 	if errors.Is(err, formsvc.ErrLimit) {
 		r.detail += " Delete or revoke one first."
 	}
 	switch p.Code {
-	case "not_found":
-		r.detail = "It was deleted, or the address is wrong."
 	case "validation_failed", "too_large":
-		r.detail = "Nothing was changed. Go back, and choose another one."
 		for _, f := range p.Fields {
 			if f.Pointer != "/status" { // of a host's rule
 				r.detail = "Nothing was changed. Go back, and correct this first: " + place(f.Pointer) + " " + f.Detail + "."
 			}
 		}
-	case "response_deleted":
+	case "response_deleted", "precondition_failed", "idempotency_mismatch":
 		r.status = http.StatusConflict
-	case "precondition_failed":
-		r.status, r.detail = http.StatusConflict, "Go back, reload the page, and make your change again."
-	case "idempotency_mismatch":
-		r.status, r.detail = http.StatusConflict, "This form took effect before, with something else in it. Reload the page to submit another."
-	case "idempotency_in_flight":
-		r.detail = "The form was submitted twice, and takes effect once. Look at the result in a moment."
-	case "campaign_not_empty":
-		r.detail = "They came a moment ago. Go back, reload the page, and delete them with the campaign."
 	}
 	return r
 }
@@ -266,7 +249,7 @@ func (v *visit) fail(err error) {
 	}
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {
-		refused = refusalOf(v.ctx(), err)
+		refused = v.refusalOf(err)
 	}
 	if errors.Is(err, formsvc.ErrQuota) {
 		v.w.Header().Set("Retry-After", wire.QuotaWait)

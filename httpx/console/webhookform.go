@@ -66,10 +66,7 @@ func (v *visit) showForm(status int, form hookForm) error {
 		}
 		form.Campaigns = append(form.Campaigns, campaign)
 	}
-	title := "Edit webhook"
-	if form.ID == "" {
-		title = "Add webhook"
-	}
+	title := map[bool]string{true: "Add webhook", false: "Edit webhook"}[form.ID == ""]
 	return v.show(status, "webhook-form", title, form)
 }
 
@@ -143,9 +140,6 @@ func (v *visit) updateWebhook() error {
 	if err != nil {
 		return v.refused(err, form)
 	}
-	note := "saved"
-	if formsvc.SecretWarning(form.Secret) != "" {
-		note = "saved-weak"
-	}
+	note := map[bool]string{true: "saved", false: "saved-weak"}[formsvc.SecretWarning(form.Secret) == ""]
 	return v.redirect(nil, "/webhooks/"+string(hook.ID), url.Values{"note": {note}})
 }

@@ -1,11 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -89,29 +89,23 @@ func (v *visit) webhook() error {
 			return err
 		}
 	}
-	if state := formsvc.DeliveryState(v.query("state")); slices.Contains(
-		[]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}, state) {
+	switch state := formsvc.DeliveryState(v.query("state")); state {
+	case formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed:
 		p.State = state
 	}
-	if p.Live, err = v.seenDeliveries(key); err != nil { // before what the page shows
-		return err
-	}
-	list, err := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
+	live, err := v.seenDeliveries(key) // before what the page shows
+	list, errList := v.svc.Deliveries.List(v.ctx(), formsvc.DeliveryQuery{
 		AccountID: v.account(), WebhookID: hook.ID, State: p.State, Page: v.page(), NoTotal: true,
 	})
-	if err != nil {
-		return err
-	}
-	p.Deliveries, p.Pager = list.Items, pagerOf(v, list, func(d *formsvc.Delivery) formsvc.ID { return d.ID })
-	if p.Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), key); err != nil {
-		return err
-	}
-	samples, err := v.svc.Deliveries.Sample(v.ctx(), formsvc.SampleQuery{
+	waiting, errWaiting := v.svc.Deliveries.Waiting(v.ctx(), key)
+	samples, errSamples := v.svc.Deliveries.Sample(v.ctx(), formsvc.SampleQuery{
 		Webhook: key, From: now.Add(-chartHours * time.Hour), To: now, Parts: chartParts, Each: chartSample,
 	})
-	if err != nil {
+	if err = cmp.Or(err, errList, errWaiting, errSamples); err != nil {
 		return err
 	}
+	p.Live, p.Waiting = live, waiting
+	p.Deliveries, p.Pager = list.Items, pagerOf(v, list, func(d *formsvc.Delivery) formsvc.ID { return d.ID })
 	p.draw(samples, v.clock)
 	return v.show(http.StatusOK, "webhook", "Webhook", p)
 }
@@ -163,10 +157,8 @@ func (v *visit) testWebhook() error {
 
 // switchWebhook disables a webhook, or enables it again.
 func (v *visit) switchWebhook() error {
-	disable, note := v.field("disabled") == "true", "enabled"
-	if disable {
-		note = "disabled"
-	}
+	disable := v.field("disabled") == "true"
+	note := map[bool]string{true: "disabled", false: "enabled"}[disable]
 	hook, err := v.svc.Webhooks.SetDisabled(v.ctx(), v.webhookKey(), disable)
 	return v.redirect(err, "/webhooks/"+string(hook.ID), url.Values{"note": {note}})
 }
@@ -180,11 +172,8 @@ func (v *visit) rotateWebhook() error {
 	hook, repeated, err := once(v, func(svc *formsvc.Service) (formsvc.Webhook, error) {
 		return svc.Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
 	})
-	if err != nil {
-		return err
-	}
-	if repeated {
-		return errShown
+	if err != nil || repeated {
+		return cmp.Or(err, error(errShown))
 	}
 	return v.showSecret("New secret", hook, false)
 }
@@ -204,12 +193,6 @@ func (v *visit) redeliverFailed() error {
 	n, _, err := once(v, func(svc *formsvc.Service) (int, error) {
 		return svc.Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
 	})
-	if err != nil {
-		return err
-	}
-	note := "redelivered-all"
-	if n == 0 {
-		note = "redelivered-none"
-	}
-	return v.redirect(nil, "/webhooks/"+string(v.id("webhook")), url.Values{"note": {note}, "n": {strconv.Itoa(n)}})
+	note := map[bool]string{true: "redelivered-none", false: "redelivered-all"}[n == 0]
+	return v.redirect(err, "/webhooks/"+string(v.id("webhook")), url.Values{"note": {note}, "n": {strconv.Itoa(n)}})
 }
