@@ -21,6 +21,7 @@ func TestChoose(t *testing.T) {
 		{[]string{"d"}, map[string]string{"d": "Dog"}, []string{"Dogs"}, false, "[d] map[d:Dogs] map[]"},
 		{[]string{"Dog"}, map[string]string{"Dog": "Hound"}, []string{"Hound", "Dog"}, true, "[Dog Dog_2] map[Dog:Hound Dog_2:Dog] map[]"},
 		{[]string{"Dog"}, map[string]string{"Dog": "Hound"}, []string{"Hound", "Dog", "Dog_2"}, true, "[Dog Dog_2 Dog_2_2] map[Dog:Hound Dog_2:Dog Dog_2_2:Dog_2] map[]"},
+		{[]string{"Dog"}, map[string]string{"Dog": "Hound"}, []string{"Dog", "Hound"}, true, "[Dog_2 Dog] map[Dog:Hound Dog_2:Dog] map[]"},
 		{[]string{"a", "b", "b2", "c"}, nil, []string{"a", "x", "c"}, true, "[a x c] map[] map[]"},
 		{[]string{"a", "b", "c"}, nil, []string{"x", "y", "z"}, true, "[a b c] map[a:x b:y c:z] map[]"},
 		{[]string{"a", "b"}, nil, []string{"b", "x", "a"}, true, "[b x a] map[] map[]"},
