@@ -243,6 +243,11 @@ function edit(form) {
       },
     });
     form.addEventListener("keydown", (event) => {
+      const menu = event.key === "Escape" && event.target.closest(".insert[open]");
+      if (menu) {
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      }
       if (event.key === "Enter" && event.target.matches("input")) event.preventDefault();
     });
     form.addEventListener("submit", async (event) => {
