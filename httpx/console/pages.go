@@ -136,7 +136,14 @@ func (v *visit) asset() error {
 
 // note returns the result of the last form. A forged address can only select another of the fixed messages.
 func (v *visit) note() string {
-	return strings.NewReplacer("{n}", v.counted("n"), "{refused}", v.counted("refused")).Replace(v.h.texts["notes"][v.query("note")])
+	name := v.query("note")
+	switch bulk := name == "selected" || name == "undone"; {
+	case name == "selected" && v.counted("n")+v.counted("refused") == "00":
+		name = "selected-none"
+	case bulk && v.query("refused") == "0":
+		name += "-all"
+	}
+	return strings.NewReplacer("{n}", v.counted("n"), "{refused}", v.counted("refused")).Replace(v.h.texts["notes"][name])
 }
 
 // counted returns a number in the address.

@@ -152,11 +152,31 @@ function watch() {
 }
 if (list?.dataset.live) watch();
 
+// After a button or a link that shows this page anew, the focus is on what that did, or where it was.
+const words = (at) => (at.getAttribute("aria-label") ?? at.textContent).replace(/[↑↓]|^(Up|Down):/g, "").trim();
+const pressed = JSON.parse(sessionStorage.getItem("pressed") ?? "{}");
+sessionStorage.removeItem("pressed");
+if (pressed.path === location.pathname && !document.querySelector("[autofocus]")) {
+  const same = [...document.querySelectorAll(`main ${pressed.tag}`)].filter((at) => words(at) === pressed.words);
+  const at = document.querySelector("main > .note[role=status]:not([hidden])") ?? same.find((at) => at.value === pressed.value) ?? same[0];
+  const shown = at?.checkVisibility() === false ? at.closest("details:not([open])")?.querySelector("summary") : at;
+  if (shown?.matches(".note")) shown.tabIndex = -1;
+  (shown ?? document.getElementById("content")).focus({ focusVisible: pressed.byKey });
+}
+let press;
+addEventListener("click", (event) => {
+  const at = event.target.closest?.("main a, main button");
+  if (at) press = { path: location.pathname, tag: at.tagName, value: at.value, words: words(at), byKey: event.detail === 0 };
+});
+addEventListener("pagehide", () => {
+  if (press) sessionStorage.setItem("pressed", JSON.stringify(press));
+});
+
 // On a response, j and k lead to the next and the previous one.
 if (document.querySelector("[data-keys]")) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
-    document.querySelector({ j: "[data-keys] [rel=next]", k: "[data-keys] [rel=prev]" }[event.key] ?? "#-")?.click();
+    document.querySelector({ j: "[data-keys] [rel=next]", k: "[data-keys] [rel=prev]" }[event.key] ?? "#none")?.click();
   });
 }
 
@@ -243,6 +263,11 @@ function edit(form) {
       },
     });
     form.addEventListener("keydown", (event) => {
+      const menu = event.key === "Escape" && event.target.closest(".insert[open]");
+      if (menu) {
+        menu.open = false;
+        menu.querySelector("summary").focus();
+      }
       if (event.key === "Enter" && event.target.matches("input")) event.preventDefault();
     });
     form.addEventListener("submit", async (event) => {
