@@ -57,6 +57,17 @@ func (m *Module) checkRange(value string) (code, detail string) {
 	return "", ""
 }
 
+// bounds returns the least and the greatest value, with the defaults of a rating and a scale.
+func (m *Module) bounds() (least, greatest Bound) {
+	switch m.Type {
+	case RatingModule:
+		return cmp.Or(m.Min, "1"), cmp.Or(m.Max, "5")
+	case ScaleModule:
+		return cmp.Or(m.Min, "0"), cmp.Or(m.Max, "10")
+	}
+	return m.Min, m.Max
+}
+
 // rangeText describes the module's range.
 func (m *Module) rangeText() string {
 	switch {
@@ -74,11 +85,7 @@ var acceptForm = regexp.MustCompile(`^(\.[A-Za-z0-9][A-Za-z0-9._+-]{0,30}|[A-Za-
 // checkBounds notes the faults of the members that limit numbers, days, times and files, and sets the defaults of a rating and a scale.
 func (e *ValidationError) checkBounds(pointer string, m *Module) {
 	valid := true
-	if m.Type == RatingModule {
-		m.Min, m.Max = cmp.Or(m.Min, "1"), cmp.Or(m.Max, "5")
-	} else if m.Type == ScaleModule {
-		m.Min, m.Max = cmp.Or(m.Min, "0"), cmp.Or(m.Max, "10")
-	}
+	m.Min, m.Max = m.bounds()
 	for member, label := range map[string]string{"/minLabel": m.MinLabel, "/maxLabel": m.MaxLabel} {
 		if e.checkLine(pointer+member, label, maxPlaceholder); label != "" && !m.Type.Steps() {
 			e.add(pointer+member, "not_applicable", "applies to rating and scale only")

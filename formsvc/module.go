@@ -328,8 +328,9 @@ func (m *Module) Choices() (list []string) {
 	case ConsentModule:
 		return []string{"true"}
 	case RatingModule, ScaleModule:
-		least, _ := strconv.Atoi(string(m.Min))
-		greatest, _ := strconv.Atoi(string(m.Max))
+		from, to := m.bounds()
+		least, _ := strconv.Atoi(string(from))
+		greatest, _ := strconv.Atoi(string(to))
 		for n := least; n <= min(greatest, least+maxSteps); n++ {
 			list = append(list, strconv.Itoa(n))
 		}

@@ -33,7 +33,7 @@ func unlisted(c *formsvc.Campaign) bool {
 func valuesOf(m *formsvc.Module, typed []string) []string {
 	list := slices.Clone(typed)
 	for i, text := range list {
-		if said := map[string]string{"yes": "true", "no": "false"}[strings.ToLower(text)]; m.Type == formsvc.BooleanModule && said != "" {
+		if said := map[string]string{"yes": "true", "no": "false"}[strings.ToLower(text)]; (m.Type == formsvc.BooleanModule || m.Type == formsvc.ConsentModule) && said != "" {
 			list[i] = said
 		}
 		if at := slices.IndexFunc(m.Options, func(value string) bool { return m.Shown(value) == text }); at >= 0 && !slices.Contains(m.Options, text) {

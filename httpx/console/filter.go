@@ -22,7 +22,7 @@ const (
 type asked struct {
 	Label, ID      string
 	Type           formsvc.ModuleType
-	Options        []choice // of choices, and of yes/no questions
+	Options        []choice // of choices, yes/no questions and consent
 	More           bool     // whether there are other ones
 	Text, From, To string   // as typed
 }
@@ -74,15 +74,12 @@ func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export u
 func readAsked(m *formsvc.Module, query url.Values) (q asked, f formsvc.AnswerFilter, words string) {
 	id := columnID(m.Name)
 	q = asked{Label: short(shownCell, cmp.Or(m.Label, m.Name)), ID: id, Type: m.Type}
-	options, given := m.Options, slices.Clone(query["a."+id])
-	switch m.Type {
-	case formsvc.BooleanModule:
-		options = []string{"true", "false"}
-	case formsvc.NumberModule, formsvc.DateModule:
-		given, q.From, q.To = nil, strings.TrimSpace(query.Get("from."+id)), strings.TrimSpace(query.Get("to."+id))
+	options, given := m.Choices(), slices.Clone(query["a."+id])
+	switch {
+	case m.Type.Ranged():
+		options, given, q.From, q.To = nil, nil, strings.TrimSpace(query.Get("from."+id)), strings.TrimSpace(query.Get("to."+id))
 		f.From, f.To = q.From, q.To
-	case formsvc.ChoiceModule:
-	default:
+	case options == nil:
 		q.Text = strings.TrimSpace(query.Get("a." + id))
 		if q.Text != "" {
 			f.Any = []string{q.Text}

@@ -122,7 +122,7 @@ func TestPastedList(t *testing.T) {
 		}
 		return text
 	}
-	const want = "Your name|text|true|\nE-mail address|email|true|\nDate of birth?|date|false|\nPhone number|text|false|\nNumber of guests|number|false|\n" +
+	const want = "Your name|text|true|\nE-mail address|email|true|\nDate of birth?|date|false|\nPhone number|phone|false|\nNumber of guests|number|false|\n" +
 		"Meal|choice|true|Meat,Fish,Vegan\nVegetarian|boolean|false|\nColour|choice|false|Red,Blue *\nSize|choice|false|S,M\n" +
 		"Website: https://example.com|text|false|\nYour CV|file|false|\nUpdate|text|false|\nAny comments?|longtext|false|\n"
 	page := w.submit(w.get("/campaigns/new"), "/campaigns/new", url.Values{"do": {"paste"}, "list": {list}}).is(200).says("Questions read from the list: 13.")
