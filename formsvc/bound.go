@@ -86,9 +86,10 @@ var acceptForm = regexp.MustCompile(`^(\.[A-Za-z0-9][A-Za-z0-9._+-]{0,30}|[A-Za-
 func (e *ValidationError) checkBounds(pointer string, m *Module) {
 	valid := true
 	m.Min, m.Max = m.bounds()
-	for member, label := range map[string]string{"/minLabel": m.MinLabel, "/maxLabel": m.MaxLabel} {
-		if e.checkLine(pointer+member, label, maxPlaceholder); label != "" && !m.Type.Steps() {
-			e.add(pointer+member, "not_applicable", "applies to rating and scale only")
+	for i, label := range []string{m.MinLabel, m.MaxLabel} {
+		member := pointer + []string{"/minLabel", "/maxLabel"}[i]
+		if e.checkLine(member, label, maxPlaceholder); label != "" && !m.Type.Steps() {
+			e.add(member, "not_applicable", "applies to rating and scale only")
 		}
 	}
 	for i, b := range []Bound{m.Min, m.Max} {

@@ -131,7 +131,7 @@ func example(c *formsvc.Campaign) []formsvc.Answer {
 	for _, m := range c.Modules {
 		least, _ := strconv.ParseFloat(string(m.Min), 64)
 		values := []string{
-			"Hello", "ada@example.com", "https://example.com", "1", "2026-12-31", "true", "09:30", "+44 20 7946 0000", string(m.Min), string(m.Max),
+			"Hello", "ada@example.com", "https://example.com", "1", "+44 20 7946 0000", "2026-12-31", "true", "09:30", string(m.Min), string(m.Max),
 			strconv.FormatFloat(math.Ceil(least), 'f', -1, 64), "a@b.cd", "http://a", "H",
 		}
 		fits := func(value string) bool { code, _ := m.Check(value); return code == "" }
