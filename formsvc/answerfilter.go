@@ -10,10 +10,10 @@ import (
 
 // An AnswerFilter is a condition on the answer to a question, which one of its values must meet. None meets it if it can't be compared.
 type AnswerFilter struct {
-	// Any holds values of which one is needed: of choices and yes/no questions exactly, of numbers and dates one that is equal. Of
+	// Any holds values of which one is needed: of choices, yes/no questions and consent exactly, of ranges one that is equal. Of
 	// other questions it is a part of the answer, whatever its case and accents. Defaults to all.
 	Any []string
-	// From and To are the least and the greatest number or day. They default to none.
+	// From and To are the least and the greatest number, day or time ([ModuleType.Ranged]). They default to none.
 	From, To string
 }
 
@@ -30,9 +30,9 @@ func (s *Search) Where(name string, f AnswerFilter) error {
 		pointer := [...]string{"/answerFrom", "/answerTo", "/answer"}[min(i, 2)]
 		switch code, detail := (&Module{Type: m.Type}).Check(value); {
 		case value == "" || !known:
-		case m.Type == FileModule || i < 2 && !m.ranged():
+		case m.Type == FileModule || i < 2 && !m.Type.Ranged():
 			v.add(pointer, "not_applicable", "doesn't apply to questions of this type")
-		case m.ranged() && code != "":
+		case m.Type.Ranged() && code != "":
 			v.add(pointer, code, "%s", detail)
 		case i == 1 && f.From != "" && len(v.Fields) == 0 && m.less(value, f.From):
 			v.add(pointer, "out_of_range", "must not be less than the least value")
@@ -45,21 +45,18 @@ func (s *Search) Where(name string, f AnswerFilter) error {
 	return nil
 }
 
-// ranged reports whether the answers are numbers or days.
-func (m *Module) ranged() bool { return m.Type == NumberModule || m.Type == DateModule }
-
 // meets returns a function that reports whether a value of an answer meets the condition.
 func (m *Module) meets(f AnswerFilter) func(value string) bool {
 	same := func(wanted, value string) bool { return strings.Contains(plainText(value), plainText(wanted)) }
 	switch {
-	case m.ranged():
+	case m.Type.Ranged():
 		same = func(wanted, value string) bool { return !m.less(wanted, value) && !m.less(value, wanted) }
-	case m.Type == ChoiceModule || m.Type == BooleanModule:
+	case m.Type == ChoiceModule || m.Type == BooleanModule || m.Type == ConsentModule:
 		same = func(wanted, value string) bool { return wanted == value }
 	}
 	return func(value string) bool {
 		code, _ := (&Module{Type: m.Type}).Check(value)
-		if m.ranged() && code != "" || !m.ranged() && f.From+f.To != "" || f.From != "" && m.less(value, f.From) || f.To != "" && m.less(f.To, value) {
+		if m.Type.Ranged() && code != "" || !m.Type.Ranged() && f.From+f.To != "" || f.From != "" && m.less(value, f.From) || f.To != "" && m.less(f.To, value) {
 			return false
 		}
 		return len(f.Any) == 0 || slices.ContainsFunc(f.Any, func(wanted string) bool { return same(wanted, value) })
@@ -87,7 +84,7 @@ func (m *Module) SortKey(values ...string) string {
 	text := m.ShownValues(values)
 	switch {
 	case m == nil || text == "":
-	case m.Type == NumberModule && ValidNumber(values[0]):
+	case m.Type.Numeric() && ValidNumber(values[0]):
 		n, _ := strconv.ParseFloat(values[0], 64) // infinite if it is too large
 		bits := math.Float64bits(n)
 		if bits |= 1 << 63; n < 0 {

@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -11,7 +12,7 @@ import (
 )
 
 // A Bound is the least or the greatest value of a [Module], as an answer writes it; "" is none. In JSON it is a number, or a
-// string for a date.
+// string for a date or time.
 type Bound string
 
 // MarshalJSON implements json.Marshaler.
@@ -31,9 +32,9 @@ func (b *Bound) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// less reports whether an answer is less than another. Both are valid numbers, or both days.
+// less reports whether an answer is less than another. Both are valid numbers, or both days or times.
 func (m *Module) less(a, b string) bool {
-	if m.Type == NumberModule {
+	if m.Type.Numeric() {
 		return decimal(a).Cmp(decimal(b)) < 0
 	}
 	return a < b
@@ -45,7 +46,7 @@ func decimal(s string) *big.Rat {
 	return n
 }
 
-// checkRange returns why a number or day is not in the module's range, or "".
+// checkRange returns why a number, day or time is not in the module's range, or "".
 func (m *Module) checkRange(value string) (code, detail string) {
 	switch {
 	case m.Integer && !decimal(value).IsInt():
@@ -54,6 +55,17 @@ func (m *Module) checkRange(value string) (code, detail string) {
 		return "out_of_range", "must be " + m.rangeText()
 	}
 	return "", ""
+}
+
+// bounds returns the least and the greatest value, with the defaults of a rating and a scale.
+func (m *Module) bounds() (least, greatest Bound) {
+	switch m.Type {
+	case RatingModule:
+		return cmp.Or(m.Min, "1"), cmp.Or(m.Max, "5")
+	case ScaleModule:
+		return cmp.Or(m.Min, "0"), cmp.Or(m.Max, "10")
+	}
+	return m.Min, m.Max
 }
 
 // rangeText describes the module's range.
@@ -70,16 +82,22 @@ func (m *Module) rangeText() string {
 // acceptForm is a media type, a range of them, or an extension.
 var acceptForm = regexp.MustCompile(`^(\.[A-Za-z0-9][A-Za-z0-9._+-]{0,30}|[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,60}/(\*|[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,90}))$`)
 
-// checkBounds notes the faults of the members that limit numbers, days and files.
+// checkBounds notes the faults of the members that limit numbers, days, times and files, and sets the defaults of a rating and a scale.
 func (e *ValidationError) checkBounds(pointer string, m *Module) {
-	ranged := m.Type == NumberModule || m.Type == DateModule
 	valid := true
+	m.Min, m.Max = m.bounds()
+	for i, label := range []string{m.MinLabel, m.MaxLabel} {
+		member := pointer + []string{"/minLabel", "/maxLabel"}[i]
+		if e.checkLine(member, label, maxPlaceholder); label != "" && !m.Type.Steps() {
+			e.add(member, "not_applicable", "applies to rating and scale only")
+		}
+	}
 	for i, b := range []Bound{m.Min, m.Max} {
 		member := pointer + []string{"/min", "/max"}[i]
 		switch _, detail := (&Module{Type: m.Type}).Check(string(b)); {
 		case b == "":
-		case !ranged:
-			e.add(member, "not_applicable", "applies to number and date only")
+		case !m.Type.Ranged():
+			e.add(member, "not_applicable", "applies to number, date, time, rating and scale only")
 			valid = false
 		case detail != "":
 			e.add(member, "invalid_value", "%s", detail)
@@ -88,6 +106,8 @@ func (e *ValidationError) checkBounds(pointer string, m *Module) {
 	}
 	if valid && m.Min != "" && m.Max != "" && m.less(string(m.Max), string(m.Min)) {
 		e.add(pointer+"/max", "out_of_range", "must not be less than min")
+	} else if list := m.Choices(); valid && m.Type.Steps() && list[len(list)-1] != string(m.Max) {
+		e.add(pointer+"/max", "out_of_range", "must be at most %d above min", maxSteps)
 	}
 	if m.Integer && m.Type != NumberModule {
 		e.add(pointer+"/integer", "not_applicable", "applies to number only")

@@ -58,7 +58,7 @@ func (in *CampaignInput) Texts() []string {
 	list := []string{in.Title, in.Description, string(in.Status), in.Workflow, in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
 	list = append(list, in.Form.AllowedOrigins...)
 	for _, m := range in.Modules {
-		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max)), m.Options...)
+		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel), m.Options...)
 		list = slices.AppendSeq(slices.AppendSeq(list, maps.Keys(m.Labels)), maps.Values(m.Labels))
 		list = append(append(append(list, m.Format), m.Accept...), m.Default...)
 		if m.ShowIf != nil {

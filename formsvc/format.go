@@ -72,8 +72,8 @@ func (e *ValidationError) checkFormat(pointer string, m *Module) {
 		}
 	}
 	switch {
-	case len(m.Default) > 0 && m.Type == FileModule:
-		e.add(pointer+"/default", "not_applicable", "applies to answers only")
+	case len(m.Default) > 0 && (m.Type == FileModule || m.Type == ConsentModule):
+		e.add(pointer+"/default", "not_applicable", "doesn't apply to file and consent")
 		return
 	case len(m.Default) > 1 && !m.Multiple, len(m.Default) > maxEquals:
 		e.add(pointer+"/default", "too_many", "must have as many values as an answer may have, and at most %d", maxEquals)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,11 @@ const (
 	DateModule     ModuleType = "date"     // a day, YYYY-MM-DD
 	BooleanModule  ModuleType = "boolean"  // "true" or "false"
 	ChoiceModule   ModuleType = "choice"   // one of Options
+	PhoneModule    ModuleType = "phone"    // a telephone number, written freely with 6 to 20 digits
+	TimeModule     ModuleType = "time"     // a time of day, HH:MM
+	RatingModule   ModuleType = "rating"   // a whole number from Min to Max
+	ScaleModule    ModuleType = "scale"    // the same, with other defaults of Min and Max
+	ConsentModule  ModuleType = "consent"  // "true"; somebody who doesn't consent leaves it out
 	// FileModule has no answer: files are uploaded with the module's name. Only a public form heeds
 	// Required and Multiple, since over the API files follow the response.
 	FileModule ModuleType = "file"
@@ -34,30 +40,46 @@ const (
 
 // ModuleTypes returns every module type there is.
 func ModuleTypes() []ModuleType {
-	return []ModuleType{TextModule, LongTextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule, FileModule}
+	return []ModuleType{
+		TextModule, LongTextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule, FileModule,
+		PhoneModule, TimeModule, RatingModule, ScaleModule, ConsentModule,
+	}
 }
+
+// Steps reports whether values are chosen from a row of whole numbers.
+func (t ModuleType) Steps() bool { return t == RatingModule || t == ScaleModule }
+
+// Numeric reports whether values are numbers.
+func (t ModuleType) Numeric() bool { return t == NumberModule || t.Steps() }
+
+// Ranged reports whether values can be compared, so that Min and Max apply.
+func (t ModuleType) Ranged() bool { return t.Numeric() || t == DateModule || t == TimeModule }
 
 // A Module is one question of a campaign.
 type Module struct {
 	Name        string     `json:"name"`          // unique in its campaign, 1 to 200 characters
 	Label       string     `json:"label"`         // at most 1,000 characters
 	Help        string     `json:"help"`          // shown below the label, at most 2,000 characters
-	Placeholder string     `json:"placeholder"`   // shown in an empty field of text, longtext, email, url and number; at most 200 characters
+	Placeholder string     `json:"placeholder"`   // shown in an empty field of text, longtext, email, url, phone and number; at most 200 characters
 	Type        ModuleType `json:"type,omitzero"` // "" means TextModule
 	Required    bool       `json:"required"`      // an answer must have a value that can be seen, unless the module is hidden
 	Options     []string   `json:"options"`       // for ChoiceModule: 1 to 1,000 distinct values
 	// Labels has what people read in place of a value of Options: at most 500 characters each, no two choices alike. A value without a
 	// label is its own. Renaming a choice changes its label, so that answers and conditions keep their value.
 	Labels    map[string]string `json:"labels,omitempty"`
-	MaxLength int               `json:"maxLength"`         // characters a value may have, for text, longtext, email and url; 0 means no limit
-	Multiple  bool              `json:"multiple"`          // more than one value, or file, is allowed
-	ShowIf    *Condition        `json:"showIf"`            // nil: always shown
-	Min       Bound             `json:"min,omitzero"`      // the least value, for number and date; "" means none
-	Max       Bound             `json:"max,omitzero"`      // the greatest value, for number and date, not below Min; "" means none
-	Integer   bool              `json:"integer,omitzero"`  // for number: the value must be whole
-	Accept    []string          `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
-	Format    string            `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
-	Default   []string          `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
+	MaxLength int               `json:"maxLength"` // characters a value may have, for text, longtext, email, url and phone; 0 means no limit
+	Multiple  bool              `json:"multiple"`  // more than one value, or file, is allowed; not for rating, scale and consent
+	ShowIf    *Condition        `json:"showIf"`    // nil: always shown
+	// Min and Max are the least and the greatest value, for number, date, time, rating and scale; "" means none, and is stored as 1 and 5
+	// for rating and as 0 and 10 for scale. Max isn't below Min, and for rating and scale at most 100 above it.
+	Min      Bound    `json:"min,omitzero"`
+	Max      Bound    `json:"max,omitzero"`
+	MinLabel string   `json:"minLabel,omitzero"` // shown beside Min, for rating and scale; at most 200 characters
+	MaxLabel string   `json:"maxLabel,omitzero"` // shown beside Max, likewise
+	Integer  bool     `json:"integer,omitzero"`  // for number: the value must be whole
+	Accept   []string `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
+	Format   string   `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
+	Default  []string `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
 }
 
 // A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
@@ -76,6 +98,7 @@ const (
 	maxLabel       = 1_000
 	maxHelp        = 2_000
 	maxPlaceholder = 200
+	maxSteps       = 100 // from Min to Max of a rating
 	maxEquals      = 100
 	maxOptions     = 1_000
 	maxOption      = 500
@@ -113,20 +136,24 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 
 func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 	if m.Type = cmp.Or(m.Type, TextModule); !slices.Contains(ModuleTypes(), m.Type) {
-		e.add(pointer+"/type", "invalid_value", "must be one of text, longtext, email, url, number, date, boolean, choice, file")
+		types := strings.Trim(fmt.Sprint(ModuleTypes()), "[]")
+		e.add(pointer+"/type", "invalid_value", "must be one of %s", strings.ReplaceAll(types, " ", ", "))
 		return
 	}
 	if of, ok := map[string]ModuleType{"email": EmailModule, "firstName": TextModule, "lastName": TextModule}[m.Name]; ok && m.Type != of {
 		e.add(pointer+"/name", "reserved", "is the name of a field of the user, whose type is %s", of)
 	}
-	typed := m.Type == TextModule || m.Type == LongTextModule || m.Type == EmailModule || m.Type == URLModule
+	typed := slices.Contains([]ModuleType{TextModule, LongTextModule, EmailModule, URLModule, PhoneModule}, m.Type)
 	if m.Placeholder != "" && !typed && m.Type != NumberModule {
-		e.add(pointer+"/placeholder", "not_applicable", "applies to text, longtext, email, url and number only")
+		e.add(pointer+"/placeholder", "not_applicable", "applies to text, longtext, email, url, phone and number only")
 	}
 	if m.MaxLength < 0 || m.MaxLength > 1_000_000 {
 		e.add(pointer+"/maxLength", "out_of_range", "must be between 0 and 1000000")
 	} else if m.MaxLength > 0 && !typed {
-		e.add(pointer+"/maxLength", "not_applicable", "applies to text, longtext, email and url only")
+		e.add(pointer+"/maxLength", "not_applicable", "applies to text, longtext, email, url and phone only")
+	}
+	if m.Multiple && (m.Type.Steps() || m.Type == ConsentModule) {
+		e.add(pointer+"/multiple", "not_applicable", "doesn't apply to rating, scale and consent")
 	}
 	if m.Type != ChoiceModule {
 		if len(m.Options) > 0 || len(m.Labels) > 0 {
@@ -285,6 +312,32 @@ func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
 // ValidNumber reports whether a text is a number as the answers of number questions are.
 func ValidNumber(text string) bool { return len(text) <= maxNumber && jsonNumber.MatchString(text) }
 
+// wholeStep is a value of a rating or scale, timeOfDay one of a time.
+var (
+	wholeStep = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,5})$`)
+	timeOfDay = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
+)
+
+// Choices returns the values that answers can have, if they are chosen from a list, or nil.
+func (m *Module) Choices() (list []string) {
+	switch m.Type {
+	case ChoiceModule:
+		return m.Options
+	case BooleanModule:
+		return []string{"true", "false"}
+	case ConsentModule:
+		return []string{"true"}
+	case RatingModule, ScaleModule:
+		from, to := m.bounds()
+		least, _ := strconv.Atoi(string(from))
+		greatest, _ := strconv.Atoi(string(to))
+		for n := least; n <= min(greatest, least+maxSteps); n++ {
+			list = append(list, strconv.Itoa(n))
+		}
+	}
+	return list
+}
+
 // maxNumber is the longest number in bytes.
 const maxNumber = 400
 
@@ -315,6 +368,25 @@ func (m *Module) Check(value string) (code, detail string) {
 			return "invalid_date", "must be a day as YYYY-MM-DD"
 		}
 		return m.checkRange(value)
+	case TimeModule:
+		if !timeOfDay.MatchString(value) {
+			return "invalid_time", "must be a time of day as HH:MM"
+		}
+		return m.checkRange(value)
+	case RatingModule, ScaleModule:
+		if !wholeStep.MatchString(value) {
+			return "invalid_" + string(m.Type), "must be a whole number such as 3"
+		}
+		return m.checkRange(value)
+	case PhoneModule:
+		digits := strings.FieldsFunc(value, func(r rune) bool { return !unicode.IsDigit(r) })
+		if n := utf8.RuneCountInString(strings.Join(digits, "")); n < 6 || n > 20 || strings.ContainsFunc(value, unicode.IsControl) {
+			return "invalid_phone", "must be a telephone number with 6 to 20 digits"
+		}
+	case ConsentModule:
+		if value != "true" {
+			return "invalid_consent", "must be true; leave it out without consent"
+		}
 	case BooleanModule:
 		if value != "true" && value != "false" {
 			return "invalid_boolean", "must be true or false"

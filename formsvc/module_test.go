@@ -50,6 +50,19 @@ func TestModuleDefinitions(t *testing.T) {
 		{module{Name: "a", Type: "file", MaxLength: 1, ShowIf: &condition{"attached", []string{"", "\x00"}}}, []string{
 			"/maxLength not_applicable", "/showIf/module unknown_module", "/showIf/equals/1 nul_not_allowed",
 		}},
+		{module{Name: "a", Type: "rating", Min: "3", Max: "3", MinLabel: long, MaxLabel: long, Default: []string{"3"}, ShowIf: &condition{"agreed", []string{"true"}}}, nil},
+		{module{Name: "a", Type: "rating", Min: "6"}, []string{"/max out_of_range"}},
+		{module{Name: "a", Type: "scale", Min: "-50", Max: "50"}, nil},
+		{module{Name: "a", Type: "scale", Min: "-50", Max: "51", Multiple: true}, []string{"/multiple not_applicable", "/max out_of_range"}},
+		{module{Name: "a", Type: "scale", Min: "1.0", Max: "1e1", MaxLabel: long + "x", Default: []string{"10"}, Integer: true}, []string{
+			"/maxLabel too_long", "/min invalid_value", "/max invalid_value", "/integer not_applicable",
+		}},
+		{module{Name: "a", Type: "time", Min: "09:00", Max: "08:59", MinLabel: "x"}, []string{"/minLabel not_applicable", "/max out_of_range"}},
+		{module{Name: "a", Type: "time", Max: "24:00", ShowIf: &condition{"agreed", []string{"false"}}}, []string{"/max invalid_value", "/showIf/equals/0 impossible"}},
+		{module{Name: "a", Type: "phone", Placeholder: "x", MaxLength: 20, Multiple: true, Default: []string{"112"}}, []string{"/default/0 invalid_phone"}},
+		{module{Name: "a", Type: "consent", Multiple: true, Min: "1", Default: []string{"true"}}, []string{
+			"/multiple not_applicable", "/min not_applicable", "/default not_applicable",
+		}},
 		{module{Name: "a", Type: "choice"}, []string{"/options out_of_range"}},
 		{module{Name: "a", Type: "choice", Options: numbers(1_000)}, nil},
 		{module{Name: "a", Type: "choice", Options: numbers(1_001)}, []string{"/options out_of_range"}},
@@ -64,9 +77,9 @@ func TestModuleDefinitions(t *testing.T) {
 	} {
 		var want []string
 		for _, s := range c.want {
-			want = append(want, "/modules/2"+s)
+			want = append(want, "/modules/3"+s)
 		}
-		wantFaults(t, create(module{Name: "first"}, module{Name: "attached", Type: "file"}, c.m), want...)
+		wantFaults(t, create(module{Name: "first"}, module{Name: "attached", Type: "file"}, module{Name: "agreed", Type: "consent"}, c.m), want...)
 	}
 	many := make([]formsvc.Module, 501)
 	for i := range many {
@@ -131,6 +144,16 @@ var valueCases = []struct {
 		formsvc.Module{Type: formsvc.BooleanModule}, "invalid_boolean",
 		[]string{"true", "false"},
 		[]string{"", "True", "1", "0", "yes", "true "},
+	},
+	{
+		formsvc.Module{Type: formsvc.PhoneModule}, "invalid_phone",
+		[]string{"+49 (0)30 / 123-456", "06 12 34 56 78", "123456", "٠١٢٣٤٥٦", "20 ext 123456 12345678901", "0800 FORMS 123"},
+		[]string{"", "12345", "123456789012345678901", "none", "123456\n"},
+	},
+	{
+		formsvc.Module{Type: formsvc.TimeModule}, "invalid_time",
+		[]string{"00:00", "09:05", "23:59"},
+		[]string{"", "24:00", "9:5", "9:05", "12:60", "12:00:00", " 12:00", "12:00 pm", "1200"},
 	},
 	{
 		formsvc.Module{Type: formsvc.ChoiceModule, Options: []string{"a", "", "ä"}}, "unknown_option",

@@ -13,13 +13,13 @@ import (
 // ShownTime is the layout of times for people.
 const ShownTime = "2 Jan 2006, 15:04"
 
-// Shown returns a value of an answer as people read it: those of yes/no questions in words, those of choices by their labels.
+// Shown returns a value of an answer as people read it: those of yes/no questions and consent in words, those of choices by their labels.
 func (m *Module) Shown(value string) string {
 	switch {
 	case m == nil:
 	case m.Type == ChoiceModule && m.Labels[value] != "":
 		return m.Labels[value]
-	case m.Type != BooleanModule:
+	case m.Type != BooleanModule && m.Type != ConsentModule:
 	case value == "true":
 		return "Yes"
 	case value == "false":

@@ -48,7 +48,10 @@ func typedFields(t reflect.Type) ([]typedField, []Module, error) {
 		fields, modules, names = append(fields, f), append(modules, f.module), append(names, field.Name)
 	}
 	var v ValidationError
-	v.checkModules(modules)
+	modules = v.checkModules(modules)
+	for i := range fields {
+		fields[i].module = modules[i]
+	}
 	if err := v.err(); err != nil {
 		var i int
 		if n, _ := fmt.Sscanf(v.Fields[0].Pointer, "/modules/%d/", &i); n == 1 {
@@ -106,8 +109,10 @@ func (m *Module) setRule(rule string, fits *Module) (err error) {
 	case "":
 	case "required", "optional":
 		m.Required = key == "required"
-	case TextModule, LongTextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule:
-		if fits.Type != t && fits.Type != TextModule {
+	case TextModule, LongTextModule, EmailModule, URLModule, PhoneModule, TimeModule, NumberModule, DateModule, BooleanModule, RatingModule, ScaleModule, ConsentModule:
+		of := fits.Type == t || fits.Type == BooleanModule && t == ConsentModule || fits.Integer && t.Steps()
+		m.Integer = m.Integer && !t.Steps()
+		if !of && fits.Type != TextModule {
 			return fmt.Errorf("only a string can be of type %s", t)
 		}
 		m.Type = t

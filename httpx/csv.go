@@ -131,10 +131,10 @@ func (t *table) time(at time.Time) string {
 	return at.UTC().Format(wire.TimeLayout)
 }
 
-// answerCell joins the values of an answer in one cell. Numbers of number questions stay as they are, since none of them is a formula.
+// answerCell joins the values of an answer in one cell. Numbers of number, rating and scale questions stay as they are, since none of them is a formula.
 func answerCell(m *formsvc.Module, values []string) string {
 	return m.Join(values, func(value string) string {
-		if m != nil && m.Type == formsvc.NumberModule && formsvc.ValidNumber(value) {
+		if m != nil && m.Type.Numeric() && formsvc.ValidNumber(value) {
 			return value
 		}
 		return defused(value)

@@ -65,7 +65,7 @@ func (t *table) setTyped(cells []xlsx.Cell, r *formsvc.Response) error {
 		i, m, err := t.column(name)
 		switch text := m.ShownValues(values); {
 		case i < 0:
-		case m != nil && m.Type == formsvc.NumberModule && len(values) == 1:
+		case m != nil && m.Type.Numeric() && len(values) == 1:
 			cells[i] = xlsx.Number(text)
 		case m != nil && m.Type == formsvc.DateModule && len(values) == 1:
 			cells[i] = xlsx.Date(text)

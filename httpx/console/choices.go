@@ -45,19 +45,11 @@ func labelIn(list []formsvc.Module, name string) string {
 	return name
 }
 
-// optionsOf returns the values of a question that has fixed ones.
-func optionsOf(m *formsvc.Module) []string {
-	if m.Type == formsvc.BooleanModule {
-		return []string{"true", "false"}
-	}
-	return m.Options
-}
-
 // valuesOf returns the values that people may have typed as they read them.
 func valuesOf(m *formsvc.Module, typed []string) []string {
 	list := slices.Clone(typed)
 	for i, text := range list {
-		if said := map[string]string{"yes": "true", "no": "false"}[strings.ToLower(text)]; m.Type == formsvc.BooleanModule && said != "" {
+		if said := map[string]string{"yes": "true", "no": "false"}[strings.ToLower(text)]; (m.Type == formsvc.BooleanModule || m.Type == formsvc.ConsentModule) && said != "" {
 			list[i] = said
 		}
 		if at := slices.IndexFunc(m.Options, func(value string) bool { return m.Shown(value) == text }); at >= 0 && !slices.Contains(m.Options, text) {

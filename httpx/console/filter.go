@@ -22,7 +22,7 @@ const (
 type asked struct {
 	Label, ID      string
 	Type           formsvc.ModuleType
-	Options        []choice // of choices, and of yes/no questions
+	Options        []choice // of choices, yes/no questions and consent
 	More           bool     // whether there are other ones
 	Text, From, To string   // as typed
 }
@@ -74,20 +74,19 @@ func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export u
 func readAsked(m *formsvc.Module, query url.Values) (q asked, f formsvc.AnswerFilter, words string) {
 	id := columnID(m.Name)
 	q = asked{Label: short(shownCell, cmp.Or(m.Label, m.Name)), ID: id, Type: m.Type}
-	given := slices.Clone(query["a."+id])
-	switch m.Type {
-	case formsvc.NumberModule, formsvc.DateModule:
-		given, q.From, q.To = nil, strings.TrimSpace(query.Get("from."+id)), strings.TrimSpace(query.Get("to."+id))
+	options, given := m.Choices(), slices.Clone(query["a."+id])
+	switch {
+	case m.Type.Ranged():
+		options, given, q.From, q.To = nil, nil, strings.TrimSpace(query.Get("from."+id)), strings.TrimSpace(query.Get("to."+id))
 		f.From, f.To = q.From, q.To
-	case formsvc.ChoiceModule, formsvc.BooleanModule:
-	default:
+	case options == nil:
 		q.Text = strings.TrimSpace(query.Get("a." + id))
 		if q.Text != "" {
 			f.Any = []string{q.Text}
 		}
 		return q, f, "contains “" + short(100, q.Text) + "”"
 	}
-	for _, option := range optionsOf(m) {
+	for _, option := range options {
 		c := choice{Value: columnID(option), Text: m.Shown(option)}
 		c.Chosen = slices.Contains(given, c.Value) || slices.Contains(given, c.Text)
 		if given = slices.DeleteFunc(given, func(s string) bool { return s == c.Value || s == c.Text }); c.Chosen {

@@ -57,11 +57,12 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 			m.Default = valuesOf(&m, valuesOf(&was, linesAsStored(text, m.Default)))
 		}
 	}
-	if shown("choice", "file", "text", "email", "url") {
+	if shown("choice", "file", "text", "email", "url", "phone") {
 		m.Multiple = field("multiple") != ""
 	}
 	if sent("min") {
 		m.Min, m.Max, m.Integer = formsvc.Bound(field("min")), formsvc.Bound(field("max")), field("integer") != ""
+		m.MinLabel, m.MaxLabel = asStored(field("minLabel"), m.MinLabel), asStored(field("maxLabel"), m.MaxLabel)
 	}
 	if sent("accept") {
 		m.Accept = strings.FieldsFunc(field("accept"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
@@ -97,7 +98,7 @@ func typeIn(text string) (formsvc.ModuleType, string) {
 
 // types returns the types of questions, with those of the host, and that of a module whose format isn't known any more.
 func (h *Handler) types(chosen string) (list []choice) {
-	for _, t := range strings.Fields("text longtext choice boolean number date email url file") {
+	for _, t := range strings.Fields("text longtext choice boolean number rating scale date time email phone url consent file") {
 		list = append(list, choice{Value: t, Text: h.texts["types"][t], Icon: t})
 	}
 	of := h.svc.Campaigns.Formats()
@@ -134,7 +135,7 @@ func asStored(typed, stored string) string {
 // lose removes what a question of its type can't have, and notes it. same is whether it was shown with this type.
 func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	var lost []string
-	typed := slices.Contains([]formsvc.ModuleType{"text", "longtext", "email", "url"}, m.Type)
+	typed := slices.Contains([]formsvc.ModuleType{"text", "longtext", "email", "url", "phone"}, m.Type)
 	if m.Type != formsvc.ChoiceModule && len(m.Options) > 0 {
 		lost = append(lost, "the choices "+short(200, strings.Join(shownAll(m, m.Options), ", ")))
 		m.Options, m.Labels = nil, nil
@@ -145,15 +146,20 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	if !typed && m.Type != formsvc.NumberModule && m.Placeholder != "" {
 		lost, m.Placeholder = append(lost, "the example"), ""
 	}
-	ranged := m.Type == formsvc.NumberModule || m.Type == formsvc.DateModule
-	if (m.Min != "" || m.Max != "" || m.Integer) && (!ranged || !same) { // a number is no day
+	if (m.Min != "" || m.Max != "" || m.Integer) && (!m.Type.Ranged() || !same) { // a number is no day
 		lost, m.Min, m.Max, m.Integer = append(lost, "the limits of its values"), "", "", false
+	}
+	if m.MinLabel+m.MaxLabel != "" && !m.Type.Steps() {
+		lost, m.MinLabel, m.MaxLabel = append(lost, "the words beside its numbers"), "", ""
+	}
+	if m.Multiple && (m.Type.Steps() || m.Type == formsvc.ConsentModule) {
+		lost, m.Multiple = append(lost, "that it takes several answers"), false
 	}
 	if m.Type != formsvc.FileModule && len(m.Accept) > 0 {
 		lost, m.Accept = append(lost, "the types of files"), nil
 	}
 	bad := func(value string) bool { code, _ := m.Check(value); return code != "" }
-	if !same && (m.Type == formsvc.FileModule && m.Default != nil || slices.ContainsFunc(m.Default, bad)) {
+	if !same && ((m.Type == formsvc.FileModule || m.Type == formsvc.ConsentModule) && m.Default != nil || slices.ContainsFunc(m.Default, bad)) {
 		lost, m.Default = append(lost, "the answer that it begins with"), nil
 	}
 	if len(lost) > 0 {
@@ -253,14 +259,14 @@ func (f campaignForm) Ticks(i int) (list []choice) {
 		return nil
 	}
 	m := named(f.Modules, on.Module)
-	if m == nil || len(optionsOf(m)) == 0 {
+	if m == nil || len(m.Choices()) == 0 {
 		return nil
 	}
-	for _, value := range optionsOf(m) {
+	for _, value := range m.Choices() {
 		list = append(list, choice{Value: value, Text: m.Shown(value), Chosen: slices.Contains(on.Equals, value)})
 	}
 	for _, value := range on.Equals {
-		if !slices.Contains(optionsOf(m), value) {
+		if !slices.Contains(m.Choices(), value) {
 			list = append(list, choice{Value: value, Text: value + " (no longer a choice)", Chosen: true})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,10 +145,12 @@ func TestEditingKeepsTheRest(t *testing.T) {
 		"text": {MaxLength: 9, Placeholder: "x"}, "longtext": {MaxLength: 9, Placeholder: "x"}, "email": {MaxLength: 99}, "url": {Placeholder: "x"},
 		"number": {Min: "-1.5", Max: "1e3", Integer: true, Placeholder: "7"}, "date": {Min: "2026-01-01", Max: "2026-12-31"}, "boolean": {},
 		"choice": {Options: []string{"a", "b"}}, "file": {Accept: []string{"image/*", ".pdf"}},
+		"phone": {MaxLength: 30, Placeholder: "x"}, "time": {Min: "09:00"}, "consent": {},
+		"rating": {Min: "1", Max: "3", MinLabel: " Bad ", MaxLabel: "Good"}, "scale": {Min: "-5", Max: "10", Default: []string{"0"}},
 	}
 	var all []module
 	for kind, m := range full {
-		m.Name, m.Label, m.Help, m.Type, m.Multiple, m.Required = "q_"+string(kind), "Q "+string(kind), "Help", kind, true, true
+		m.Name, m.Label, m.Help, m.Type, m.Multiple, m.Required = "q_"+string(kind), "Q "+string(kind), "Help", kind, !slices.Contains([]formsvc.ModuleType{"rating", "scale", "consent"}, kind), true
 		all = append(all, m)
 	}
 	path, c, stored := w.editable(all...)
@@ -157,14 +160,15 @@ func TestEditingKeepsTheRest(t *testing.T) {
 	}
 	page := w.submit(w.get(path), path, url.Values{"do": {"down.0"}}).is(200)
 	page = w.submit(page, path, url.Values{"do": {"add"}, "newType": {"number"}}).is(200)
-	w.submit(page, path, url.Values{"do": {"remove.9"}}).is(200)
-	w.submit(w.submit(page, path, url.Values{"do": {"remove.9"}}), path, url.Values{"do": {"save"}}).is(303)
+	w.submit(page, path, url.Values{"do": {"remove.14"}}).is(200)
+	w.submit(w.submit(page, path, url.Values{"do": {"remove.14"}}), path, url.Values{"do": {"save"}}).is(303)
 	want := append([]module{c.Modules[1], c.Modules[0]}, c.Modules[2:]...)
 	if got := stored(); !reflect.DeepEqual(got, want) {
 		t.Errorf("moved: got  %+v\nwant %+v", got, want)
 	}
 	for from, lost := range map[formsvc.ModuleType]string{
 		"text": "the limit of characters, the example", "number": "the example, the limits of its values", "date": "the limits of its values", "choice": "the choices a, b", "file": "the types of files",
+		"phone": "the limit of characters, the example", "time": "the limits of its values", "rating": "the limits of its values, the words beside its numbers",
 	} {
 		m := full[from]
 		m.Name, m.Label, m.Type = "q", "Q", from

@@ -74,6 +74,9 @@ func everyKind(text string) []formsvc.Module {
 		{Name: name(7), Label: text, Type: "date", Required: true, Min: "2030-01-02"},
 		{Name: name(8), Label: text, Type: "url", Required: true, MaxLength: 8}, {Name: name(9), Label: text, Type: "email", Required: true},
 		{Name: name(10), Type: "choice", Options: []string{text}}, {Name: name(11), Type: "number", Max: "-3"},
+		{Name: name(15), Label: text, Type: "phone", Required: true}, {Name: name(16), Type: "time", Required: true, Max: "01:00"},
+		{Name: name(17), Label: text, Type: "rating", Required: true, MinLabel: text}, {Name: name(18), Type: "scale", MaxLabel: text},
+		{Name: name(19), Label: text, Type: "consent", Required: true},
 		{Name: name(12), Label: text, Required: true, ShowIf: &formsvc.Condition{Module: name(2), Equals: []string{"other"}}},
 		{Name: name(13), Label: text, Required: true, ShowIf: &formsvc.Condition{Module: name(5), Equals: []string{"true"}}},
 		{Name: name(14), Label: text, Type: "choice", Options: []string{"a"}, Required: true, ShowIf: &formsvc.Condition{Module: name(5), Equals: []string{"false"}}},
@@ -199,6 +202,7 @@ func checkForm(t *testing.T, c *formsvc.Campaign, text string) {
 		kind := map[formsvc.ModuleType]string{
 			"text": "input text", "longtext": "textarea", "boolean": "input radio", "choice": "input radio", "number": "input number",
 			"date": "input date", "file": "input file", "url": "input url", "email": "input email",
+			"phone": "input tel", "time": "input time", "rating": "input radio", "scale": "input radio", "consent": "input checkbox",
 		}[m.Type]
 		switch {
 		case m.Type == "choice" && m.Multiple:
@@ -207,7 +211,7 @@ func checkForm(t *testing.T, c *formsvc.Campaign, text string) {
 			kind = "select"
 		}
 		want[m.Name] = kind
-		if needed := m.Required && m.ShowIf == nil && kind != "input checkbox"; needed != required[m.Name] && m.Name != "email" {
+		if needed := m.Required && m.ShowIf == nil && (kind != "input checkbox" || m.Type == "consent"); needed != required[m.Name] && m.Name != "email" {
 			t.Errorf("%q is required: %t, want %t", m.Name, required[m.Name], needed)
 		}
 	}
@@ -224,7 +228,7 @@ func checkForm(t *testing.T, c *formsvc.Campaign, text string) {
 func (w *world) filledIn(c *formsvc.Campaign, text string) (int, string) {
 	w.t.Helper()
 	types := map[string]string{
-		"email": "ada@example.com", "url": "http://a", "date": "2030-01-02", "number": "2", "text": "abc", "": "abc",
+		"email": "ada@example.com", "url": "http://a", "date": "2030-01-02", "number": "2", "tel": "123456", "time": "00:30", "text": "abc", "": "abc",
 	}
 	var names []string
 	values := map[string]string{}

@@ -77,7 +77,7 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 			of := named(c.Modules, on.Module)
 			values := shownAll(of, on.Equals)
 			for i, value := range on.Equals {
-				if of.Type == formsvc.BooleanModule {
+				if of.Type == formsvc.BooleanModule || of.Type == formsvc.ConsentModule {
 					values[i] = t[map[string]string{"true": "yes", "false": "no"}[value]]
 				}
 			}
@@ -85,6 +85,9 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 		}
 		if m.Multiple && m.Type != formsvc.ChoiceModule && m.Type != formsvc.FileModule && complete == "" {
 			q.Repeated = []string{q.Label + " 2", q.Label + " 3"}
+		}
+		if m.Type.Steps() {
+			q.Options = m.Choices()
 		}
 		list = append(list, q)
 	}
@@ -122,11 +125,11 @@ func example(c *formsvc.Campaign) []formsvc.Answer {
 	for _, m := range c.Modules {
 		least, _ := strconv.ParseFloat(string(m.Min), 64)
 		values := []string{
-			"Hello", "ada@example.com", "https://example.com", "1", "2026-12-31", "true", string(m.Min), string(m.Max),
+			"Hello", "ada@example.com", "https://example.com", "1", "+44 20 7946 0000", "2026-12-31", "true", "09:30", string(m.Min), string(m.Max),
 			strconv.FormatFloat(math.Ceil(least), 'f', -1, 64), "a@b.cd", "http://a", "H",
 		}
 		fits := func(value string) bool { code, _ := m.Check(value); return code == "" }
-		if values = slices.Concat(m.Default, m.Options, values); m.Format != "" {
+		if values = slices.Concat(m.Default, m.Choices(), values); m.Format != "" {
 			values = m.Default // the others may not have the format
 		}
 		if i := slices.IndexFunc(values, fits); i >= 0 && m.Type != formsvc.FileModule {

@@ -144,7 +144,7 @@ func guessed(line string, guesses map[string]string) formsvc.Module {
 	}
 	m.Required = strings.HasSuffix(line, "*") || strings.HasSuffix(m.Label, "*")
 	m.Label = strings.TrimRight(m.Label, ":* ")
-	for kind := range strings.FieldsSeq("text email date number url file longtext") { // the first counts
+	for kind := range strings.FieldsSeq("text email phone date time rating consent number url file longtext") { // the first counts
 		found, _ := regexp.MatchString("(?i)"+guesses[kind], strings.TrimRight(m.Label, "?!. "))
 		if found && m.Type == formsvc.TextModule {
 			m.Type = formsvc.ModuleType(kind)

@@ -46,8 +46,8 @@ type summary struct {
 	Label    string
 	Type     formsvc.ModuleType
 	Answered int64
-	Figures  [][]string // of numbers, dates and files, by the group of responses
-	Groups   []group    // of choices, numbers, dates
+	Figures  [][]string // of numbers, ratings, dates and files, by the group of responses
+	Groups   []group    // of choices, numbers, dates, times
 	Per      string     // the period that dates are shown by
 	Texts    []string   // the latest, of all other types
 	Table    string     // the query of the table with the answers
@@ -111,7 +111,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 	v.campaign.Modules = slices.Clone(v.campaign.Modules)
 	for i := range v.campaign.Modules {
 		m := &v.campaign.Modules[i]
-		m.Options = optionsOf(m)
+		m.Options = m.Choices()
 		if id := columnID(m.Name); m.Options != nil {
 			p.ByChoices = append(p.ByChoices, choice{Value: id, Text: cmp.Or(m.Label, m.Name)})
 			if id == v.viewed().Get("by") {
@@ -214,11 +214,14 @@ func (s *summary) fill(t *tally, shown []int, dates string) {
 			s.Per = t.show(t.dateScales(dates), values, mostRows, mostRows, add)
 		case t.Type == formsvc.DateModule:
 			s.Per = t.show(t.dateScales(""), values, usualRows, mostBars, add)
-		case t.Type == formsvc.NumberModule && len(values) <= mostBars && t.width == 0:
+		case t.Type.Numeric() && t.width == 0 && (t.Type.Steps() || len(values) <= mostBars):
 			each = values
-		case t.Type == formsvc.NumberModule:
+		case t.Type.Numeric():
 			t.show(t.rangeScales(), values, mostBars, 0, add)
 		}
+	}
+	if t.Type == formsvc.TimeModule {
+		each = t.values()
 	}
 	for _, value := range each {
 		add(t.Shown(value), value)

@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,37 @@ func TestSummaryDates(t *testing.T) {
 	a = w.get(path + "/summary?by=ok&dates=day").says("1926-12-27 1 (20 %) 0 (0 %) 0 (0 %) 1 (100 %)")
 	to := w.submit(a, path+"/summary", nil).is(303).header.Get("Location")
 	equal(t, to, "/admin/console"+path+"/summary?by=ok&dates=day", "counting again leads to %s")
+}
+
+// Ratings have every value with mean and median, times are counted by the hour, and consent is counted. All can be filtered by.
+func TestSummaryOfRatings(t *testing.T) {
+	w := newSignedIn(t)
+	c, path := w.form(formsvc.Module{Name: "stars", Label: "Stars", Type: "rating", Min: "-1", Max: "2"}, formsvc.Module{Name: "at", Label: "Arrival", Type: "time"},
+		formsvc.Module{Name: "ok", Label: "Terms", Type: "consent"}, formsvc.Module{Name: "tel", Label: "Phone", Type: "phone"})
+	w.get(path + "/summary").says("Stars 0 answered. Answer Responses Share -1 0 0 % 0 0 0 % 1 0 0 % 2 0 0 %")
+	w.response(&c, "Ada", value("stars", "2"), value("at", "09:00"), value("ok", "true"), value("tel", "+49 30 123456"))
+	w.response(&c, "Mia", value("stars", "-1"), value("at", "09:59"))
+	w.response(&c, "Joe", value("stars", "2"), value("at", "23:00"))
+	w.get(path+"/summary").says("Average (mean) 1 Median 2 Answer Responses Share -1 1 33 % 0 0 0 % 1 0 0 % 2 2 67 %", "09:00–09:59 2 67 % 23:00–23:59 1 33 %", "Terms 1 answered. Answer Responses Share Yes 1 100 %").lacks("Sum 3", "Sum 1")
+	id := func(name string) string {
+		for n := range w.get(path + "?ask=").page.Descendants() {
+			if label := attribute(n, "aria-label"); strings.HasPrefix(label, name+": ") {
+				return strings.SplitN(attribute(n, "name"), ".", 2)[1]
+			}
+		}
+		return ""
+	}
+	for query, want := range map[string][]string{
+		"from." + id("Stars") + "=0&to." + id("Stars") + "=2": {"Ada", "Joe"}, "from." + id("Arrival") + "=09:30": {"Mia", "Joe"}, "to." + id("Arrival") + "=09:00": {"Ada"},
+		"a." + id("Phone") + "=%2B49": {"Ada"},
+	} {
+		page := w.get(path + "?" + query).is(200)
+		for _, name := range []string{"Ada", "Mia", "Joe"} {
+			if shown := strings.Contains(page.body, name); shown != slices.Contains(want, name) {
+				t.Errorf("%s: %s is shown: %t", query, name, shown)
+			}
+		}
+	}
 }
 
 // Groups are compared in columns: of up to six answers, with others and those without an answer.

@@ -64,11 +64,16 @@ func (t *tally) add(values []string, in []int) {
 	}
 	for _, value := range values {
 		switch t.Type {
-		case formsvc.NumberModule, formsvc.FileModule:
+		case formsvc.NumberModule, formsvc.RatingModule, formsvc.ScaleModule, formsvc.FileModule:
 			t.addNumber(value, in)
 		case formsvc.DateModule:
 			if day, err := time.Parse(time.DateOnly, value); err == nil {
 				t.addNumber(day.Format(dateDigits), in)
+			}
+		case formsvc.TimeModule:
+			if hour, _, _ := strings.Cut(value, ":"); len(value) == len("15:04") && !seen[hour] {
+				t.count(hour+":00–"+hour+":59", in)
+				seen[hour] = true
 			}
 		default:
 			if _, known := t.counts[countOf{value, 0}]; !known {
@@ -148,7 +153,7 @@ func (t *tally) values() (list []string) {
 	return list
 }
 
-// figures returns the sum, mean, median, least and greatest number of a group; the first and the last date; or how many files there
+// figures returns the sum, mean, median, least and greatest number of a group; of a rating the mean and the median; the first and the last date; or how many files there
 // are and their size.
 func (t *tally) figures(values []string, group int) []string {
 	of := &t.of[group]
@@ -161,6 +166,9 @@ func (t *tally) figures(values []string, group int) []string {
 		return []string{dated(of.least).Format(time.DateOnly), dated(of.most).Format(time.DateOnly)}
 	}
 	mean := rounded(of.sum/float64(of.numbers), t.places+2)
+	if t.Type.Steps() {
+		return []string{mean, t.median(values, group)}
+	}
 	return []string{rounded(of.sum, t.places), mean, t.median(values, group), decimal(of.least), decimal(of.most)}
 }
 

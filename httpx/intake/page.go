@@ -21,7 +21,7 @@ type page struct {
 	Title, About  string
 	Problems      []link  // all errors, above the title
 	Fields        []field // none: not a form
-	Files, Dates  bool    // whether a field takes files, or is a date, which browsers must check
+	Files, Dates  bool    // whether a field takes files, or is a date or time, which browsers must check
 	Page          string  // the field _page; "" for none
 	Trap          bool    // whether there is a field for bots
 	Scripts       bool
@@ -50,6 +50,8 @@ type field struct {
 	Number                bool   // whether the condition is about a number
 	Again, Without        bool   // whether a file must be chosen again, or was said to be left out
 	Min, Max, Accept      string // attributes
+	Steps                 bool   // whether its options are a row of numbers
+	Ends                  []note // beside the row's first and last number
 	module                *formsvc.Module
 }
 
@@ -181,7 +183,8 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 	}
 	f.Kind = cmp.Or(map[formsvc.ModuleType]string{
 		formsvc.LongTextModule: "longtext", formsvc.EmailModule: "email", formsvc.URLModule: "url", formsvc.DateModule: "date",
-		formsvc.FileModule: "file", formsvc.BooleanModule: "radio", formsvc.ChoiceModule: "radio",
+		formsvc.FileModule: "file", formsvc.BooleanModule: "radio", formsvc.ChoiceModule: "radio", formsvc.PhoneModule: "tel",
+		formsvc.TimeModule: "time", formsvc.RatingModule: "radio", formsvc.ScaleModule: "radio", formsvc.ConsentModule: "consent",
 	}[m.Type], "text")
 	switch m.Type {
 	case formsvc.NumberModule:
@@ -190,7 +193,9 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 			f.addNote("whole", v.t["whole"])
 		}
 		f.addNote("range", v.bounds(m))
-	case formsvc.DateModule:
+	case formsvc.PhoneModule:
+		f.Mode, f.Complete = "tel", "tel"
+	case formsvc.DateModule, formsvc.TimeModule:
 		f.Min, f.Max = string(m.Min), string(m.Max)
 		f.addNote("range", v.bounds(m))
 	case formsvc.FileModule:
@@ -200,14 +205,15 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		f.addNote("most", v.t.format("mostFile", size(v.h.svc.Files.Limit())))
 	case formsvc.BooleanModule:
 		f.Options = []option{{Value: "true", Label: v.t["yes"]}, {Value: "false", Label: v.t["no"]}}
-	case formsvc.ChoiceModule:
-		for _, o := range m.Options {
+	case formsvc.ChoiceModule, formsvc.RatingModule, formsvc.ScaleModule, formsvc.ConsentModule:
+		f.Steps, f.Ends = m.Type.Steps(), []note{{"min", m.MinLabel}, {"max", m.MaxLabel}}
+		for _, o := range m.Choices() {
 			f.Options = append(f.Options, option{Value: o, Label: m.Shown(o)})
 		}
 		if m.Multiple {
 			f.Kind = "checkbox"
 			f.addNote("many", v.t["chooseMany"])
-		} else if len(m.Options) > radiosAtMost {
+		} else if m.Type == formsvc.ChoiceModule && len(m.Options) > radiosAtMost {
 			f.Kind = "select"
 		}
 	}
@@ -224,6 +230,8 @@ func (v *visit) bounds(m *formsvc.Module) string {
 		text := string(b)
 		if day, err := time.Parse(time.DateOnly, text); err == nil && m.Type == formsvc.DateModule {
 			text, kind = v.t.date(day), "date"
+		} else if m.Type == formsvc.TimeModule {
+			kind = "time"
 		} else if own := decimalOf(v.t["code"]); own != "" {
 			text = strings.Replace(text, ".", own, 1)
 		}
@@ -246,7 +254,7 @@ func (v *visit) bounds(m *formsvc.Module) string {
 func (v *visit) only(on *formsvc.Condition, m *formsvc.Module) string {
 	values := make([]string, len(on.Equals))
 	for i, value := range on.Equals {
-		if m.Type == formsvc.BooleanModule {
+		if m.Type == formsvc.BooleanModule || m.Type == formsvc.ConsentModule {
 			value = v.t[map[string]string{"true": "yes", "false": "no"}[value]]
 		}
 		values[i] = isolate(m.Shown(value))
@@ -271,8 +279,10 @@ func (f *field) fill(typed []string, left *int) {
 	if f.Kind == "radio" && len(typed) == 0 && !f.Required {
 		f.Options[len(f.Options)-1].Chosen = true
 	}
-	if f.Kind == "date" && slices.ContainsFunc(typed, notADay) {
-		f.Kind = "text" // an input of type date would drop it
+	of := formsvc.Module{Type: formsvc.ModuleType(f.Kind)}
+	dropped := func(value string) bool { code, _ := of.Check(value); return code != "" && value != "" }
+	if (f.Kind == "date" || f.Kind == "time") && slices.ContainsFunc(typed, dropped) {
+		f.Kind = "text" // an input of that type would drop it
 	}
 	least := 1
 	switch {
@@ -304,11 +314,6 @@ func escapedSize(s string) (n int) {
 	return n
 }
 
-func notADay(s string) bool {
-	_, err := time.Parse(time.DateOnly, s)
-	return err != nil && s != ""
-}
-
 // fail sets the error, unless there is one.
 func (f *field) fail(text string) {
 	if f.Error == "" {
@@ -321,6 +326,11 @@ func (f *field) describe() {
 	ids := make([]string, 0, len(f.Notes)+1)
 	for _, n := range f.Notes {
 		ids = append(ids, f.ID+"-"+n.Kind)
+	}
+	for _, n := range f.Ends {
+		if n.Text != "" {
+			ids = append(ids, f.ID+"-"+n.Kind)
+		}
 	}
 	if f.Error != "" {
 		ids = append(ids, f.ID+"-error")
@@ -335,7 +345,7 @@ func (v *visit) formPage(s *sent, token string) *page {
 	p.Fields = v.newFields(s)
 	for i := range p.Fields {
 		f := &p.Fields[i]
-		p.Files, p.Dates = p.Files || f.Kind == "file", p.Dates || f.Kind == "date"
+		p.Files, p.Dates = p.Files || f.Kind == "file", p.Dates || f.Kind == "date" || f.Kind == "time"
 		switch f.Name {
 		case "_page":
 			p.Page = ""
@@ -409,6 +419,8 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 		return v.t["filesAgain"]
 	case code == "required" && f.Kind == "file":
 		return v.t["error_required_file"]
+	case code == "required" && f.Kind == "consent":
+		return v.t["error_required_consent"]
 	case code == "required" && (f.Options != nil):
 		return v.t["error_required_choice"]
 	case code == "invalid_number":

@@ -250,7 +250,7 @@ func (s *sent) interpret(c *formsvc.Campaign, language string) {
 		}
 	}
 	for i, a := range s.input.Answers {
-		if m := s.modules[a.Name]; m != nil && (m.Type == formsvc.ChoiceModule || m.Type == formsvc.BooleanModule) {
+		if m := s.modules[a.Name]; m != nil && m.Choices() != nil {
 			s.input.Answers[i].Value = distinct(a.Value)
 		}
 	}
@@ -279,8 +279,10 @@ func (s *sent) clean(m *formsvc.Module, value, language string) string {
 	}
 	if m != nil {
 		switch m.Type {
-		case formsvc.EmailModule, formsvc.URLModule:
+		case formsvc.EmailModule, formsvc.URLModule, formsvc.PhoneModule, formsvc.RatingModule, formsvc.ScaleModule:
 			return trimmed
+		case formsvc.TimeModule:
+			return readTime(trimmed)
 		case formsvc.NumberModule, formsvc.DateModule:
 			read := readNumber
 			if m.Type == formsvc.DateModule {
@@ -292,7 +294,7 @@ func (s *sent) clean(m *formsvc.Module, value, language string) string {
 				s.faults.Add(pointerTo(m.Name), "ambiguous", fmt.Sprintf("can be read as %s or as %s; send one of these", text, other))
 			}
 			return text
-		case formsvc.BooleanModule:
+		case formsvc.BooleanModule, formsvc.ConsentModule:
 			if value == "on" { // a checkbox without a value
 				return "true"
 			}

@@ -123,6 +123,16 @@ func readDate(s, language string) (day, other string) {
 	return readings[0], ""
 }
 
+var writtenTime = regexp.MustCompile(`^([0-9]):([0-9]{2})$`)
+
+// readTime returns a time of day as HH:MM. Other texts are returned as they are.
+func readTime(s string) string {
+	if text := writtenTime.ReplaceAllString(plainText(s), "0$1:$2"); len(text) == len("HH:MM") {
+		return text
+	}
+	return s
+}
+
 // date returns a day as people of the language write it.
 func (t texts) date(day time.Time) string {
 	return fmt.Sprintf(t["date"], day.Day(), strings.Split(t["months"], " ")[day.Month()-1], day.Year())

@@ -306,6 +306,7 @@ func (m *maker) newCampaign(account formsvc.ID) formsvc.Campaign {
 				{Name: "zeta", Label: "Zeta?", Type: formsvc.TextModule, Required: true, MaxLength: 1_000_000},
 				{Name: "alpha", Type: formsvc.ChoiceModule, Options: []string{"b", "a", ""}, Labels: map[string]string{"b": "Bee", "": " "}, Multiple: true},
 				{Name: "beta", Type: formsvc.LongTextModule, Help: "Help", Placeholder: "e.g. b", ShowIf: &formsvc.Condition{Module: "alpha", Equals: []string{"b", ""}}},
+				{Name: "eta", Type: formsvc.RatingModule, Min: "1", Max: "5", MinLabel: "Bad", MaxLabel: "Good"},
 			},
 			Form: formsvc.Form{
 				Enabled: true, Description: "About", SuccessMessage: "Thanks", RedirectURL: "https://example.com/", AllowedOrigins: []string{"http://b", "http://a"},

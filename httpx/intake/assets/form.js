@@ -21,7 +21,7 @@ function show() {
   }
 }
 
-// A browser has "" for a date that isn't complete.
+// A browser has "" for a date or time that isn't complete.
 function check(event) {
   const texts = document.querySelector("main").dataset;
   for (const old of all(".error.now")) old.remove();
@@ -33,7 +33,8 @@ function check(event) {
     p.className = "error now";
     p.id = e.id + "-now";
     p.role = "alert";
-    p.textContent = e.validity.badInput ? texts.incomplete : texts[{ file: "file", radio: "choice", "select-one": "choice" }[e.type] ?? "required"];
+    p.textContent = e.validity.badInput ? texts[e.type === "time" ? "incompleteTime" : "incomplete"]
+      : texts[{ file: "file", radio: "choice", "select-one": "choice", checkbox: "consent" }[e.type] ?? "required"];
     (e.closest(".option") ?? e).before(p);
     q.classList.add("wrong");
     e.setAttribute("aria-invalid", "true");

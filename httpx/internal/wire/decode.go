@@ -231,7 +231,7 @@ func (b *bound) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	case jsontext.KindString, jsontext.KindNull, jsontext.KindInvalid:
 		return (*optional)(b).UnmarshalJSONFrom(dec)
 	}
-	return wrong(dec, "must be a number, or a day as a string")
+	return wrong(dec, "must be a number, or a day or time as a string")
 }
 
 // timestamp is a time; null means absent.

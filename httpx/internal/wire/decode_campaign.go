@@ -67,6 +67,8 @@ type moduleBody struct {
 	Multiple    bool               `json:"multiple"`
 	Min         bound              `json:"min"`
 	Max         bound              `json:"max"`
+	MinLabel    optional           `json:"minLabel"`
+	MaxLabel    optional           `json:"maxLabel"`
 	Integer     bool               `json:"integer"`
 	Accept      *array[text]       `json:"accept"`
 	Format      optional           `json:"format"`
@@ -132,7 +134,7 @@ func (m *moduleBody) module() formsvc.Module {
 		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
 		Type: formsvc.ModuleType(cmp.Or(m.Type, "text")), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
-		Format: string(m.Format), Default: textsOf(m.Default),
+		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default),
 	}
 	if m.Options != nil {
 		out.Labels = map[string]string{}

@@ -16,6 +16,8 @@ const modules = [
   { name: 'born', label: 'Born on', type: 'date' },
   { name: 'news', label: 'Newsletter', type: 'boolean' },
   { name: 'why', label: 'Why?', type: 'longtext', required: true, showIf: { module: 'country', equals: ['GB'] } },
+  { name: 'stars', label: 'Stars', type: 'rating' },
+  { name: 'terms', label: 'Terms', type: 'consent' },
   { name: 'scan', label: 'A scan', type: 'file' },
 ]
 
@@ -77,6 +79,7 @@ for (const database of databases()) {
         ['name', 'Your name', 'string', true], ['country', 'Country', 'options', false],
         ['languages', 'Languages', 'array', false], ['age', 'Age', 'number', false],
         ['born', 'Born on', 'dateTime', false], ['news', 'Newsletter', 'boolean', false], ['why', 'Why?', 'string', false],
+        ['stars', 'Stars', 'number', false], ['terms', 'Terms', 'options', false],
       ])
       assert.deepEqual(fields[1].options, [{ name: 'FR', value: 'FR' }, { name: 'Great Britain', value: 'GB' }])
 

@@ -83,6 +83,7 @@ function moduleField({ name, label, type, options, required, multiple, showIf })
     required: required && !showIf, // other answers may hide it; the service knows
     ...(multiple && { list: true }),
     ...(type === 'choice' && { choices: options.map(o => ({ value: o.value ?? o, label: o.label ?? o.value ?? o, sample: o.value ?? o })) }),
+    ...(type === 'consent' && { choices: [{ value: 'true', label: 'Yes', sample: 'true' }] }), // without consent it stays empty
     ...(HELP[type] && { helpText: HELP[type] }),
   }
 }
@@ -93,6 +94,10 @@ const HELP = {
   number: 'A number, with a point before decimals.',
   email: 'An e-mail address.',
   url: 'A web address.',
+  phone: 'A telephone number with 6 to 20 digits.',
+  time: 'A time of day, written HH:MM.',
+  rating: 'A whole number.',
+  scale: 'A whole number.',
 }
 
 // Returns the answers that were filled in, as the service takes them. What was left empty is left out.

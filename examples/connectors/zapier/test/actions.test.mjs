@@ -98,6 +98,8 @@ for (const database of databases()) {
           { name: 'born', type: 'date' },
           { name: 'pounds', type: 'number' },
           { name: 'why', type: 'longtext', required: true, showIf: { module: 'land', equals: ['FR'] } },
+          { name: 'stars', type: 'rating' },
+          { name: 'terms', type: 'consent' },
           { name: 'scan', type: 'file' },
         ],
       })
@@ -113,6 +115,8 @@ for (const database of databases()) {
         ['born', 'string', false, undefined, undefined],
         ['pounds', 'string', false, undefined, undefined],
         ['why', 'text', false, undefined, undefined],
+        ['stars', 'string', false, undefined, undefined],
+        ['terms', 'string', false, undefined, ['true']],
       ])
       const values = ['both', 'GB', ['English', 'French'], false, '1815-12-10', '1.50']
       fields.forEach(({ key }, number) => { inputData[key] = values[number] })

@@ -109,11 +109,15 @@ function typeOf({ type, multiple, options }: Module): Pick<ResourceMapperField, 
   if (multiple) return { type: 'array' }
   switch (type) {
     case 'number':
+    case 'rating':
+    case 'scale':
       return { type: 'number' }
     case 'boolean':
       return { type: 'boolean' }
     case 'date':
       return { type: 'dateTime' }
+    case 'consent': // without consent it stays empty
+      return { type: 'options', options: [{ name: 'Yes', value: 'true' }] }
     case 'choice':
       return {
         type: 'options',

@@ -1,0 +1,96 @@
+package httpx_test
+
+import (
+	"encoding/csv"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xuri/excelize/v2"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/intake"
+)
+
+// A phone, time, rating, scale or consent is the same in the database, in every export and after an import, however the form was filled in.
+func TestFormToExportToImport(t *testing.T) {
+	const body = `{"title":"c","requireEmail":false,"form":{"enabled":true},"modules":[{"name":"tel","type":"phone"},{"name":"at","type":"time"},` +
+		`{"name":"stars","type":"rating","minLabel":"Bad"},{"name":"scale","type":"scale","min":-2},{"name":"ok","type":"consent"}]}`
+	onEveryStore(t, func(t *testing.T, w *world) {
+		created := w.do("POST", "/v1/campaigns", body).is(201, "").body
+		for _, want := range []string{`"min":1,"max":5,"minLabel":"Bad"}`, `"min":-2,"max":10}`} {
+			if !strings.Contains(created, want) {
+				t.Errorf("no %s in %s", want, created)
+			}
+		}
+		key := formsvc.CampaignKey{AccountID: w.mine.account.ID}
+		key.ID = must(w.svc.Campaigns.List(t.Context(), formsvc.CampaignQuery{AccountID: key.AccountID})).Items[0].ID
+		stored := func() []formsvc.Response {
+			return must(w.svc.Responses.List(t.Context(), formsvc.ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID})).Items
+		}
+		erase := func() {
+			for _, r := range stored() {
+				noError(t, w.svc.Responses.Delete(t.Context(), r.Key(), nil))
+			}
+		}
+		list := "/v1/campaigns/" + string(key.ID) + "/responses"
+		form, c := must(intake.New(w.svc, &intake.Options{PerVisitor: -1})), must(w.svc.Campaigns.Get(t.Context(), key))
+		for _, test := range []struct {
+			name, sent, stored, table string // "" is refused; table defaults to stored
+			typed                     bool   // whether the cell of the workbook is a number
+		}{
+			{"tel", " +49 (0)30 / 123-456", "+49 (0)30 / 123-456", "'+49 (0)30 / 123-456", false}, {"tel", "06 12 34 56 78", "06 12 34 56 78", "", false},
+			{"tel", "0123456789", "0123456789", "", false}, {"tel", "12345", "", "", false},
+			{"at", "00:00", "00:00", "", false}, {"at", "23:59", "23:59", "", false}, {"at", "9:05", "09:05", "", false},
+			{"at", "24:00", "", "", false}, {"at", "9:5", "", "", false},
+			{"stars", "1", "1", "", true}, {"stars", "5", "5", "", true}, {"stars", "5 ", "5", "", true},
+			{"stars", "0", "", "", false}, {"stars", "6", "", "", false}, {"stars", "1.0", "", "", false},
+			{"scale", "-2", "-2", "", true}, {"scale", "0", "0", "", true}, {"scale", "10", "10", "", true}, {"scale", "-3", "", "", false},
+			{"ok", "true", "true", "", false}, {"ok", "false", "", "", false},
+		} {
+			w.now = w.now.Add(time.Minute)
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/"+c.FormToken, strings.NewReader(url.Values{test.name: {test.sent}}.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			reply := httptest.NewRecorder()
+			if form.ServeHTTP(reply, r); (reply.Code == 303) != (test.stored != "") {
+				t.Errorf("%s %q: %d", test.name, test.sent, reply.Code)
+			}
+			if test.sent != test.stored { // the API takes values as they are stored
+				w.do("POST", list, `{"responses":{"`+test.name+`":{"value":["`+test.sent+`"]}}}`).is(map[bool]int{true: 201, false: 422}[test.sent[0] == ' '], "")
+			}
+			all := stored()
+			if test.stored == "" {
+				equal(t, len(all), 0, "%d responses to what is refused")
+				continue
+			}
+			old := all[len(all)-1]
+			exported := func(when string) {
+				t.Helper()
+				record := must(csv.NewReader(strings.NewReader(w.do("GET", list+".csv?order=asc", "").is(200, "").body)).ReadAll())
+				at, want := slices.Index(record[0], test.name), test.table
+				if want == "" {
+					want = test.stored
+				}
+				equal(t, record[1][at], want, when+": the CSV has %s")
+				book, rows := workbook(t, w.do("GET", list+".xlsx?order=asc", "").is(200, "").body)
+				cell := must(excelize.CoordinatesToCellName(slices.Index(rows[0], test.name)+1, 2))
+				shown := map[bool]string{true: "Yes", false: test.stored}[test.name == "ok"]
+				equal(t, must(book.GetCellValue("Responses", cell, excelize.Options{RawCellValue: true})), shown, when+": the workbook has %s")
+				equal(t, must(book.GetCellType("Responses", cell)) == excelize.CellTypeUnset, test.typed, when+": the cell has a number: %t")
+				if text := w.do("GET", list+".ndjson?order=asc", "").is(200, "").body; !strings.Contains(text, `"`+test.name+`":{"value":["`+test.stored+`"]}`) {
+					t.Errorf("%s: %s", when, text)
+				}
+			}
+			exported("filled in")
+			erase()
+			row := formsvc.ImportRow{ResponseInput: formsvc.ResponseInput{Answers: must(old.Answers.List())}, Reference: old.Reference, CreatedAt: old.CreatedAt}
+			report := must(w.svc.Responses.Import(t.Context(), key, func(yield func(formsvc.ImportRow, error) bool) { yield(row, nil) }, nil))
+			equal(t, report.Imported, 1, "imported %d")
+			exported("imported")
+			erase()
+		}
+	})
+}
