@@ -56,6 +56,7 @@ func (c *Campaign) Texts() []string {
 // Texts returns every text that the owner of the campaign sets, for stores that check them ([CheckText]).
 func (in *CampaignInput) Texts() []string {
 	list := []string{in.Title, in.Description, string(in.Status), in.Workflow, in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
+	list = append(list, in.Form.Confirmation.Subject, in.Form.Confirmation.Text, in.Form.Confirmation.ReplyTo)
 	list = append(list, in.Form.AllowedOrigins...)
 	for _, m := range in.Modules {
 		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel), m.Options...)
@@ -144,6 +145,9 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 		if err != nil {
 			return Campaign{}, err
 		}
+		if err := c.s.publishing(ctx, &campaign); err != nil {
+			return Campaign{}, err
+		}
 		change := Change{Idempotency: record(c.s, account, "", &campaign), Limit: limits.Campaigns}
 		err = c.s.store.CreateCampaign(ctx, campaign, change)
 		return campaign, limited(err, "campaigns", limits.Campaigns)
@@ -163,6 +167,9 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 	ifVersion := in.IfVersion
 	in, err = in.checked(c.s.faults())
 	if err != nil {
+		return Campaign{}, err
+	}
+	if err := c.s.publishing(ctx, &Campaign{AccountID: key.AccountID, CampaignInput: in}); err != nil {
 		return Campaign{}, err
 	}
 	return c.update(ctx, key, func(campaign *Campaign) error {

@@ -34,7 +34,9 @@ type Event struct {
 	Type       EventType
 	Payload    []byte // at most MaxPayload
 	Test       bool   // a test event for a webhook; not in the feed
-	CreatedAt  time.Time
+	// Confirm sends the form's [Confirmation], Retried makes the delivery of a test event one with retries. Neither is stored.
+	Confirm, Retried bool
+	CreatedAt        time.Time
 	// TraceParent is the span that raised the event, in the form of W3C Trace Context's traceparent
 	// header; "" without tracing. It isn't part of the payload; the delivery engine receives both.
 	TraceParent string

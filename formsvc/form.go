@@ -16,13 +16,14 @@ import (
 
 // A Form is how a campaign is published: as a page for everybody who has its address, made from the modules.
 type Form struct {
-	Enabled        bool     `json:"enabled"`
-	Description    string   `json:"description"`       // above the questions, at most 10,000 characters
-	SuccessMessage string   `json:"successMessage"`    // on the thanks page, at most 2,000 characters
-	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
-	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
-	Language       string   `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
-	HideName       bool     `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway
+	Enabled        bool         `json:"enabled"`
+	Description    string       `json:"description"`       // above the questions, at most 10,000 characters
+	SuccessMessage string       `json:"successMessage"`    // on the thanks page, at most 2,000 characters
+	RedirectURL    string       `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
+	AllowedOrigins []string     `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
+	Language       string       `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
+	Confirmation   Confirmation `json:"confirmation,omitzero"`
+	HideName       bool         `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway
 }
 
 // Limits of a [Form].
@@ -109,6 +110,7 @@ func (e *ValidationError) checkForm(f Form) Form {
 	e.checkLine("/form/description", f.Description, maxDescription)
 	e.checkLine("/form/successMessage", f.SuccessMessage, maxSuccess)
 	e.checkLine("/form/redirectUrl", f.RedirectURL, maxURL)
+	e.checkConfirmation(&f.Confirmation)
 	if f.RedirectURL != "" && httpURL(f.RedirectURL) == nil {
 		e.add("/form/redirectUrl", "invalid_url", "must be an absolute http or https URL")
 	}

@@ -44,7 +44,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 			return Response{}, err
 		}
 		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil), Limit: limits.Responses}
-		change.unlessHeld(&r, s.s.newEvent(ctx, webhook.ResponseCreated, c, &r, now, eventExtra{}))
+		change.unlessHeld(&r, s.s.created(ctx, c, &r, now, in.FormToken != ""))
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
 		case last == nil:
@@ -251,7 +251,7 @@ func (c *core) applyPatch(
 		}
 	case moved:
 		r.Held = NotHeld
-		raise(webhook.ResponseCreated, eventExtra{})
+		change.add(c.created(ctx, campaign, r, now, true))
 		change.PerFile = c.uploads(ctx, campaign, *r, now)
 	}
 	if finished {

@@ -23,13 +23,14 @@ const (
 )
 
 // Run does the regular work of a service until ctx ends, and then returns nil: [Service.Prune] at once and then every
-// hour, [Files.Sweep] once a day, first after an hour, [Keys.WriteUses] every minute, and [Quotas.Flush] each second.
-// When ctx ends it does the last two once more, which may take 10 seconds, so finish serving requests first. Several
+// hour, [Files.Sweep] once a day, first after an hour, [Keys.WriteUses] and [Webhooks.SendSummaries] every minute, and
+// [Quotas.Flush] each second. When ctx ends it does the last three once more, which may take 10 seconds, so finish serving requests first. Several
 // nodes may run it on one store. It logs errors and retries in the next round.
 func (s *Service) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.core.write(ctx, quotaInterval, s.Quotas.Flush) })
 	beside.Go(func() { s.core.write(ctx, useInterval, s.Keys.WriteUses) })
+	beside.Go(func() { s.core.write(ctx, useInterval, s.Webhooks.SendSummaries) })
 	defer beside.Wait()
 	swept := s.core.now().Add(pruneInterval - sweepInterval)
 	for {

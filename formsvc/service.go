@@ -106,6 +106,12 @@ type Options struct {
 	// QuotaPerAccount counts the requests of all keys and users of an account together. Defaults to
 	// counting each separately.
 	QuotaPerAccount bool
+	// MailsPerAddress is how many mails an address gets on a day (UTC) from all forms of an account, unless it confirmed that
+	// it wants them. Negative means no limit. Defaults to [DefaultMailsPerAddress].
+	MailsPerAddress int
+	// MailsPerHour is how many such mails an account sends in an hour; more wait for the next. Negative means no limit.
+	// Defaults to [DefaultMailsPerHour].
+	MailsPerHour int
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger
 	// TraceParent returns the span in a context as the header traceparent of W3C Trace Context
@@ -162,6 +168,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	}
 	o.Retention, o.Quota = limit(o.Retention, DefaultRetention), limit(o.Quota, DefaultQuota)
 	o.MaxKeys, o.MaxCampaigns, o.MaxStored = limit(o.MaxKeys, DefaultMaxKeys), limit(o.MaxCampaigns, DefaultMaxCampaigns), max(o.MaxStored, 0)
+	o.MailsPerAddress, o.MailsPerHour = limit(o.MailsPerAddress, DefaultMailsPerAddress), limit(o.MailsPerHour, DefaultMailsPerHour)
 	if o.Retention != 0 && o.Retention < time.Hour {
 		return nil, errors.New("formsvc: options: Retention must be at least an hour, or negative for none")
 	}

@@ -20,7 +20,7 @@ import (
 type Webhook struct {
 	ID         ID
 	AccountID  ID
-	URL        string      // absolute, http or https
+	URL        string      // absolute, http or https; or mailto: and the e-mail address of somebody who gets notices
 	Events     []EventType // what it listens to, in the order of [webhook.KnownEventTypes]
 	CampaignID ID          // events of this campaign only; "" means all
 	Secret     string      `json:"-"` // signs every request
@@ -29,6 +29,7 @@ type Webhook struct {
 	Previous      string `json:"-"`
 	PreviousUntil time.Time
 	Headers       []Header // sent with every request, by name
+	Mail          Mailing  // zero unless the URL is mailto:
 	Disabled      bool     // receives only what is redelivered manually
 	Version       int64    // 1 for a new webhook, one more with every change
 	CreatedAt     time.Time
@@ -43,7 +44,10 @@ type Header struct {
 
 // Listens reports whether the webhook receives the event. Stores that filter by query must agree with it.
 func (w *Webhook) Listens(e *Event) bool {
-	return !w.Disabled && w.AccountID == e.AccountID &&
+	if w.ToSubmitters() {
+		return w.AccountID == e.AccountID && e.Confirm
+	}
+	return !w.Disabled && !w.Mail.Daily && w.AccountID == e.AccountID &&
 		(w.CampaignID == "" || w.CampaignID == e.CampaignID) && slices.Contains(w.Events, e.Type)
 }
 
@@ -57,6 +61,7 @@ type WebhookInput struct {
 	CampaignID ID          // "" means all campaigns
 	Secret     string      // 1 to 256 bytes of UTF-8, see [SecretWarning]; "" generates one, or keeps the current one
 	Headers    []HeaderInput
+	Mail       MailInput // zero unless the URL is mailto:
 	Disabled   bool
 	IfVersion  int64 // Replace fails with ErrStale unless the webhook has this version; 0 means any version
 }
@@ -100,9 +105,14 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 	if hook.Secret == "" {
 		hook.Secret = newSecret()
 	}
+	limit := MaxWebhooks
+	if _, err := w.s.store.Webhook(ctx, WebhookKey{AccountID: account, ID: account}); err == nil {
+		limit++
+	}
 	now := w.s.now()
 	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.NewID(now), 1, now, now
-	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks, func(stored *Webhook, created bool) (Change, error) {
+	hook.settle(now)
+	stored, created, err := w.s.store.CreateWebhook(ctx, hook, limit, func(stored *Webhook, created bool) (Change, error) {
 		if !created && (in.Secret != "" || len(in.Headers) > 0) {
 			return Change{}, &WebhookExistsError{ID: stored.ID}
 		}
@@ -115,7 +125,10 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 	if err != nil {
 		return subscription{}, limited(err, "webhooks", MaxWebhooks)
 	}
-	return subscription{w.current(stored), created}, nil
+	if created {
+		err = w.ask(ctx, &stored)
+	}
+	return subscription{w.current(stored), created}, err
 }
 
 // audit returns an entry about a webhook. It contains only the host of the URL, since paths and
@@ -140,8 +153,8 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 	if err != nil {
 		return Webhook{}, err
 	}
-	wrong := v.err()
-	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
+	wrong, moved := v.err(), false
+	hook, err := w.s.updateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		v := v
 		if hook.CampaignID == next.CampaignID { // may have been deleted since
 			v.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f FieldError) bool { return f.Code == unknownCampaign })
@@ -153,11 +166,19 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 		// Only here the values to keep are known.
 		v.Fields = slices.Clip(v.Fields)
 		headers := v.headersOf(in.Headers, hook.Headers, !sameOrigin(hook.URL, next.URL))
+		if (hook.Address() == "") != (next.Address() == "") {
+			v.add("/url", "not_allowed", "must not change between http and mailto: create another webhook")
+		}
 		if err := v.err(); err != nil {
 			return Change{}, err
 		}
+		address := hook.Address()
 		hook.URL, hook.Events, hook.CampaignID, hook.Disabled = next.URL, next.Events, next.CampaignID, next.Disabled
-		hook.Headers = headers
+		hook.Headers, hook.Mail.MailInput = headers, next.Mail.MailInput
+		if moved = hook.Address() != address; moved {
+			hook.Mail.ConfirmedAt, hook.Secret = time.Time{}, newSecret()
+		}
+		hook.settle(w.s.now())
 		if in.Secret != "" {
 			hook.Secret, hook.Previous, hook.PreviousUntil = in.Secret, "", time.Time{}
 		}
@@ -166,7 +187,39 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 	if wrong != nil && err != nil && !errors.Is(err, ErrInvalid) {
 		err = wrong // is reported before faults of the record
 	}
+	if err == nil && moved {
+		err = w.ask(ctx, &hook)
+	}
 	return w.current(hook), err
+}
+
+// webhook returns a webhook that people manage.
+func (c *core) webhook(ctx context.Context, key WebhookKey) (Webhook, error) {
+	if key.ID == key.AccountID { // see ToSubmitters
+		return Webhook{}, ErrNotFound
+	}
+	return c.store.Webhook(ctx, key)
+}
+
+// updateWebhook changes such a webhook.
+func (c *core) updateWebhook(ctx context.Context, key WebhookKey, decide func(*Webhook) (Change, error)) (Webhook, error) {
+	if key.ID == key.AccountID {
+		return Webhook{}, ErrNotFound
+	}
+	return c.store.UpdateWebhook(ctx, key, decide)
+}
+
+// ask mails the recipient of a webhook the question whether to get mails, as a test event: the mail says so as long as the
+// recipient hasn't confirmed.
+func (w Webhooks) ask(ctx context.Context, hook *Webhook) error {
+	if hook.Address() == "" {
+		return nil
+	}
+	event, err := w.s.testEvent(ctx, hook)
+	if err == nil {
+		_, err = w.s.store.CreateTest(ctx, WebhookKey{AccountID: hook.AccountID, ID: hook.ID}, event, nil)
+	}
+	return err
 }
 
 // unknownCampaign is the code of a fault.
@@ -175,11 +228,16 @@ const unknownCampaign = "unknown_campaign"
 // make returns the webhook of in, without headers and the fields of a new record, and its faults.
 func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webhook, v ValidationError, _ error) {
 	v = w.s.faults()
-	in.URL = encodedURL(in.URL)
+	mail := in.isMail()
+	if mail {
+		in.URL = mailto + in.URL[len(mailto):]
+	} else {
+		in.URL = encodedURL(in.URL)
+	}
 	in.check(&v)
 	checkHeaders(&v, in.Headers)
 	bad := slices.ContainsFunc(v.Fields, func(f FieldError) bool { return f.Pointer == "/url" })
-	if !bad && w.s.CheckURL != nil {
+	if !bad && !mail && w.s.CheckURL != nil {
 		if err := w.s.CheckURL(ctx, in.URL); err != nil {
 			v.add("/url", "url_refused", "%v", err)
 		}
@@ -195,6 +253,7 @@ func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webh
 	}
 	hook := Webhook{
 		AccountID: account, URL: in.URL, CampaignID: in.CampaignID, Secret: in.Secret, Disabled: in.Disabled,
+		Mail: Mailing{MailInput: in.Mail},
 	}
 	for _, t := range webhook.KnownEventTypes() {
 		if slices.Contains(in.Events, t) {
@@ -241,6 +300,10 @@ func (in *WebhookInput) check(v *ValidationError) {
 	switch {
 	case in.URL == "":
 		v.add("/url", "required", "is required")
+	case in.isMail():
+		in.checkMail(v)
+	case in.Mail != MailInput{}:
+		v.add("/mail", "not_allowed", "must be absent unless the url begins with mailto:")
 	case u == nil:
 		v.add("/url", "invalid_url", "must be an absolute http or https URL")
 	case u.User != nil:
@@ -320,7 +383,10 @@ func (w Webhooks) rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 	if r.Secret == "" {
 		r.Secret = newSecret()
 	}
-	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
+	hook, err := w.s.updateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
+		if hook.Address() != "" {
+			return Change{}, invalid("/url", "not_allowed", "mail isn't signed: there is no secret to change")
+		}
 		hook.Previous, hook.PreviousUntil = "", time.Time{}
 		if r.Grace > 0 && hook.Secret != "" {
 			hook.Previous, hook.PreviousUntil = hook.Secret, w.s.now().Add(r.Grace)
@@ -337,11 +403,15 @@ func (w Webhooks) rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 // waiting deliveries stay waiting; only manual redeliveries are sent. It fails with [ErrNotFound].
 func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (_ Webhook, err error) {
 	defer wrap(&err, "webhook")
-	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
+	hook, err := w.s.updateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		if hook.Disabled == disabled {
 			return Change{}, nil
 		}
+		if !disabled && hook.Address() != "" && hook.Mail.ConfirmedAt.IsZero() {
+			return Change{}, ErrUnconfirmed
+		}
 		hook.Disabled = disabled
+		hook.settle(w.s.now())
 		return w.changed(hook, AuditWebhookUpdated), nil
 	})
 	return w.current(hook), err
@@ -353,7 +423,7 @@ func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool
 func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err error) {
 	defer wrap(&err, "test webhook")
 	return once(ctx, w.s, key.AccountID, func() (Delivery, error) {
-		hook, err := w.s.store.Webhook(ctx, key)
+		hook, err := w.s.webhook(ctx, key)
 		if err != nil {
 			return Delivery{}, err
 		}
@@ -370,7 +440,7 @@ func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err err
 // Get returns a webhook, or [ErrNotFound].
 func (w Webhooks) Get(ctx context.Context, key WebhookKey) (_ Webhook, err error) {
 	defer wrap(&err, "webhook")
-	hook, err := w.s.store.Webhook(ctx, key)
+	hook, err := w.s.webhook(ctx, key)
 	return w.current(hook), err
 }
 
@@ -378,6 +448,7 @@ func (w Webhooks) Get(ctx context.Context, key WebhookKey) (_ Webhook, err error
 func (w Webhooks) List(ctx context.Context, account ID) (_ []Webhook, err error) {
 	defer wrap(&err, "webhooks")
 	hooks, err := w.s.store.Webhooks(ctx, account)
+	hooks = slices.DeleteFunc(hooks, func(w Webhook) bool { return w.ToSubmitters() })
 	for i := range hooks {
 		hooks[i] = w.current(hooks[i])
 	}
@@ -388,6 +459,9 @@ func (w Webhooks) List(ctx context.Context, account ID) (_ []Webhook, err error)
 // fails with [ErrNotFound] if the account has no such webhook.
 func (w Webhooks) Delete(ctx context.Context, key WebhookKey) (err error) {
 	defer wrap(&err, "delete webhook")
+	if key.ID == key.AccountID {
+		return ErrNotFound
+	}
 	return w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)})
 }
 
@@ -406,7 +480,12 @@ func (w *Webhook) AppendJSON(b []byte) []byte {
 		}
 		b = append(appendString(b, header.Name), `:null`...)
 	}
-	b = appendTime(b, `},"previousSecretExpiresAt":`, w.PreviousUntil)
+	b = append(b, '}')
+	if w.Address() != "" {
+		b = fmt.Appendf(b, `,"mail":{"daily":%t,"replyTo":%t`, w.Mail.Daily, w.Mail.ReplyTo)
+		b = append(appendTime(b, `,"confirmedAt":`, w.Mail.ConfirmedAt), '}')
+	}
+	b = appendTime(b, `,"previousSecretExpiresAt":`, w.PreviousUntil)
 	b = appendTime(b, `,"createdAt":`, w.CreatedAt)
 	return append(appendTime(b, `,"updatedAt":`, w.UpdatedAt), '}')
 }

@@ -65,6 +65,9 @@ func (h *Handler) createWebhook(c *call) error {
 	if !created {
 		return c.sendSecret(http.StatusOK, &hook, in.Secret, "")
 	}
+	if hook.Address() != "" { // mail isn't signed
+		return c.sendSecret(http.StatusCreated, &hook, "", "")
+	}
 	return c.sendSecret(http.StatusCreated, &hook, in.Secret, hook.Secret)
 }
 

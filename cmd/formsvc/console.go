@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/digest"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/console"
 	"github.com/formsvc/toolkit/httpx/intake"
@@ -82,8 +83,8 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	}
 	if m != nil && c.PublicURL != "" {
 		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
-			return m.Send(ctx, to, "Sign in to the console", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
-				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link))
+			return m.Send(ctx, digest.Message{To: to, Subject: "Sign in to the console", Text: fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
+				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link)})
 		}
 	}
 	pages, err := console.New(n.svc, api, opts)

@@ -1,11 +1,27 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/formsvc/digest"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
+
+// mails returns what sends the mails of deliveries.
+func (c *serveCmd) mails(svc *formsvc.Service, m *mailer.Mailer) (func(context.Context, delivery.Mail) error, error) {
+	opts := &digest.MailerOptions{}
+	if c.PublicURL != "" {
+		opts.FormsURL, opts.ConsoleURL = c.PublicURL+formsPath, c.PublicURL+consolePath
+	}
+	mails, err := digest.NewMailer(svc, m, opts)
+	if err != nil {
+		return nil, err
+	}
+	return mails.Mail, nil
+}
 
 // failureMail returns the mail about a digest, with the commands for its webhook.
 func failureMail(d *formsvc.Digest) (subject, text string) {

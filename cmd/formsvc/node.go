@@ -130,15 +130,18 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		n.handler = n.metrics.Handler(n.handler)
 		sending.Metrics = n.metrics.Delivery()
 	}
-	if n.engine, err = delivery.New(s, sending); err != nil {
-		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}
-	}
 	var m *mailer.Mailer
 	if c.SMTP != "" {
 		if m, err = mailer.New(c.SMTP, c.MailFrom); err != nil {
 			return nil, usageError{err}
 		}
 		n.digester = digest.New(n.svc.Notices, m, &digest.Options{Compose: failureMail, Logger: logger})
+		if sending.Mail, err = c.mails(n.svc, m); err != nil {
+			return nil, err
+		}
+	}
+	if n.engine, err = delivery.New(s, sending); err != nil {
+		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}
 	}
 	pages, err := c.console(n, m, handler, forms)
 	if err != nil {

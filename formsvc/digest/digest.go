@@ -1,5 +1,6 @@
-// Package digest mails accounts about webhooks whose deliveries failed permanently: at most one mail an hour for each
-// webhook, to the contact of its account.
+// Package digest has the mails of the service. A [Mailer] makes those of deliveries: an owner's notices, and confirmations to the
+// people who sent a form. A [Digester] mails accounts about webhooks whose deliveries failed permanently: at most one mail an hour for
+// each webhook, to the contact of its account.
 //
 //	d, err := digest.New(svc.Notices, mailer, nil)
 //	engine, err := delivery.New(store, &delivery.Options{OnFailure: func(context.Context, delivery.Failure) error {
@@ -28,12 +29,6 @@ const (
 	pause    = time.Second // at least, even with many failures
 	batch    = 16
 )
-
-// A Sender sends mail. Send returns nil once the mail is accepted, and should take at most 15 seconds: after an error, or
-// when the lease of a digest has ended, the mail is sent again.
-type Sender interface {
-	Send(ctx context.Context, to, subject, text string) error
-}
 
 // Options are optional settings of a [Digester]. The zero value is usable.
 type Options struct {
@@ -125,7 +120,7 @@ func (d *Digester) one(ctx context.Context, digest *formsvc.Digest) {
 		logger.LogAttrs(ctx, slog.LevelWarn, "webhook failure mail not sent: account has no contact")
 	} else {
 		subject, text := d.opts.Compose(digest)
-		if err := d.sender.Send(ctx, digest.Contact, subject, text); err != nil {
+		if err := d.sender.Send(ctx, Message{To: digest.Contact, Subject: subject, Text: text}); err != nil {
 			logger.LogAttrs(ctx, slog.LevelError, "webhook failure mail not sent", slog.Any("error", err))
 			return
 		}
@@ -138,8 +133,10 @@ func (d *Digester) one(ctx context.Context, digest *formsvc.Digest) {
 
 // Compose returns a mail about a digest. It names only the host of the webhook's URL: the rest may contain a token.
 func Compose(d *formsvc.Digest) (subject, text string) {
-	host := "an unknown host"
-	if u, err := url.Parse(d.URL); err == nil && u.Host != "" {
+	host, to := "an unknown host", "your webhook at "
+	if u, err := url.Parse(d.URL); err == nil && u.Scheme == "mailto" {
+		host, to = cmp.Or(u.Opaque, "people who sent a form"), "" // by mail
+	} else if err == nil && u.Host != "" {
 		host = u.Host
 	}
 	deliveries := "1 delivery"
@@ -151,7 +148,7 @@ func Compose(d *formsvc.Digest) (subject, text string) {
 		last = fmt.Sprintf("status %d (%s)", d.Status, d.Error)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Since %s, %s to your webhook at %s failed permanently,\n", d.FirstAt.UTC().Format(time.RFC3339), deliveries, host)
+	fmt.Fprintf(&b, "Since %s, %s to %s failed permanently,\n", d.FirstAt.UTC().Format(time.RFC3339), deliveries, to+host)
 	fmt.Fprintf(&b, "most recently at %s. They are not retried automatically.\n", d.LastAt.UTC().Format(time.RFC3339))
 	b.WriteString("You get at most one such mail an hour for each webhook.\n\n")
 	fmt.Fprintf(&b, "  webhook      %s\n  account      %s\n  last result  %s\n", d.WebhookID, d.AccountID, last)

@@ -47,8 +47,8 @@ func newDigestWorld(t *testing.T) *digestWorld {
 	return w
 }
 
-func (w *digestWorld) Send(ctx context.Context, to, subject, text string) error {
-	return w.send(ctx, to, subject, text)
+func (w *digestWorld) Send(ctx context.Context, m Message) error {
+	return w.send(ctx, m.To, m.Subject, m.Text)
 }
 
 // hook creates a webhook.

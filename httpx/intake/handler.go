@@ -151,6 +151,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.visited(func(v *visit) error {
 		v.token, v.root = formToken(token), strings.Repeat("../", strings.Count(path, "/"))
 		switch {
+		case token == "mail" && rest != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost):
+			r.Pattern = r.Method + " /mail/{token}"
+			return v.mail(rest)
 		case v.token == "" || rest != "thanks" && strings.ContainsFunc(rest, letter):
 			return formsvc.ErrNotFound
 		case r.Method == http.MethodPost && rest != "thanks":

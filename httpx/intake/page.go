@@ -23,6 +23,7 @@ type page struct {
 	Fields        []field // none: not a form
 	Files, Dates  bool    // whether a field takes files, or is a date or time, which browsers must check
 	Page          string  // the field _page; "" for none
+	Button        string  // of a page that asks one thing; "" for none
 	Trap          bool    // whether there is a field for bots
 	Scripts       bool
 	Frame         theme.Frame

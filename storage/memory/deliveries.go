@@ -128,7 +128,11 @@ func (s *Store) CreateTest(
 		}
 		return decided(&e.newDelivery(&event).Delivery, decide)
 	}, func() error {
-		d = copyDelivery(e.put(s.keep(&event), delivery.Replay))
+		kind := delivery.Replay
+		if event.Retried {
+			kind = delivery.First
+		}
+		d = copyDelivery(e.put(s.keep(&event), kind))
 		s.wakeUp()
 		return nil
 	})

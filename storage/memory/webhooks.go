@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -92,6 +93,22 @@ func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.We
 // Webhooks implements [formsvc.Store].
 func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook, error) {
 	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Webhook { return list(&a.webhooks, (*endpoint).copy) })
+}
+
+// DueSummaries implements [formsvc.Store].
+func (s *Store) DueSummaries(ctx context.Context, now time.Time, limit int) ([]formsvc.Webhook, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var due []formsvc.Webhook
+	for _, id := range s.endpoints.ids {
+		e := s.endpoints.rows[id]
+		if next := e.Mail.NextAt; !e.Disabled && e.Mail.Daily && !next.IsZero() && !next.After(now) && len(due) < limit {
+			due = append(due, e.copy())
+		}
+	}
+	return due, nil
 }
 
 // DeleteWebhook implements [formsvc.Store].

@@ -53,8 +53,8 @@ const listening = `, queued AS (
     due_at, created_at, updated_at)
   SELECT w.id, formsvc_delivery_id(e.id, w.id), e.id, e.type, octet_length(e.payload), 0, 0, 0, 0,
     e.created_at, e.created_at, -62135596800000000 -- the zero time: no attempt has ended
-  FROM ev AS e JOIN formsvc_webhooks AS w ON w.account_id = e.account_id AND NOT w.disabled
-    AND w.events & e.type <> 0 AND e.type & 65536 = 0 AND (w.campaign_id IS NULL OR w.campaign_id = e.campaign_id)
+  FROM ev AS e JOIN formsvc_webhooks AS w ON w.account_id = e.account_id AND NOT w.disabled AND NOT w.daily
+    AND w.events & e.listening <> 0 AND e.type & 65536 = 0 AND (w.campaign_id IS NULL OR w.campaign_id = e.campaign_id)
   RETURNING event_id
 )`
 
@@ -138,17 +138,20 @@ func newStatements() *statements {
 		schema:    len(bunstore.Migrations(migrationFiles, false)),
 		responses: bunstore.ResponseColumns(), records: bunstore.RecordColumns(), events: bunstore.EventColumns(),
 	}
+	b.events = append(b.events, bunstore.Column[bunstore.EventRow]{
+		Name: "listening", Type: "bigint", Value: func(e bunstore.EventRow) any { return bunstore.ListenBits(e.Event) },
+	})
 	b.responses = append(b.responses, bunstore.Column[*bunstore.Creation]{
 		Name: "campaign_version", Type: "bigint", Value: func(n *bunstore.Creation) any { return n.CampaignVersion },
 	})
 	b.records = append(b.records, bunstore.Column[*bunstore.Creation]{
 		Name: "made", Type: "uuid", Value: func(n *bunstore.Creation) any { return n.Response.ID },
 	})
-	responses, records := bunstore.ResponseColumns(), bunstore.RecordColumns()
+	responses, records, events := bunstore.ResponseColumns(), bunstore.RecordColumns(), bunstore.EventColumns()
 	write := `
 written AS (
-  INSERT INTO formsvc_events (` + bunstore.Names(b.events, "") + `, xact)
-  SELECT ` + bunstore.Names(b.events, "e.") + `, ` + position + ` FROM ev AS e
+  INSERT INTO formsvc_events (` + bunstore.Names(events, "") + `, xact)
+  SELECT ` + bunstore.Names(events, "e.") + `, ` + position + ` FROM ev AS e
 )` + listening
 	b.insertEvents = `WITH ev AS (SELECT * FROM ` + b.events.from(1, "e") + `), ` + write + `
 SELECT EXISTS (SELECT FROM queued)`

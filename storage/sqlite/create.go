@@ -199,7 +199,7 @@ func (g *group) event(ctx context.Context, e bunstore.EventRow) error {
 		return err
 	}
 	for _, l := range listeners {
-		if l.events&stored == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
+		if l.events&bunstore.ListenBits(e.Event) == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
 			continue
 		}
 		g.wake = true
@@ -212,7 +212,7 @@ func (g *group) event(ctx context.Context, e bunstore.EventRow) error {
 }
 
 const selectListeners = "SELECT id, events, campaign_id FROM formsvc_webhooks " +
-	"WHERE account_id = ? AND NOT disabled ORDER BY id"
+	"WHERE account_id = ? AND NOT disabled AND NOT daily ORDER BY id"
 
 func (g *group) listenersOf(ctx context.Context, account formsvc.ID) ([]listener, error) {
 	list, known := g.listeners[account]

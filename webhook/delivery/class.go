@@ -28,6 +28,7 @@ const (
 	ClassURL       = "url"             // not sent: the URL is not absolute http or https, or has a user name
 	ClassSecret    = "secret"          // not sent: there is no secret to sign with
 	ClassPayload   = "payload"         // not sent: the queue has no payload for the event
+	ClassMail      = "mail"            // [Options.Mail] returned a [MailError], or there is no Mail
 )
 
 // An unsent is the class of a request that can't be sent.
@@ -52,6 +53,9 @@ func classify(ctx context.Context, status int, err error) string {
 	if class, ok := errors.AsType[unsent](err); ok {
 		return string(class)
 	}
+	if _, ok := errors.AsType[*MailError](err); ok {
+		return ClassMail
+	}
 	return classifyNetwork(err)
 }
 
@@ -60,7 +64,7 @@ func resultOf(class string) schedule.Result {
 	switch class {
 	case "":
 		return schedule.Success
-	case ClassStatus, ClassRedirect:
+	case ClassStatus, ClassRedirect, ClassMail:
 		return schedule.Rejection
 	case ClassCanceled, ClassURL, ClassSecret, ClassPayload:
 		return schedule.Unsent

@@ -107,6 +107,11 @@ type Options struct {
 	// Defaults to none: notices stay in the queue.
 	OnFailure func(ctx context.Context, f Failure) error
 
+	// Mail sends the mail of a delivery to an endpoint whose URL is a mailto: address, and returns once a server has accepted it.
+	// It is called concurrently. ctx ends after Timeout. A mail is sent again if the process dies before
+	// the outcome is recorded. Defaults to none: such deliveries fail with [ClassMail].
+	Mail func(ctx context.Context, m Mail) error
+
 	// Metrics receives the engine's metrics. Defaults to none.
 	Metrics Metrics
 

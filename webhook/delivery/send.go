@@ -2,10 +2,12 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
@@ -160,12 +162,15 @@ func (r *run) attempt(j *job) Outcome {
 	a.Status, a.Answer, a.Error = status, answer, classify(ctx, status, err)
 
 	o := Outcome{ID: j.claim.ID, Endpoint: j.claim.Endpoint, Lease: j.claim.Lease, Attempt: a}
+	refused, _ := errors.AsType[*MailError](err)
 	switch {
 	case a.Error == "":
 		o.Result = Delivered
 	case a.Error == ClassCanceled:
 		o.Result, o.Due = Released, end
-	case j.claim.Kind == Replay, a.Number > len(r.opts.Retries):
+	case refused != nil && !refused.Later.IsZero():
+		o.Result, o.Due = Released, refused.Later
+	case j.claim.Kind == Replay, a.Number > len(r.opts.Retries), refused != nil && refused.Final:
 		o.Result = Failed
 	default:
 		o.Result, o.Due = Postponed, end.Add(r.opts.Retries[a.Number-1])
@@ -182,6 +187,9 @@ func (r *run) attempt(j *job) Outcome {
 // It calls the transport directly, since an http.Client would follow redirects and put the URL into
 // its errors.
 func (e *Engine) exchange(ctx context.Context, j *job, number int, at time.Time) (status int, answer []byte, err error) {
+	if strings.HasPrefix(j.endpoint.URL, mailto) {
+		return e.mail(ctx, j, number)
+	}
 	req, err := newRequest(ctx, j, number, at)
 	if err != nil {
 		return 0, nil, err

@@ -53,6 +53,16 @@ type formBody struct {
 	AllowedOrigins *array[text] `json:"allowedOrigins"`
 	Language       optional     `json:"language"`
 	HideName       bool         `json:"hideName"`
+
+	Confirmation *confirmationBody `json:"confirmation"`
+}
+
+type confirmationBody struct {
+	Enabled bool     `json:"enabled"`
+	Subject optional `json:"subject"`
+	Text    optional `json:"text"`
+	ReplyTo optional `json:"replyTo"`
+	Answers bool     `json:"answers"`
 }
 
 type moduleBody struct {
@@ -120,6 +130,11 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
 			Language: string(body.Form.Language), HideName: body.Form.HideName,
 		},
+	}
+	if c := body.Form.Confirmation; c != nil {
+		in.Form.Confirmation = formsvc.Confirmation{
+			Enabled: c.Enabled, Subject: string(c.Subject), Text: string(c.Text), ReplyTo: string(c.ReplyTo), Answers: c.Answers,
+		}
 	}
 	if body.Modules != nil {
 		for _, m := range *body.Modules {

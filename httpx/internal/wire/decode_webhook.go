@@ -18,6 +18,13 @@ type webhookBody struct {
 	Secret     *text       `json:"secret"`
 	Headers    headersBody `json:"headers"`
 	Disabled   bool        `json:"disabled"`
+	Mail       *mailBody   `json:"mail"`
+}
+
+type mailBody struct {
+	Daily       bool    `json:"daily"`
+	ReplyTo     bool    `json:"replyTo"`
+	ConfirmedAt ignored `json:"confirmedAt"`
 }
 
 // A webhookReplacement may also have what the server sets, as in its reply.
@@ -64,6 +71,9 @@ func (d *Body) WebhookInput(replace bool) (formsvc.WebhookInput, error) {
 	}
 	in := formsvc.WebhookInput{
 		URL: string(body.URL), CampaignID: formsvc.ID(body.CampaignID), Secret: d.secret(body.Secret), Headers: body.Headers, Disabled: body.Disabled,
+	}
+	if body.Mail != nil {
+		in.Mail = formsvc.MailInput{Daily: body.Mail.Daily, ReplyTo: body.Mail.ReplyTo}
 	}
 	for _, e := range body.Events {
 		in.Events = append(in.Events, formsvc.EventType(e))

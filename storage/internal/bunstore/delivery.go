@@ -247,6 +247,9 @@ func (s *Store) CreateTest(
 		EventType: TypeOf(&event), Size: len(event.Payload), Kind: int(delivery.Replay),
 		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
 	}
+	if event.Retried {
+		row.Kind = int(delivery.First)
+	}
 	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		// The lock keeps the webhook from being deleted before this commits.
 		if _, err := lockRow[webhookRow](ctx, s, c, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)); err != nil {

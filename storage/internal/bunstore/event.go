@@ -15,6 +15,18 @@ import (
 // TestBit marks the type of a test event, in events and in deliveries.
 const TestBit int64 = 1 << 16
 
+// confirmBit is the only one in the set of the webhook that sends confirmations ([formsvc.Webhook.ToSubmitters]).
+const confirmBit int64 = 1 << 17
+
+// ListenBits returns the bits of which a webhook has one if it listens to an event.
+func ListenBits(e *formsvc.Event) int64 {
+	bits := TypeOf(e)
+	if e.Confirm {
+		bits |= confirmBit
+	}
+	return bits
+}
+
 // EventBit returns the bit of an event type in a webhook's set of types, by its place in
 // [webhook.KnownEventTypes]; 0 for an unknown type.
 func EventBit(t formsvc.EventType) int64 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -22,10 +23,14 @@ type webhookRow struct {
 	CampaignID    ID
 	PreviousUntil int64
 	Sealed
-	Disabled  bool
-	Version   int64
-	CreatedAt int64
-	UpdatedAt int64
+	Disabled    bool
+	ConfirmedAt int64
+	Daily       bool
+	ReplyTo     bool
+	NextAt      int64
+	Version     int64
+	CreatedAt   int64
+	UpdatedAt   int64
 }
 
 // newWebhookRow checks a webhook and returns its row.
@@ -42,9 +47,14 @@ func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	events := eventBits(w.Events)
+	if w.ToSubmitters() {
+		events = confirmBit
+	}
 	return &webhookRow{
-		ID: ID(w.ID), AccountID: ID(w.AccountID), URL: w.URL, Events: eventBits(w.Events),
+		ID: ID(w.ID), AccountID: ID(w.AccountID), URL: w.URL, Events: events,
 		CampaignID: ID(w.CampaignID), PreviousUntil: micros(w.PreviousUntil), Sealed: sealed, Disabled: w.Disabled, Version: w.Version,
+		ConfirmedAt: micros(w.Mail.ConfirmedAt), Daily: w.Mail.Daily, ReplyTo: w.Mail.ReplyTo, NextAt: micros(w.Mail.NextAt),
 		CreatedAt: micros(w.CreatedAt), UpdatedAt: micros(w.UpdatedAt),
 	}, nil
 }
@@ -57,8 +67,10 @@ func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 		PreviousUntil: fromMicros(r.PreviousUntil), Disabled: r.Disabled, Version: r.Version,
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 	}
+	w.Mail.ConfirmedAt, w.Mail.NextAt = fromMicros(r.ConfirmedAt), fromMicros(r.NextAt)
+	w.Mail.Daily, w.Mail.ReplyTo = r.Daily, r.ReplyTo
 	for i, t := range webhook.KnownEventTypes() {
-		if r.Events&(1<<i) != 0 {
+		if r.Events&(1<<i) != 0 || w.ToSubmitters() && t == webhook.ResponseCreated {
 			w.Events = append(w.Events, t)
 		}
 	}
@@ -172,6 +184,12 @@ func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.We
 // Webhooks implements formsvc.WebhookStore.
 func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Webhook, error) {
 	return all(ctx, s, s.webhook, "account_id = ?", ID(account))
+}
+
+// DueSummaries implements formsvc.WebhookStore. Accounts have few webhooks: it needs no index.
+func (s *Store) DueSummaries(ctx context.Context, now time.Time, limit int) ([]formsvc.Webhook, error) {
+	due, err := all(ctx, s, s.webhook, "NOT disabled AND daily AND next_at > ? AND next_at <= ?", Never, micros(now))
+	return due[:min(len(due), max(limit, 0))], err
 }
 
 // DeleteWebhook implements formsvc.WebhookStore. It leaves the deliveries to Prune, so

@@ -11,13 +11,20 @@ import (
 	netmail "net/mail"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/wneessen/go-mail"
+
+	"github.com/formsvc/toolkit/formsvc/digest"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // timeout limits the whole sending of one mail, so that a hanging server doesn't delay others for longer.
 const timeout = 15 * time.Second
+
+// connections is how many mails are sent at once. Servers limit it, often to 10 or 20.
+const connections = 8
 
 // A Mailer sends mail through one SMTP server, with one connection per mail. It is safe for concurrent use.
 type Mailer struct {
@@ -28,6 +35,7 @@ type Mailer struct {
 	user, password string
 	from           string
 	timeout        time.Duration
+	sending        chan struct{}  // has a value for each connection
 	roots          *x509.CertPool // trusted authorities; nil means the system's
 }
 
@@ -39,7 +47,7 @@ func New(address, from string) (*Mailer, error) {
 		return nil, errors.New("--smtp: must be smtp://USER:PASSWORD@HOST:PORT or smtps://…; " +
 			"percent-encode special characters in the password (%40 for @)")
 	}
-	m := &Mailer{host: u.Hostname(), from: from, timeout: timeout}
+	m := &Mailer{host: u.Hostname(), from: from, timeout: timeout, sending: make(chan struct{}, connections)}
 	switch u.Scheme {
 	case "smtp":
 		m.port = 587
@@ -84,26 +92,70 @@ func startTLS(query url.Values, implicit bool) (mail.TLSPolicy, error) {
 	return policy, nil
 }
 
-// Send sends a text. It returns nil once the server has accepted it.
-func (m *Mailer) Send(ctx context.Context, to, subject, text string) error {
+// Send sends a mail. It returns nil once the server has accepted it, and a *[delivery.MailError] if the server refused it.
+func (m *Mailer) Send(ctx context.Context, in digest.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel() // also closes the connection, see dial
-	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
-	if err := errors.Join(msg.From(m.from), msg.To(to)); err != nil {
-		return err
+	msg, err := m.message(&in)
+	if err != nil {
+		return &delivery.MailError{Text: "the address can't be used in a mail", Final: true}
 	}
-	msg.Subject(subject)
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no holiday replies
-	msg.SetBodyString(mail.TypeTextPlain, text)
+	select {
+	case m.sending <- struct{}{}:
+		defer func() { <-m.sending }()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for other mails: %w", ctx.Err())
+	}
 	client, err := m.client(ctx)
 	if err != nil {
 		return err
 	}
 	// A failure after the server accepted the mail, such as on QUIT, doesn't matter.
 	if err = client.DialAndSendWithContext(ctx, msg); err != nil && !msg.IsDelivered() {
-		return err
+		return refusal(err, in.To)
 	}
 	return nil
+}
+
+// message returns a mail for the library.
+func (m *Mailer) message(in *digest.Message) (*mail.Msg, error) {
+	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
+	err := errors.Join(msg.From(m.from), msg.To(in.To))
+	if in.ReplyTo != "" {
+		err = errors.Join(err, msg.ReplyTo(in.ReplyTo))
+	}
+	if err != nil {
+		return nil, err
+	}
+	msg.Subject(in.Subject)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no holiday replies
+	if in.Unsubscribe != "" {
+		msg.SetListUnsubscribe(in.Unsubscribe)
+		msg.SetListUnsubscribePost()
+	}
+	if sender, err := netmail.ParseAddress(m.from); err == nil && in.ID != "" {
+		_, domain, _ := strings.Cut(sender.Address, "@")
+		msg.SetMessageIDWithValue(in.ID + "@" + domain)
+	}
+	msg.SetBodyString(mail.TypeTextPlain, in.Text)
+	if in.HTML != "" {
+		msg.AddAlternativeString(mail.TypeTextHTML, in.HTML)
+	}
+	return msg, nil
+}
+
+// shownRefusal is how much of a server's reply is kept, in bytes.
+const shownRefusal = 500
+
+// refusal returns a server's reply in the words that people see, without the address. Other errors are returned unchanged.
+func refusal(err error, to string) error {
+	sent, ok := errors.AsType[*mail.SendError](err)
+	if !ok || sent.ErrorCode() == 0 {
+		return err
+	}
+	text := strings.ToValidUTF8(strings.ReplaceAll(sent.Error(), to, "the recipient"), "")
+	text, _, _ = strings.Cut(text, ", affected recipient")
+	return &delivery.MailError{Code: sent.ErrorCode(), Text: text[:min(len(text), shownRefusal)], Final: sent.ErrorCode() >= 500 && sent.Reason == mail.ErrSMTPRcptTo}
 }
 
 // client returns a client for one mail. Its connection ends with ctx.

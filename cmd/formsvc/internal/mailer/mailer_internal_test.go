@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/formsvc/toolkit/formsvc/digest"
 )
 
 // mailTo returns a mailer for a server with a login.
@@ -49,7 +51,7 @@ func TestMailArrives(t *testing.T) {
 			if x.server.MuteAfter != "" {
 				m.timeout = 300 * time.Millisecond
 			}
-			if err := m.Send(t.Context(), "ada@example.com", "Süß\r\nBcc: eve@example.com", "Text – with Ümlauts\n.\n"); err != nil {
+			if err := m.Send(t.Context(), digest.Message{To: "ada@example.com", Subject: "Süß\r\nBcc: eve@example.com", Text: "Text – with Ümlauts\n.\n"}); err != nil {
 				t.Fatal(err)
 			}
 			got := s.Mails()
@@ -131,7 +133,7 @@ func TestMailFails(t *testing.T) {
 			if x.distrust {
 				m.roots = nil
 			}
-			err := m.Send(t.Context(), x.to, "Subject", "Text")
+			err := m.Send(t.Context(), digest.Message{To: x.to, Subject: "Subject", Text: "Text"})
 			if got := s.Mails(); err == nil || len(got) != 0 {
 				t.Errorf("error %v, %d mails", err, len(got))
 			} else if strings.Contains(err.Error(), "right") || strings.Contains(err.Error(), "wrong") {
@@ -148,7 +150,7 @@ func TestMailKeepsPasswordWithoutTLS(t *testing.T) {
 	s := serve(t, serverOptions{User: "forms", Password: "right"})
 	m := mailTo(t, s, "smtp", "forms:right@", "?starttls=off")
 	m.host = "::ffff:127.0.0.1" // this machine, but not recognizable as such
-	err := m.Send(t.Context(), "ada@example.com", "Subject", "Text")
+	err := m.Send(t.Context(), digest.Message{To: "ada@example.com", Subject: "Subject", Text: "Text"})
 	if err == nil || !strings.Contains(err.Error(), "unencrypted") || len(s.Mails()) != 0 {
 		t.Errorf("error %v, %d mails", err, len(s.Mails()))
 	}
