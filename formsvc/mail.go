@@ -329,8 +329,9 @@ func (w Webhooks) SendSummaries(ctx context.Context) (err error) {
 }
 
 func (w Webhooks) summarize(ctx context.Context, hook *Webhook) error {
-	key, until := WebhookKey{AccountID: hook.AccountID, ID: hook.ID}, hook.Mail.NextAt
-	event, n, err := w.s.summary(ctx, hook, until)
+	key, due := WebhookKey{AccountID: hook.AccountID, ID: hook.ID}, hook.Mail.NextAt
+	until := nextSummary(w.s.now()).Add(-24 * time.Hour) // later than due if no server ran then
+	event, n, err := w.s.summary(ctx, hook, due.Add(-24*time.Hour), until)
 	if err != nil {
 		return err
 	}
@@ -340,8 +341,8 @@ func (w Webhooks) summarize(ctx context.Context, hook *Webhook) error {
 		}
 	}
 	_, err = w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
-		if hook.Mail.NextAt.Equal(until) {
-			hook.Mail.NextAt = nextSummary(w.s.now())
+		if hook.Mail.NextAt.Equal(due) {
+			hook.Mail.NextAt = until.Add(24 * time.Hour)
 			hook.Version++ // it is written
 		}
 		return Change{}, nil
@@ -352,13 +353,13 @@ func (w Webhooks) summarize(ctx context.Context, hook *Webhook) error {
 	return err
 }
 
-// summary returns the event of a daily mail, and how many responses came on the day that ends at until. The same mail has the same event.
-func (c *core) summary(ctx context.Context, hook *Webhook, until time.Time) (Event, int64, error) {
+// summary returns the event of a daily mail, and how many responses came since a time and before until. The same mail has the same event.
+func (c *core) summary(ctx context.Context, hook *Webhook, since, until time.Time) (Event, int64, error) {
 	campaigns, err := c.summaryOf(ctx, hook)
 	if err != nil {
 		return Event{}, 0, err
 	}
-	since, all := until.Add(-24*time.Hour), int64(0)
+	all := int64(0)
 	e := Event{
 		ID: DeliveryID(FloorID(until), hook.ID), AccountID: hook.AccountID, CampaignID: hook.AccountID, ResponseID: hook.AccountID,
 		Type: webhook.ResponseCreated, Test: true, Retried: true, CreatedAt: c.now(),

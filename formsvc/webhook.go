@@ -44,11 +44,11 @@ type Header struct {
 
 // Listens reports whether the webhook receives the event. Stores that filter by query must agree with it.
 func (w *Webhook) Listens(e *Event) bool {
+	wanted := slices.Contains(w.Events, e.Type)
 	if w.ToSubmitters() {
-		return w.AccountID == e.AccountID && e.Confirm
+		wanted = e.Confirm
 	}
-	return !w.Disabled && !w.Mail.Daily && w.AccountID == e.AccountID &&
-		(w.CampaignID == "" || w.CampaignID == e.CampaignID) && slices.Contains(w.Events, e.Type)
+	return wanted && !w.Disabled && !w.Mail.Daily && w.AccountID == e.AccountID && (w.CampaignID == "" || w.CampaignID == e.CampaignID)
 }
 
 // WebhookKey names one webhook of one account.

@@ -12,11 +12,7 @@ import (
 
 // mails returns what sends the mails of deliveries.
 func (c *serveCmd) mails(svc *formsvc.Service, m *mailer.Mailer) (func(context.Context, delivery.Mail) error, error) {
-	opts := &digest.MailerOptions{}
-	if c.PublicURL != "" {
-		opts.FormsURL, opts.ConsoleURL = c.PublicURL+formsPath, c.PublicURL+consolePath
-	}
-	mails, err := digest.NewMailer(svc, m, opts)
+	mails, err := digest.NewMailer(svc, m, &digest.MailerOptions{FormsURL: c.BaseURL + formsPath, ConsoleURL: c.BaseURL + consolePath})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -112,4 +113,32 @@ func TestServeMails(t *testing.T) {
 	until(t, "the link is mailed", func() bool { return len(mails.list()) == 2 })
 	contains(t, "the second mail", mails.list()[1], "/console/sign-in/", "This link signs you in once")
 	lacks(t, "the log and the mail", s.log.String()+line+text, "mail-password", "path-token", testSecret, "/sign-in/")
+}
+
+// A form's confirmations and an owner's notices go out by mail, within their limits.
+func TestServeConfirms(t *testing.T) {
+	t.Parallel()
+	mails := serveMail(t)
+	sh := newShell(t)
+	sh.env = environment{"FORMSVC_SMTP=smtp://forms:mail-password@" + mails.addr + "?starttls=off", "FORMSVC_MAIL_FROM=Forms <forms@example.com>"}
+	s := sh.serve(t, "--mails-per-address", "1", "--mails-per-hour", "3")
+	out := s.do(t, "webhooks", "create", "--url", "mailto:owner@example.com", "--events", "response.created")
+	lacks(t, "what the command prints", out, "secret")
+	until(t, "the question arrives", func() bool { return len(mails.list()) == 1 })
+	link := regexp.MustCompile(`http://\S+/f/mail/(?:[\w-]|=\r\n)+`).FindString(mails.list()[0])
+	link = strings.NewReplacer("=\r\n", "").Replace(link)
+	resp := must(http.Post(link, "application/x-www-form-urlencoded", nil))
+	_ = resp.Body.Close()
+	equal(t, resp.StatusCode, http.StatusOK, "%d")
+	form := s.call(t, http.StatusCreated, http.MethodPost, "/v1/campaigns", map[string]any{
+		"title": "Camp", "form": map[string]any{"enabled": true, "confirmation": map[string]any{"enabled": true}},
+	})
+	address := regexp.MustCompile(`http://[^"]+/f/\w+`).FindString(form)
+	for _, to := range []string{"ada@example.com", "ada@example.com", "bob@example.com", "eve@example.com"} {
+		resp := must(http.PostForm(address, url.Values{"email": {to}}))
+		_ = resp.Body.Close()
+	}
+	// The question counts as well: one more mail to a visitor waits for the next hour.
+	until(t, "4 notices and 2 confirmations", func() bool { return len(mails.list()) >= 1+4+2 })
+	equal(t, strings.Count(strings.Join(mails.list(), ""), "To: <ada@example.com>"), 1, "%d to one address")
 }

@@ -98,6 +98,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 		Workflow: c.Workflow.Workflow, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
 		// A flag of 0 means no limit.
 		Retention: cmp.Or(c.Retention, -1), Quota: cmp.Or(c.Quota, -1), MaxKeys: cmp.Or(c.MaxKeys, -1), MaxCampaigns: cmp.Or(c.MaxCampaigns, -1), MaxStored: int(c.MaxStored),
+		MailsPerAddress: cmp.Or(c.MailsPerAddress, -1), MailsPerHour: cmp.Or(c.MailsPerHour, -1),
 	}
 	if db, ok := s.(store); ok {
 		n.ping = db.Ping
@@ -175,6 +176,8 @@ func (c *serveCmd) checkFlags() error {
 		{c.MaxRequests < 1, "--max-requests: must be at least 1"},
 		{c.MaxKeys < 0, "--max-keys: must not be negative; 0 allows any number"},
 		{c.MaxCampaigns < 0, "--max-campaigns: must not be negative; 0 allows any number"},
+		{c.MailsPerAddress < 0, "--mails-per-address: must not be negative; 0 allows any number"},
+		{c.MailsPerHour < 0, "--mails-per-hour: must not be negative; 0 allows any number"},
 		{c.MaxUpload < 1, "--max-upload: must be at least 1"},
 		{c.RequestTimeout <= 0, "--request-timeout: must be positive"},
 		{c.MaxConnections < 1, "--max-connections: must be at least 1"},

@@ -69,6 +69,8 @@ type serveCmd struct {
 	MetricsAddr        string          `placeholder:"ADDR"`
 	SMTP               string          `name:"smtp" placeholder:"URL"`
 	MailFrom           string          `placeholder:"EMAIL"`
+	MailsPerAddress    int             `default:"3" placeholder:"N"`
+	MailsPerHour       int             `default:"50" placeholder:"N"`
 	LogFormat          string          `enum:"text,json" default:"text"`
 }
 

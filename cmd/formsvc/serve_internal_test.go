@@ -50,7 +50,7 @@ func TestServeMistakes(t *testing.T) {
 		{"--quota", "--quota=-1"}, {"--quota", "--quota=99999999999"}, {"--quota-window", "--quota-window=0s"}, {"--quota-window", "--quota-window=1500ms"},
 		{"--rate", "--rate=-1"}, {"--rate", "--rate=NaN"},
 		{"--max-requests", "--max-requests=0"}, {"--max-connections", "--max-connections=0"},
-		{"--request-timeout", "--request-timeout=0s"}, {"--max-keys", "--max-keys=-1"}, {"--max-campaigns", "--max-campaigns=-1"},
+		{"--request-timeout", "--request-timeout=0s"}, {"--max-keys", "--max-keys=-1"}, {"--max-campaigns", "--max-campaigns=-1"}, {"--mails-per-address", "--mails-per-address=-1"}, {"--mails-per-hour", "--mails-per-hour=-1"},
 		{"--max-upload", "--max-upload=-1"}, {"--drain-delay", "--drain-delay=-1s"}, {"--ready", "--ready=moon"},
 		{"--tls-key", "--tls-cert=cert.pem"}, {"--tls-cert", "--tls-cert=cert.pem --tls-key=key.pem"}, {"--redirect-addr", "--redirect-addr=:0"},
 		{"--autocert-domain", "--autocert-domain=localhost"}, {"--autocert-email", "--autocert-email=ops@example.com"},

@@ -112,15 +112,19 @@ func (c *webhookCreateCmd) explain(err error) error {
 
 func (c *webhookCreateCmd) print(std streams, hook *formsvc.Webhook, created bool) error {
 	record := any(hook)
-	if created {
+	if created && hook.Address() == "" {
 		record = (*shownWebhook)(hook)
-	} else {
+	} else if !created {
 		std.note("Webhook %s already has this URL, these events and this campaign; nothing was created.", hook.ID)
 	}
 	if c.JSON {
 		return c.printJSON(std, nil, record)
 	}
 	_, err := fmt.Fprintf(std.out, "uuid    %s\nurl     %s\nevents  %s\n", hook.ID, hook.URL, cells(hook.Events))
+	if hook.Address() != "" {
+		std.note("The recipient gets a mail with a link to confirm. Until then the webhook is disabled.")
+		return err
+	}
 	if created && err == nil {
 		std.note("The secret is shown only once.")
 		_, err = fmt.Fprintf(std.out, "secret  %s\n", hook.Secret)

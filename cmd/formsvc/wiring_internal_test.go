@@ -36,6 +36,7 @@ var wiring = map[string][]string{
 	"TestDrainDelay":                     {"drain-delay"},
 	"TestReady":                          {"ready"},
 	"TestServeMails":                     {"smtp", "mail-from"},
+	"TestServeConfirms":                  {"mails-per-address", "mails-per-hour"},
 	"TestProviderFlags": {
 		"oidc-issuer", "oidc-client-id", "oidc-client-secret", "oidc-title", "oidc-scope", "oidc-role-claim", "oidc-role", "oidc-domain", "oidc-account", "oidc-account-claim",
 	},

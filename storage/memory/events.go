@@ -37,7 +37,7 @@ func (s *Store) raise(events []formsvc.Event) {
 	for i := range events {
 		e := s.keep(&events[i])
 		for _, to := range s.accounts.rows[e.AccountID].webhooks.rows {
-			if to.Listens(&e.Event) {
+			if to.Listens(&events[i]) {
 				to.put(e, delivery.First)
 				s.wakeUp()
 			}
@@ -49,6 +49,7 @@ func (s *Store) raise(events []formsvc.Event) {
 func (s *Store) keep(in *formsvc.Event) *event {
 	s.commits++
 	e := &event{Event: copyOf(in), position: s.commits}
+	e.Confirm, e.Retried = false, false
 	s.events[e.ID] = e
 	a := s.accounts.rows[e.AccountID]
 	a.events = append(a.events, e)

@@ -217,6 +217,7 @@ func responseCalls() []call {
 func webhookCalls() []call {
 	return []call{
 		{"Webhook", ofHook, false, func(c *caller) (any, error) { return c.s.Webhook(c.ctx, c.at.hook()) }},
+		{"DueSummaries", nil, false, func(c *caller) (any, error) { return c.s.DueSummaries(c.ctx, nextDay(), 10) }},
 		{"Webhooks", ofAccount, true, func(c *caller) (any, error) { return c.s.Webhooks(c.ctx, c.of) }},
 		{"Events", ofAccount, true, func(c *caller) (any, error) {
 			page, err := c.s.Events(c.ctx, formsvc.EventQuery{AccountID: c.of})

@@ -423,7 +423,7 @@ func (m *model) change(r formsvc.ResponseKey) formsvc.Change {
 func (m *model) event(r formsvc.ResponseKey) formsvc.Event {
 	e := m.newEvent(recordOf(r))
 	e.Type = oneOf(m, "type", webhook.EventTypes()[:3]...)
-	e.Payload = slices.Repeat([]byte{'p'}, m.number("size", 0, 40))
+	e.Payload, e.Confirm = slices.Repeat([]byte{'p'}, m.number("size", 0, 40)), m.chance("confirm", 3)
 	m.events = append(m.events, e)
 	return e
 }

@@ -365,6 +365,13 @@ func (m *model) webhook(w *formsvc.Webhook) {
 		w.CampaignID = one(m, "campaign", m.campaigns).ID
 	}
 	w.Secret, w.UpdatedAt = "secret of "+string(w.ID), m.tick()
+	if m.chance("mail", 3) {
+		w.URL, w.Mail.ConfirmedAt, w.Mail.ReplyTo = "mailto:ada@example.com", oneOf(m, "confirmed", m.now, time.Time{}), m.chance("reply to", 2)
+		w.Mail.Daily, w.Mail.NextAt = m.chance("daily", 2), oneOf(m, "next", m.now, m.now.Add(time.Hour), time.Time{})
+	}
+	if w.ToSubmitters() {
+		w.URL, w.Events = "mailto:", types[:1]
+	}
 	if m.chance("full", 3) {
 		w.Previous, w.PreviousUntil = "previous", m.now.Add(time.Hour)
 		w.Headers = []formsvc.Header{{Name: "X-B", Value: "1"}, {Name: "X-A", Value: "2"}, {Name: "X-A", Value: "3"}}
@@ -373,6 +380,9 @@ func (m *model) webhook(w *formsvc.Webhook) {
 
 func (m *model) addWebhook() {
 	w := m.newWebhook(m.owner(m.accounts[0]))
+	if m.chance("to submitters", 4) {
+		w.ID = w.AccountID
+	}
 	m.webhook(&w)
 	limit := oneOf(m, "limit", 10, 10, 2)
 	change := m.change(formsvc.ResponseKey{AccountID: w.AccountID, CampaignID: w.CampaignID, ID: m.nextID()})
@@ -395,7 +405,7 @@ func (m *model) addWebhook() {
 
 func (m *model) updateWebhook() {
 	key := m.hook()
-	as, by := formsvc.Webhook{ID: key.ID, Disabled: m.chance("disabled", 4)}, int64(oneOf(m, "version", 1, 1, 0))
+	as, by := formsvc.Webhook{ID: key.ID, AccountID: key.AccountID, Disabled: m.chance("disabled", 4)}, int64(oneOf(m, "version", 1, 1, 0))
 	m.webhook(&as)
 	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.nextID()})
 	edit := decide(m, change, func(w *formsvc.Webhook) {
@@ -404,6 +414,8 @@ func (m *model) updateWebhook() {
 	})
 	m.do("UpdateWebhook", func(s Store, _ int) (any, error) { return s.UpdateWebhook(m.ctx, key, edit) })
 	m.do("Webhook", func(s Store, _ int) (any, error) { return s.Webhook(m.ctx, key) })
+	limit := m.number("limit", 0, 2)
+	m.do("DueSummaries", func(s Store, _ int) (any, error) { return s.DueSummaries(m.ctx, m.now, limit) })
 }
 
 func (m *model) deleteWebhook() {

@@ -137,7 +137,7 @@ func (m *model) addTest() {
 	key := m.hook()
 	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.nextID()}), nil)
 	e := m.event(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: m.nextID(), ID: m.nextID()})
-	e.Test = true
+	e.Test, e.Retried = true, m.chance("retried", 2)
 	m.events[len(m.events)-1] = e
 	m.do("CreateTest", func(s Store, _ int) (any, error) { return s.CreateTest(m.ctx, key, e, edit) })
 }
