@@ -80,7 +80,7 @@ func (w *Webhook) Address() string {
 }
 
 // ToSubmitters reports whether this is the webhook that sends the [Confirmation] mails of an account. It has the account's
-// ID, is created with the first of them, and is neither listed nor counted with the others.
+// ID, is created with the first of them, is neither listed nor counted with the others, and can't be changed.
 func (w *Webhook) ToSubmitters() bool { return w.ID == w.AccountID }
 
 // isMail reports whether the URL of an input is one for mail, whatever the case of its scheme.

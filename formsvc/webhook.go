@@ -437,10 +437,10 @@ func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err err
 	})
 }
 
-// Get returns a webhook, or [ErrNotFound].
+// Get returns a webhook, also that of [Webhook.ToSubmitters], or [ErrNotFound].
 func (w Webhooks) Get(ctx context.Context, key WebhookKey) (_ Webhook, err error) {
 	defer wrap(&err, "webhook")
-	hook, err := w.s.webhook(ctx, key)
+	hook, err := w.s.store.Webhook(ctx, key)
 	return w.current(hook), err
 }
 

@@ -68,7 +68,7 @@ func (c *serveCmd) console(n *node, m *mailer.Mailer, api *httpx.Handler, forms 
 	if err != nil {
 		return nil, err
 	}
-	opts := &console.Options{Logger: n.logger, APIURL: c.PublicURL, ClientAddress: c.clientAddress(), Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
+	opts := &console.Options{Logger: n.logger, APIURL: c.PublicURL, ClientAddress: c.clientAddress(), Mail: m != nil, Preview: func(w http.ResponseWriter, r *http.Request, campaign *formsvc.Campaign) {
 		forms.Preview(w, r, campaign, base.Path+formsPath+"/")
 	}}
 	opts.Providers, err = c.providers(n.logger)

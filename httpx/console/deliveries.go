@@ -137,6 +137,9 @@ func (v *visit) redeliver() error {
 	if errors.Is(err, formsvc.ErrConflict) {
 		return &refusal{http.StatusConflict, "An attempt is in progress", "Wait until it ends, then resend if you still need to."}
 	}
+	if path := v.back(); path != "" {
+		return v.redirect(err, path, url.Values{"note": {"mail-again"}})
+	}
 	return v.redirect(err, "/deliveries/"+string(d.ID), url.Values{"note": {"redelivered"}})
 }
 
@@ -169,6 +172,12 @@ func (v *visit) failures() error {
 	byID := map[formsvc.ID]*formsvc.Webhook{}
 	for i := range hooks {
 		byID[hooks[i].ID] = &hooks[i]
+	}
+	own := formsvc.WebhookKey{AccountID: v.account(), ID: v.account()} // sends confirmations, and isn't listed
+	if hook, err := v.svc.Webhooks.Get(v.ctx(), own); err == nil {
+		byID[hook.ID] = &hook
+	} else if !errors.Is(err, formsvc.ErrNotFound) {
+		return err
 	}
 	p := failuresPage{Pager: pagerOf(v, list, func(n *formsvc.Notice) formsvc.ID { return n.DeliveryID })}
 	for _, n := range list.Items {

@@ -44,6 +44,8 @@ type Options struct {
 	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
 	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
 	SendLink func(ctx context.Context, to, link string, until time.Time) error
+	// Mail says that deliveries by mail are sent: the engine has a Mail in its options. Defaults to false, and pages say so.
+	Mail bool
 	// Providers are the OpenID providers where people can sign in, in the order of their buttons, with distinct names. Defaults to none.
 	Providers []Provider
 	// Proxied returns whom a trusted proxy has signed in, by a header of the request, or nil if the request doesn't come from it. Each

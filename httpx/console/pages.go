@@ -104,7 +104,7 @@ func (h *Handler) parsePages() (pages, error) {
 		"shell": shell, "phase": func(c *formsvc.Campaign) phase { return phaseOf(c, h.svc.Now()) },
 		"keyState": func(k formsvc.Key) string { return keyState(&k, h.svc.Now()) },
 		"curlAPI":  curlAPI, "typeOf": typeOf, "types": h.types, "typeName": h.typeName,
-		"failure": h.failureText, "advice": h.advice, "reply": replyText, "who": who,
+		"failure": h.failureText, "advice": h.advice, "reply": replyText, "who": who, "sentTo": sentTo, "byMail": byMail, "toSubmitters": func(w formsvc.Webhook) bool { return w.ToSubmitters() },
 		"languages": h.svc.Campaigns.Languages, "bytes": func(n any) string { return humanize.Bytes(uint64(reflect.ValueOf(n).Int())) }, //nolint:gosec // sizes aren't negative
 		"text": func(kind string, key any) string { return h.texts[kind][fmt.Sprint(key)] },
 		"plus": func(a, b int) int { return a + b }, "json": func(m formsvc.Module) string { return jsonOf(&m) },

@@ -176,7 +176,7 @@ func TestPagesNeedPermissions(t *testing.T) {
 		changes := !slices.Contains(unwritten, pattern) && (strings.HasPrefix(pattern, "POST") || strings.HasSuffix(pattern, "/new") || strings.HasSuffix(pattern, "/edit") || strings.HasSuffix(pattern, "/delete") || strings.HasSuffix(pattern, "/form-file"))
 		keys := strings.Contains(pattern, "/keys")
 		answers := strings.Contains(pattern, "/responses/") || strings.HasSuffix(pattern, "/selected") || strings.HasSuffix(pattern, "/views") || slices.Contains(unwritten, pattern)
-		hooks := strings.Contains(pattern, "/webhooks") || strings.Contains(pattern, "/deliveries") || strings.Contains(pattern, "/failures")
+		hooks := strings.Contains(pattern, "/webhooks") || strings.Contains(pattern, "/deliveries") || strings.Contains(pattern, "/failures") || strings.Contains(pattern, "/mail")
 		if !may(formsvc.Admin) || may(formsvc.Editor) == keys || may(formsvc.Viewer) == (changes || keys) || may(formsvc.Reviewer) == (hooks || keys || changes && !answers) {
 			t.Errorf("%s needs %v", pattern, needs)
 		}

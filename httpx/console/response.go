@@ -35,7 +35,8 @@ type responsePage struct {
 	AnyStatus  bool       // whether any other status may follow too
 	Newer      formsvc.ID // the neighbours in the list that the visitor came from, "" for none
 	Before     formsvc.ID
-	Sorted     bool   // whether that list isn't in the order of time
+	Sorted     bool // whether that list isn't in the order of time
+	Mails      []shownMail
 	Held       string // why the response is held, "" if it isn't spam
 	Ham        bool   // whether it can be told that it isn't spam
 }
@@ -83,7 +84,7 @@ func (v *visit) showResponse(status int) error {
 	}
 	p.Who = who(&p.Response)
 	p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status)
-	if err = cmp.Or(err, p.readAnswers(v.campaign.Modules), v.readRecords(&p), v.readHistory(&p), v.readNeighbours(&p)); err != nil {
+	if err = cmp.Or(err, p.readAnswers(v.campaign.Modules), v.readRecords(&p), v.readHistory(&p), v.readMails(&p), v.readNeighbours(&p)); err != nil {
 		return err
 	}
 	p.Held = v.h.heldText(&p.Response)

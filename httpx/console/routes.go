@@ -37,6 +37,7 @@ func (h *Handler) routes() *http.ServeMux {
 		resend    = all{formsvc.WebhooksRead, formsvc.WebhooksWrite}
 		connect   = all{formsvc.WebhooksRead, formsvc.WebhooksWrite, formsvc.ResponsesRead, formsvc.CampaignsRead}
 		campaigns = all{formsvc.CampaignsRead}
+		mails     = all{formsvc.CampaignsRead, formsvc.WebhooksRead}
 		edit      = all{formsvc.CampaignsRead, formsvc.CampaignsWrite}
 		answers   = all{formsvc.CampaignsRead, formsvc.ResponsesRead}
 		files     = all{formsvc.CampaignsRead, formsvc.ResponsesRead, formsvc.FilesRead}
@@ -105,6 +106,9 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /campaigns/{campaign}/summary", (*visit).countAgain, answers)
 	page("GET /campaigns/{campaign}/share", (*visit).share, campaigns)
 	page("POST /campaigns/{campaign}/share", (*visit).saveShare, edit)
+	page("GET /campaigns/{campaign}/mail", (*visit).mails, mails)
+	page("POST /campaigns/{campaign}/mail", (*visit).saveMail, append(edit, mails...))
+	page("POST /campaigns/{campaign}/mail/notices", (*visit).addNotice, connect)
 	page("POST /campaigns/{campaign}/site", (*visit).allowSite, edit)
 	page("POST /campaigns/{campaign}/rotate", (*visit).rotateForm, edit)
 	page("POST /campaigns/{campaign}/state", (*visit).switchCampaign, edit)

@@ -20,6 +20,7 @@ type hookForm struct {
 	ID        formsvc.ID // "" for a new webhook
 	Choices   []choice   // of events
 	Campaigns []formsvc.Campaign
+	ByMail    bool
 	Problem   string           // an error of the whole form
 	Stored    *formsvc.Webhook // what somebody else saved meanwhile
 }
@@ -41,7 +42,7 @@ func (v *visit) editWebhook() error {
 		return err
 	}
 	form := hookForm{ID: hook.ID, WebhookInput: formsvc.WebhookInput{
-		URL: hook.URL, Events: hook.Events, CampaignID: hook.CampaignID, Disabled: hook.Disabled, IfVersion: hook.Version,
+		URL: hook.URL, Events: hook.Events, CampaignID: hook.CampaignID, Disabled: hook.Disabled, IfVersion: hook.Version, Mail: hook.Mail.MailInput,
 	}}
 	for _, header := range hook.Headers {
 		form.Headers = append(form.Headers, formsvc.HeaderInput{Name: header.Name, Keep: true})
@@ -50,6 +51,7 @@ func (v *visit) editWebhook() error {
 }
 
 func (v *visit) showForm(status int, form hookForm) error {
+	form.ByMail = strings.HasPrefix(strings.ToLower(form.URL), "mailto:")
 	form.Choices = choices(v.h, webhook.KnownEventTypes(), form.Events)
 	// A select is unusable with more campaigns; the API reaches the others.
 	campaigns, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 100}})
@@ -74,6 +76,7 @@ func (v *visit) showForm(status int, form hookForm) error {
 func (v *visit) readWebhook() hookForm {
 	form := hookForm{ID: v.id("webhook"), WebhookInput: formsvc.WebhookInput{
 		URL: v.field("url"), CampaignID: readID(v.field("campaign")), Secret: v.r.PostForm.Get("secret"), Disabled: v.field("disabled") != "",
+		Mail: formsvc.MailInput{Daily: v.field("daily") != "", ReplyTo: v.field("reply") != ""},
 	}}
 	form.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
 	for _, name := range v.r.PostForm["events"] {
@@ -126,6 +129,9 @@ func (v *visit) createWebhook() error {
 	}
 	if !created { // there is such a webhook: its secret was shown already
 		return v.redirect(nil, "/webhooks/"+string(hook.ID), nil)
+	}
+	if hook.Address() != "" { // mail isn't signed
+		return v.redirect(nil, "/webhooks/"+string(hook.ID), url.Values{"note": {"mail-asked"}})
 	}
 	if repeated {
 		return errShown

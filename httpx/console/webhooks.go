@@ -152,6 +152,9 @@ func (v *visit) testWebhook() error {
 	d, _, err := once(v, func(svc *formsvc.Service) (formsvc.Delivery, error) {
 		return svc.Webhooks.Test(v.ctx(), v.webhookKey())
 	})
+	if path := v.back(); path != "" {
+		return v.redirect(err, path, url.Values{"note": {"mail-test"}})
+	}
 	return v.redirect(err, "/deliveries/"+string(d.ID), url.Values{"note": {"test"}})
 }
 
@@ -181,6 +184,9 @@ func (v *visit) rotateWebhook() error {
 // deleteWebhook deletes a webhook.
 func (v *visit) deleteWebhook() error {
 	err := v.svc.Webhooks.Delete(v.ctx(), v.webhookKey())
+	if path := v.back(); path != "" {
+		return v.redirect(err, path, url.Values{"note": {"mail-removed"}})
+	}
 	return v.redirect(err, "/webhooks", url.Values{"note": {"deleted"}})
 }
 
