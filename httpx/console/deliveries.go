@@ -14,6 +14,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // shownPretty is how many bytes a body may have that is shown with line breaks too.
@@ -40,6 +41,9 @@ func (h *Handler) failureText(class string, status int) string {
 // advice says what the owner of a webhook can do about a failure; "" if nothing but the reply tells.
 func (h *Handler) advice(class string, status int) string {
 	texts := h.texts["advice"]
+	if class == delivery.ClassMail {
+		return texts[class]
+	}
 	return cmp.Or(texts[strconv.Itoa(status)], texts[strconv.Itoa(status/100)+"xx"], texts[class])
 }
 

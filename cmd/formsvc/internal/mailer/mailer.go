@@ -155,6 +155,9 @@ func refusal(err error, to string) error {
 	}
 	text := strings.ToValidUTF8(strings.ReplaceAll(sent.Error(), to, "the recipient"), "")
 	text, _, _ = strings.Cut(text, ", affected recipient")
+	if _, reply, ok := strings.Cut(text, " command: "); ok {
+		text = reply
+	}
 	return &delivery.MailError{Code: sent.ErrorCode(), Text: text[:min(len(text), shownRefusal)], Final: sent.ErrorCode() >= 500 && sent.Reason == mail.ErrSMTPRcptTo}
 }
 

@@ -1,0 +1,98 @@
+package console_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/digest"
+	"github.com/formsvc/toolkit/formsvc/formsvctest"
+	"github.com/formsvc/toolkit/httpx/console"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// deliverMails sends what is due to an inbox.
+func (w *world) deliverMails(inbox *formsvctest.Inbox) []digest.Message {
+	w.t.Helper()
+	mails, err := digest.NewMailer(w.svc, inbox, &digest.MailerOptions{FormsURL: "https://forms.example.com/f"})
+	w.must(err)
+	engine, err := delivery.New(w.store, &delivery.Options{Mail: mails.Mail, Now: w.clock})
+	w.must(err)
+	_, err = engine.RunOnce(w.t.Context())
+	w.must(err)
+	return inbox.Mails()
+}
+
+// An owner says who gets mails, without a word of webhooks, and sees them beside the response.
+func TestMails(t *testing.T) {
+	w := newWorld(t, &console.Options{Mail: true})
+	w.signIn()
+	var inbox formsvctest.Inbox
+	campaign := w.campaign("Summer camp")
+	path := "/campaigns/" + string(campaign.ID) + "/mail"
+	page := w.get(path).is(200).says("Nobody gets a mail yet.").lacks("can't send mail")
+	w.submit(page, path+"/notices", url.Values{"address": {"ada"}, "when": {"daily"}}).is(422).says("Enter one e-mail address")
+	w.submit(page, path+"/notices", url.Values{"address": {"ada@example.com"}, "reply": {"true"}}).is(303).leadsTo(path).says("on its way", "waiting", "Ask again")
+	w.submit(w.get(path), path+"/notices", url.Values{"address": {"ada@example.com"}}).is(303).leadsTo(path).says("there already")
+	hook := must(w.svc.Webhooks.List(t.Context(), w.account.ID))[0]
+	if !hook.Mail.ReplyTo || hook.CampaignID != campaign.ID || len(hook.Events) != 1 || hook.Events[0] != webhook.ResponseCreated {
+		t.Errorf("%+v", hook)
+	}
+	if list := w.deliverMails(&inbox); len(list) != 1 || list[0].To != "ada@example.com" {
+		t.Fatalf("%+v", list)
+	}
+	must(w.svc.Webhooks.Confirm(t.Context(), hook.MailToken(true)))
+	test := "/webhooks/" + string(hook.ID) + "/test"
+	w.submit(w.get(path).says("enabled", "Send a test"), test, url.Values{"back": {path}}).is(303).leadsTo(path).says("on its way")
+	for _, elsewhere := range []string{"//example.com", "https://example.com", "/keys", path + "/../.."} {
+		if to := w.submit(w.get(path), test, url.Values{"back": {elsewhere}}).is(303).header.Get("Location"); !strings.Contains(to, "/deliveries/") {
+			t.Errorf("back to %q leads to %q", elsewhere, to)
+		}
+	}
+	w.deliverMails(&inbox)
+
+	page = w.get(path)
+	w.submit(page, path, url.Values{"enabled": {"true"}, "subject": {strings.Repeat("s", 201)}, "replyTo": {"x"}, "version": {"1"}}).is(422).says("at most 200", "must be an e-mail address")
+	w.submit(w.get(path), path, url.Values{"enabled": {"true"}, "text": {"See you."}, "version": {"1"}}).is(303).leadsTo(path).says("Saved.", "See you.")
+	w.submit(w.get(path), path, url.Values{"text": {"Mine."}, "version": {"1"}}).is(409).says("Someone else changed", "Mine.")
+	campaign = must(w.svc.Campaigns.Get(t.Context(), campaign.Key()))
+	if c := campaign.Form.Confirmation; !c.Enabled || c.Text != "See you." {
+		t.Errorf("%+v", c)
+	}
+	// Another page's form keeps it.
+	share := "/campaigns/" + string(campaign.ID) + "/share"
+	w.submit(w.get(share), share, url.Values{"enabled": {"true"}, "version": {"2"}}).is(303)
+	campaign = must(w.svc.Campaigns.Get(t.Context(), campaign.Key()))
+	if !campaign.Form.Confirmation.Enabled {
+		t.Error("publishing the form dropped its confirmation")
+	}
+	r := must(w.svc.Responses.Create(t.Context(), campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "bob@example.com"}, FormToken: campaign.FormToken}))
+	inbox.Fail(func(m *digest.Message) error {
+		if m.To == "bob@example.com" {
+			return &delivery.MailError{Code: 550, Text: "550 <no> such user", Final: true}
+		}
+		return nil
+	})
+	w.deliverMails(&inbox)
+	response := "/campaigns/" + string(campaign.ID) + "/responses/" + string(r.ID)
+	page = w.get(response).is(200).says("bob@example.com failed", "550 <no> such user", "ada@example.com sent")
+	w.get("/failures").is(200).says("Mails to people who sent a form", "Compare the address")
+	w.get(w.get("/failures").linkTo("/deliveries/")).is(200).says("What the mail is made of").lacks("x-service-signature")
+	list := must(w.svc.Deliveries.Mails(context.Background(), r.Key()))
+	inbox.Fail(nil)
+	w.submit(page, "/deliveries/"+string(list[0].ID)+"/redeliver", url.Values{"back": {response}}).is(303).leadsTo(response).says("sent again")
+	w.deliverMails(&inbox)
+	w.get(response).says("bob@example.com sent").lacks("failed")
+	w.get("/webhooks/" + string(hook.ID)).is(200).says("Mails to ada@example.com").lacks("Rotate the secret", "HMAC")
+	w.submit(w.get(path), "/webhooks/"+string(hook.ID)+"/delete", url.Values{"back": {path}}).is(303).leadsTo(path).says("Removed.", "Nobody gets a mail yet.")
+}
+
+// Without a mail server the page says what is missing.
+func TestMailsWithoutServer(t *testing.T) {
+	w := newSignedIn(t)
+	campaign := w.campaign("Summer camp")
+	w.get("/campaigns/" + string(campaign.ID) + "/mail").is(200).says("This server can't send mail yet.")
+}
