@@ -245,25 +245,32 @@ func (e *MailLimitError) Error() string {
 // *[MailLimitError] as [Options].MailsPerAddress and MailsPerHour say. The counts are those of all nodes.
 func (w Webhooks) TakeMail(ctx context.Context, account ID, address string) (err error) {
 	defer wrap(&err, "mail")
-	now := w.s.now()
-	for _, limit := range []MailLimitError{
-		{w.s.MailsPerHour, now.Truncate(time.Hour).Add(time.Hour), false},
-		{w.s.MailsPerAddress, now.Truncate(24 * time.Hour).Add(24 * time.Hour), true},
-	} {
-		start, subject := limit.Until.Add(-time.Hour), "mails "+string(account)
-		if limit.PerAddress {
-			start, subject = limit.Until.Add(-24*time.Hour), subject+" "+FoldEmail(address)
-		}
-		count := QuotaCount{Subject: ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte(subject), 8).String()), Start: start, N: 1}
-		used, err := w.s.store.AddQuota(ctx, []QuotaCount{count})
-		if err != nil {
-			return err
-		}
-		if limit.Limit != 0 && used[0] > limit.Limit {
-			return &limit
+	now, hour, day := w.s.now(), time.Hour, 24*time.Hour
+	limits := []MailLimitError{
+		{w.s.MailsPerHour, now.Truncate(hour).Add(hour), false}, {w.s.MailsPerAddress, now.Truncate(day).Add(day), true},
+	}
+	counts := []QuotaCount{
+		{mailsOf(account, ""), now.Truncate(hour), 1}, {mailsOf(account, FoldEmail(address)), now.Truncate(day), 1},
+	}
+	used, err := w.s.store.AddQuota(ctx, counts)
+	if err != nil {
+		return err
+	}
+	for i := range limits {
+		if limits[i].Limit != 0 && used[i] > limits[i].Limit {
+			counts[0].N, counts[1].N = -1, -1 // it isn't sent
+			if _, err := w.s.store.AddQuota(ctx, counts); err != nil {
+				return err
+			}
+			return &limits[i]
 		}
 	}
 	return nil
+}
+
+// mailsOf returns the subject of the counts of an account's mails, to one address or to all.
+func mailsOf(account ID, address string) ID {
+	return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte("mails of "+string(account)+" to "+address), 8).String())
 }
 
 // Known reports whether an address is known to belong to its owner in an account: it confirmed a webhook, or a member has it.
