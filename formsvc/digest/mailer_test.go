@@ -89,12 +89,13 @@ func (w *mailWorld) notice(in formsvc.MailInput, events ...formsvc.EventType) fo
 	if len(events) == 0 {
 		events = []formsvc.EventType{webhook.ResponseCreated}
 	}
-	hook, _, err := w.Webhooks.Create(w.t.Context(), w.AccountID, formsvc.WebhookInput{URL: "MAILTO:owner@example.com", Events: events, Mail: in})
+	_, _, err := w.Webhooks.Create(w.t.Context(), w.AccountID, formsvc.WebhookInput{URL: "MAILTO:owner@example.com", Events: events, Mail: in})
 	w.must(err)
 	asked := w.mails("owner@example.com")[0]
 	_, after, _ := strings.Cut(asked.Text, "https://forms.example.com/f/mail/")
 	token, _, _ := strings.Cut(after, "\n")
-	if hook, err = w.Webhooks.Confirm(w.t.Context(), token); err != nil || hook.Disabled {
+	hook, err := w.Webhooks.Confirm(w.t.Context(), token)
+	if err != nil || hook.Disabled {
 		w.t.Fatalf("%+v, %v", hook, err)
 	}
 	return hook
