@@ -33,12 +33,22 @@ const (
 )
 
 // FormLanguages returns the languages of forms as ISO 639-1 has them, the default first.
-func FormLanguages() []string { return []string{"en", "de", "fr", "es", "ar"} }
+func FormLanguages() []string {
+	return []string{"en", "de", "fr", "es", "ar", "it", "ja", "pt", "nl", "pl", "tr"}
+}
 
 // Languages returns those that a [Form] may have: [FormLanguages] and [Options].Languages.
 func (c Campaigns) Languages() []string { return c.s.languages() }
 
-func (o *Options) languages() []string { return append(FormLanguages(), o.Languages...) }
+func (o *Options) languages() []string {
+	list := FormLanguages()
+	for _, code := range o.Languages {
+		if !slices.Contains(list, code) { // a host's texts may be older than ours in the same language
+			list = append(list, code)
+		}
+	}
+	return list
+}
 
 // ByForm returns the campaign whose form has that token, or [ErrNotFound] also if the form isn't enabled.
 func (c Campaigns) ByForm(ctx context.Context, token string) (_ Campaign, err error) {

@@ -37,9 +37,10 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 	c := &v.campaign
 	language := cmp.Or(c.Form.Language, "en")
 	words := v.h.texts[language]
-	if words == nil { // of the theme
-		words = v.h.theme.Texts(language, v.h.texts["en"])
+	if words == nil { // of the theme only
+		words = v.h.texts["en"]
 	}
+	words = v.h.theme.Texts(language, words)
 	data := struct {
 		URL, Title string
 		T          map[string]string

@@ -202,7 +202,7 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		if len(m.Accept) > 0 {
 			f.addNote("types", v.t.format("types", isolate(strings.Join(m.Accept, ", "))))
 		}
-		f.addNote("most", v.t.format("mostFile", size(v.h.svc.Files.Limit())))
+		f.addNote("most", v.t.format("mostFile", byteCount(v.h.svc.Files.Limit())))
 	case formsvc.BooleanModule:
 		f.Options = []option{{Value: "true", Label: v.t["yes"]}, {Value: "false", Label: v.t["no"]}}
 	case formsvc.ChoiceModule, formsvc.RatingModule, formsvc.ScaleModule, formsvc.ConsentModule:
@@ -403,9 +403,9 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 		}
 		return v.t.format("error_too_long", f.Most)
 	case code == "file_too_large":
-		return v.t.format("error_file_too_large", size(v.h.svc.Files.Limit()))
+		return v.t.format("error_file_too_large", byteCount(v.h.svc.Files.Limit()))
 	case code == "too_large":
-		return v.t.format("error_too_large", size(formsvc.MaxAnswersSize))
+		return v.t.format("error_too_large", byteCount(formsvc.MaxAnswersSize))
 	case code == "too_many_names":
 		return v.t.format("error_too_many_names", namesAtMost)
 	case code == "ambiguous":

@@ -96,12 +96,12 @@ func (v *visit) post() error {
 	}
 	most := v.h.most()
 	if v.r.ContentLength > most {
-		return &limitError{"large", size(most)}
+		return &limitError{"large", byteCount(most)}
 	}
 	paced := gate.NewBody(v.w, v.r, bodyGrace)
 	if err := v.read(&body{Reader: http.MaxBytesReader(v.w, paced, most), v: v}); err != nil {
 		if v.sent != nil {
-			v.sent.interpret(v.campaign, v.t["code"])
+			v.sent.interpret(v.campaign, v.t)
 		}
 		return err
 	}
@@ -114,7 +114,7 @@ func (h *Handler) most() int64 { return fullFiles*h.svc.Files.Limit() + maxText 
 
 // take checks and stores what was sent, and replies.
 func (v *visit) take(s *sent) error {
-	s.interpret(v.campaign, v.t["code"])
+	s.interpret(v.campaign, v.t)
 	switch {
 	case s.trapped:
 		s.input.Held = formsvc.HeldTrap

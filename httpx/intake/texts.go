@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/theme"
@@ -23,18 +26,21 @@ var textFiles embed.FS
 type texts map[string]string
 
 var (
-	language = regexp.MustCompile(`^[a-z]{2,3}$`)
-	added    = regexp.MustCompile(`^(error_|layout_).|[.]`) // names that only hosts have: see [formsvc.Theme].Texts
-	verb     = regexp.MustCompile(`%[0-9]*([ds])`)
+	languageCode = regexp.MustCompile(`^[a-z]{2,3}$`)
+	added        = regexp.MustCompile(`^(error_|layout_).|[.]|^monthsToo$`) // names that English lacks: see [formsvc.Theme].Texts
+	verb         = regexp.MustCompile(`%[0-9]*([ds])`)
 )
 
 // readTexts returns the texts of all languages: ours with those of a theme.
 func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]texts, error) {
-	all := make(map[string]texts)
+	all, more := make(map[string]texts), make(map[string]texts) // more has what not every language needs
+	b, _ := textFiles.ReadFile("texts/more.json")
+	_ = json.Unmarshal(b, &more) // embedded; a test reads them
 	for _, code := range formsvc.FormLanguages() {
-		var ours texts
+		ours := make(texts)
 		b, _ := textFiles.ReadFile("texts/" + code + ".json")
 		_ = json.Unmarshal(b, &ours) // embedded; below, a text is missing if this fails
+		maps.Copy(ours, more[code])
 		all[code] = ours
 	}
 	english := all["en"]
@@ -42,14 +48,18 @@ func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]te
 		if all[code] == nil && code != "" {
 			all[code] = make(texts)
 			for name := range english { // no text in English completes it
-				all[code][name] = ""
+				if !strings.Contains(name, ":") {
+					all[code][name] = ""
+				}
 			}
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(all)) {
-		all[code] = t.Texts(code, all[code])
+		ours := all[code]
+		all[code] = t.Texts(code, ours)
+		all[code].dropPlurals(host[code], host[""], ours, host["en"])
 		for _, name := range slices.Sorted(maps.Keys(all[code])) {
-			if problem := wrong(code, name, all[code][name], english[name]); problem != "" {
+			if problem := wrong(code, name, all[code][name], english[singular(name)]); problem != "" {
 				return nil, fmt.Errorf("texts of %q: %q %s", code, name, problem)
 			}
 		}
@@ -66,16 +76,19 @@ func wrong(code, name, text, english string) string {
 	for _, m := range verb.FindAllStringSubmatch(english, -1) {
 		args = append(args, map[string]any{"d": 1, "s": ""}[m[1]])
 	}
+	if name != singular(name) && !verb.MatchString(text) {
+		args = nil // "one file" needs no number
+	}
 	switch {
 	case english == "" && !added.MatchString(name):
 		return "is no text of the pages"
 	case strings.TrimSpace(text) == "":
 		return "is missing"
-	case name == "code" && (text != code || !language.MatchString(code)):
+	case name == "code" && (text != code || !languageCode.MatchString(code)):
 		return "must be the language, of two or three letters"
 	case name == "dir" && text != "ltr" && text != "rtl":
 		return `must be "ltr" or "rtl"`
-	case name == "months" && len(strings.Split(text, " ")) != 12:
+	case name == "months" && len(strings.Split(text, " ")) != 12, name == "monthsToo" && len(strings.Split(text, " "))%12 != 0:
 		return "must have twelve words"
 	case args != nil && strings.Contains(fmt.Sprintf(text, args...), "%!"):
 		return "must take the same arguments as " + strconv.Quote(english)
@@ -83,8 +96,47 @@ func wrong(code, name, text, english string) string {
 	return ""
 }
 
-// format returns a text with its arguments.
-func (t texts) format(name string, args ...any) string { return fmt.Sprintf(t[name], args...) }
+// pluralForms are the ends of names of texts for some numbers, such as "most:few".
+//
+//nolint:gochecknoglobals // immutable
+var pluralForms = map[plural.Form]string{plural.Zero: ":zero", plural.One: ":one", plural.Two: ":two", plural.Few: ":few", plural.Many: ":many"}
+
+// singular returns the name of a text without the end for a number.
+func singular(name string) string {
+	for _, form := range pluralForms {
+		name = strings.TrimSuffix(name, form)
+	}
+	return name
+}
+
+// dropPlurals removes the forms for a number that belong to another source than the text. The sources begin with the most important.
+func (t texts) dropPlurals(sources ...map[string]string) {
+	for name := range t {
+		from := func(name string) int {
+			return slices.IndexFunc(sources, func(s map[string]string) bool { return s[name] != "" })
+		}
+		if text := from(singular(name)); text >= 0 && text < from(name) {
+			delete(t, name)
+		}
+	}
+}
+
+// format returns a text with its arguments. If the first is a number, the plural rules of the language choose the text.
+func (t texts) format(name string, args ...any) string {
+	text := t[name]
+	for i, arg := range args {
+		if n, ok := arg.(byteCount); ok {
+			args[i] = t.size(n)
+		} else if n, ok := arg.(int); ok && i == 0 {
+			form := plural.Cardinal.MatchPlural(language.Make(t["code"]), n, 0, 0, 0, 0)
+			text = cmp.Or(t[name+pluralForms[form]], text)
+		}
+	}
+	if !verb.MatchString(text) {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}
 
 // translate chooses the language of the form, if it has one that the pages have.
 func (v *visit) translate() {
@@ -110,7 +162,10 @@ func (h *Handler) preferred(header string) string {
 	return best
 }
 
+// A byteCount is a number of bytes.
+type byteCount int64
+
 // size returns a number of bytes as people read it, without a line break.
-func size(n int64) string {
-	return strings.Replace(humanize.Bytes(uint64(n)), " ", "\u00a0", 1) //nolint:gosec // sizes aren't negative
+func (t texts) size(n byteCount) string {
+	return strings.NewReplacer(" ", "\u00a0", ".", cmp.Or(decimalOf(t["code"]), ".")).Replace(humanize.Bytes(uint64(n))) //nolint:gosec // sizes aren't negative
 }
