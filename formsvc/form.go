@@ -19,10 +19,15 @@ type Form struct {
 	Enabled        bool     `json:"enabled"`
 	Description    string   `json:"description"`       // above the questions, at most 10,000 characters
 	SuccessMessage string   `json:"successMessage"`    // on the thanks page, at most 2,000 characters
-	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
+	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL, see [Form.RedirectTo]; "" for none
 	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
 	Language       string   `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
 	HideName       bool     `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway
+
+	Texts FormTexts `json:"texts,omitzero"` // in place of the page's own
+	// Prefill has the names of questions, and of email, firstName and lastName, that the address may fill in, as in ?name=value. What
+	// doesn't fit is ignored, and the rest is a visitor's input as if it was typed.
+	Prefill []string `json:"prefill,omitempty"`
 }
 
 // Limits of a [Form].
@@ -122,6 +127,7 @@ func (e *ValidationError) checkForm(f Form) Form {
 	if f.RedirectURL != "" && httpURL(f.RedirectURL) == nil {
 		e.add("/form/redirectUrl", "invalid_url", "must be an absolute http or https URL")
 	}
+	e.checkFormTexts(f.Texts)
 	if known := e.host.languages(); f.Language != "" && !slices.Contains(known, f.Language) {
 		e.add("/form/language", "invalid_value", "must be empty or one of %s", strings.Join(known, ", "))
 	}

@@ -41,6 +41,7 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 		words = v.h.texts["en"]
 	}
 	words = v.h.theme.Texts(language, words)
+	words["send"] = cmp.Or(c.Form.Texts.Button, words["send"])
 	data := struct {
 		URL, Title string
 		T          map[string]string

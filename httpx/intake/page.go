@@ -19,6 +19,7 @@ type page struct {
 	T             texts
 	Root, Version string // the relative path to the handler, and the version of the assets
 	Title, About  string
+	Button        string  // its text
 	Problems      []link  // all errors, above the title
 	Fields        []field // none: not a form
 	Files, Dates  bool    // whether a field takes files, or is a date or time, which browsers must check
@@ -35,7 +36,7 @@ type link struct{ Href, Text string }
 type field struct {
 	T                     texts
 	ID, Name, Label       string
-	Kind                  string // "longtext", "select", or the type of the input
+	Kind                  string // "longtext", "select", or the type of the input; "hidden" has nothing but values
 	Mode, Complete        string // inputmode, autocomplete
 	Placeholder           string
 	Required, Native      bool // whether it is required, and whether the browser checks that
@@ -85,6 +86,7 @@ const (
 	radiosAtMost = 6   // more options are a select
 	inputs       = 3   // of a question that takes several values, before a script adds some
 	inputsMost   = 100 // of a question
+	maxName      = 200 // characters of a user's name
 	inputSize    = 300 // bytes of an input without its value and label
 )
 
@@ -102,10 +104,10 @@ func (v *visit) newFields(s *sent) []field {
 		m := modules[user.name]
 		f := field{Label: v.t[user.name], Kind: user.kind, Complete: user.complete, Required: !c.EmailOptional}
 		if user.name != "email" {
-			if c.Form.HideName && m == nil && (s == nil || s.form[user.name] == nil) {
+			if c.Form.HideName && m == nil && v.filled[user.name] == nil && (s == nil || s.form[user.name] == nil) {
 				continue
 			}
-			f.Most, f.Required = 200, c.RequireName
+			f.Most, f.Required = maxName, c.RequireName
 		}
 		if m != nil { // asked once
 			f.Label, f.Placeholder, f.Required = cmp.Or(m.Label, f.Label), m.Placeholder, f.Required || m.Required && m.ShowIf == nil
@@ -142,8 +144,12 @@ func (v *visit) newFields(s *sent) []field {
 		f.Again = f.Kind == "file" && s.expects(f.Name) && !hidden[f.Name]
 		f.Without = f.Again && slices.Contains(s.form["_without"], f.Name)
 		typed := s.form[f.Name]
-		if m := modules[f.Name]; fresh && m != nil {
-			typed = v.written(m)
+		if m := modules[f.Name]; fresh && v.filled[f.Name] != nil {
+			typed = v.written(m, v.filled[f.Name])
+		} else if fresh && m != nil {
+			typed = v.written(m, m.Default)
+		} else if f.Kind == "hidden" {
+			typed = v.fitting(m, typed) // nobody can correct it
 		}
 		f.fill(typed, &left)
 		f.describe()
@@ -151,13 +157,13 @@ func (v *visit) newFields(s *sent) []field {
 	return list
 }
 
-// written returns the default of a module as a visitor would write it.
-func (v *visit) written(m *formsvc.Module) []string {
+// written returns values of a module, or of a user's field for nil, as a visitor would write them.
+func (v *visit) written(m *formsvc.Module, values []string) []string {
 	own := decimalOf(v.t["code"])
-	if m.Type != formsvc.NumberModule || own == "" {
-		return m.Default
+	if m == nil || m.Type != formsvc.NumberModule || own == "" {
+		return values
 	}
-	list := slices.Clone(m.Default)
+	list := slices.Clone(values)
 	for i := range list {
 		list[i] = strings.Replace(list[i], ".", own, 1)
 	}
@@ -171,6 +177,10 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 	f := field{
 		Name: m.Name, Label: cmp.Or(m.Label, m.Name), Placeholder: m.Placeholder, Required: m.Required, Multiple: m.Multiple, Most: m.MaxLength,
 		Accept: strings.Join(m.Accept, ","), module: m,
+	}
+	if m.Hidden {
+		f.Kind = "hidden"
+		return f
 	}
 	f.addNote("help", m.Help)
 	if on := m.ShowIf; on != nil {
@@ -341,7 +351,7 @@ func (f *field) describe() {
 // formPage returns the page with the questions, and with what was typed if s isn't nil. Questions that have the names of its own
 // fields take their place.
 func (v *visit) formPage(s *sent, token string) *page {
-	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token, Trap: true}
+	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Button: v.words("send"), Page: token, Trap: true}
 	p.Fields = v.newFields(s)
 	for i := range p.Fields {
 		f := &p.Fields[i]
@@ -365,7 +375,7 @@ func (v *visit) tell(p *page, faults []formsvc.FieldError) {
 	var others []link
 	for _, fault := range faults {
 		name := fieldOf(fault.Pointer)
-		if i, ok := at[name]; ok {
+		if i, ok := at[name]; ok && p.Fields[i].Kind != "hidden" {
 			p.Fields[i].fail(v.describe(&p.Fields[i], &fault))
 		} else if len(others) < 20 {
 			short := []rune(name)

@@ -258,7 +258,7 @@ func (v *visit) done(reference string) error {
 		_, _ = v.w.Write(wire.AppendReply(nil, map[string]string{"reference": reference})) // on an error the client has disconnected
 		return nil
 	}
-	to := v.campaign.Form.RedirectURL
+	to := v.campaign.Form.RedirectTo(reference)
 	if to == "" {
 		to = v.root + v.token + "/thanks" // relative, for any prefix
 	}
