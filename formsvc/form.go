@@ -19,7 +19,7 @@ type Form struct {
 	Enabled        bool     `json:"enabled"`
 	Description    string   `json:"description"`       // above the questions, at most 10,000 characters
 	SuccessMessage string   `json:"successMessage"`    // on the thanks page, at most 2,000 characters
-	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL, see [Form.RedirectTo]; "" for none
+	RedirectURL    string   `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL with the reference for {reference}; "" for none
 	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
 	Language       string   `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
 	HideName       bool     `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway

@@ -221,23 +221,10 @@ func TestPrefillAndHiddenQuestions(t *testing.T) {
 	_, err = w.svc.Campaigns.Create(w.ctx, w.account, in)
 	wantFaults(t, err, "/modules/6/hidden not_applicable", "/modules/7/hidden not_applicable", "/modules/8/required not_applicable", "/modules/9/showIf not_applicable",
 		"/form/prefill/0 not_applicable", "/form/prefill/1 not_applicable")
-	form := formsvc.Form{RedirectURL: "https://a/{reference}?{reference}"}
-	if to := form.RedirectTo("A 1&+/"); to != "https://a/A%201%26%2B%2F?A%201%26%2B%2F" || (&formsvc.Form{}).RedirectTo("x") != "" {
-		t.Error(to)
-	}
 	type typed struct {
 		Source string `form:"source,hidden" default:"web"`
 	}
 	if list, err := formsvc.ModulesOf[typed](); err != nil || !list[0].Hidden || list[0].Required {
 		t.Errorf("%+v, %v", list, err)
-	}
-}
-
-// A host may have texts in a language that forms have since.
-func TestLanguagesAreListedOnce(t *testing.T) {
-	w := newWorld(t)
-	svc, err := formsvc.New(w.store, &formsvc.Options{Languages: []string{"it", "fi"}})
-	if list := svc.Campaigns.Languages(); err != nil || len(list) != 12 || list[11] != "fi" {
-		t.Errorf("%q, %v", list, err)
 	}
 }

@@ -2,9 +2,7 @@ package formsvc
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 )
 
 // FormTexts are words of the owner that take the place of the page's own. Texts are plain; line breaks stay. "" leaves the page's own.
@@ -31,13 +29,6 @@ func (e *ValidationError) checkFormTexts(t FormTexts) {
 			e.add(pointer, "invalid_value", "must be empty or have a character that can be seen")
 		}
 	}
-}
-
-// RedirectTo returns where a browser goes after it sent the form: RedirectURL with the response's reference in place of each
-// "{reference}", or "" without a RedirectURL.
-func (f *Form) RedirectTo(reference string) string {
-	escaped := strings.ReplaceAll(url.QueryEscape(reference), "+", "%20") // fits a path and a query
-	return strings.ReplaceAll(f.RedirectURL, "{reference}", escaped)
 }
 
 // Prefills reports whether the address of a form may fill in the question: consent, files and sections can't be.

@@ -16,8 +16,7 @@ type Theme struct {
 	// page) and .Texts (by name; "code" is the language). Defaults to none.
 	Layout string
 	// Texts are words of pages by language and name. A language's own come before those of the language "", which is for
-	// all, those of the pages, and those of "en". Names are those in httpx/intake/texts/en.json, with ":one" and other plural
-	// categories of CLDR at the end for some numbers; in English, "KIND.NAME" in
+	// all, those of the pages, and those of "en". Names are those in httpx/intake/texts/en.json; in English, "KIND.NAME" in
 	// httpx/console/templates/texts.json; "error_" with the Code of a [FieldError] or [Refusal] of [Options].CheckResponse;
 	// and "layout_" with any name. A new language needs all of en.json; browsers that prefer it
 	// get it, and [Options].Languages lets forms choose it, by its name in the console ("languages.CODE"). Defaults to none.

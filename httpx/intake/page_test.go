@@ -261,6 +261,10 @@ func TestLanguages(t *testing.T) {
 		w.must(json.Unmarshal(b, &m))
 		return m
 	}
+	var more map[string]map[string]string
+	b, err := os.ReadFile("texts/more.json")
+	w.must(err)
+	w.must(json.Unmarshal(b, &more))
 	english, verb := read("en"), regexp.MustCompile(`%(\[\d\])?\d*[ds]`)
 	sorted := func(text string) []string {
 		list := verb.FindAllString(regexp.MustCompile(`\[\d\]`).ReplaceAllString(text, ""), -1)
@@ -279,6 +283,11 @@ func TestLanguages(t *testing.T) {
 		a := w.get("", "Accept-Language", header).is(200).has(`lang="`+code+`" dir="`+texts["dir"]+`"`, ">"+texts["send"]+"</button>")
 		if a.header.Get("Vary") != "Accept-Language" || len(texts) != len(english) {
 			t.Errorf("%s: %v, %d texts", code, a.header, len(texts))
+		}
+		for name, text := range more[code] {
+			if of, form, _ := strings.Cut(name, ":"); name == "monthsToo" && len(strings.Fields(text))%12 != 0 || form != "" && (texts[of] == "" || strings.Contains(strings.Replace(text, "%d", "", 1), "%")) {
+				t.Errorf("%s: %s: %q", code, name, text)
+			}
 		}
 	}
 }

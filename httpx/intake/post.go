@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,7 +259,8 @@ func (v *visit) done(reference string) error {
 		_, _ = v.w.Write(wire.AppendReply(nil, map[string]string{"reference": reference})) // on an error the client has disconnected
 		return nil
 	}
-	to := v.campaign.Form.RedirectTo(reference)
+	escaped := strings.ReplaceAll(url.QueryEscape(reference), "+", "%20") // for a path, too
+	to := strings.ReplaceAll(v.campaign.Form.RedirectURL, "{reference}", escaped)
 	if to == "" {
 		to = v.root + v.token + "/thanks" // relative, for any prefix
 	}

@@ -27,20 +27,20 @@ type texts map[string]string
 
 var (
 	languageCode = regexp.MustCompile(`^[a-z]{2,3}$`)
-	added        = regexp.MustCompile(`^(error_|layout_).|[.]|^monthsToo$`) // names that English lacks: see [formsvc.Theme].Texts
+	added        = regexp.MustCompile(`^(error_|layout_).|[.]`) // names that only hosts have: see [formsvc.Theme].Texts
 	verb         = regexp.MustCompile(`%[0-9]*([ds])`)
 )
 
 // readTexts returns the texts of all languages: ours with those of a theme.
 func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]texts, error) {
-	all, more := make(map[string]texts), make(map[string]texts) // more has what not every language needs
+	var more map[string]texts // for some numbers, and other names of months
 	b, _ := textFiles.ReadFile("texts/more.json")
-	_ = json.Unmarshal(b, &more) // embedded; a test reads them
+	_ = json.Unmarshal(b, &more)
+	all := make(map[string]texts)
 	for _, code := range formsvc.FormLanguages() {
-		ours := make(texts)
+		var ours texts
 		b, _ := textFiles.ReadFile("texts/" + code + ".json")
 		_ = json.Unmarshal(b, &ours) // embedded; below, a text is missing if this fails
-		maps.Copy(ours, more[code])
 		all[code] = ours
 	}
 	english := all["en"]
@@ -48,19 +48,21 @@ func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]te
 		if all[code] == nil && code != "" {
 			all[code] = make(texts)
 			for name := range english { // no text in English completes it
-				if !strings.Contains(name, ":") {
-					all[code][name] = ""
-				}
+				all[code][name] = ""
 			}
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(all)) {
 		ours := all[code]
 		all[code] = t.Texts(code, ours)
-		all[code].dropPlurals(host[code], host[""], ours, host["en"])
 		for _, name := range slices.Sorted(maps.Keys(all[code])) {
-			if problem := wrong(code, name, all[code][name], english[singular(name)]); problem != "" {
+			if problem := wrong(code, name, all[code][name], english[name]); problem != "" {
 				return nil, fmt.Errorf("texts of %q: %q %s", code, name, problem)
+			}
+		}
+		for name, text := range more[code] {
+			if of, _, _ := strings.Cut(name, ":"); all[code][of] == ours[of] { // not the host's
+				all[code][name] = text
 			}
 		}
 		if _, err := t.Frame("", "Title", all[code]); err != nil {
@@ -76,9 +78,6 @@ func wrong(code, name, text, english string) string {
 	for _, m := range verb.FindAllStringSubmatch(english, -1) {
 		args = append(args, map[string]any{"d": 1, "s": ""}[m[1]])
 	}
-	if name != singular(name) && !verb.MatchString(text) {
-		args = nil // "one file" needs no number
-	}
 	switch {
 	case english == "" && !added.MatchString(name):
 		return "is no text of the pages"
@@ -88,7 +87,7 @@ func wrong(code, name, text, english string) string {
 		return "must be the language, of two or three letters"
 	case name == "dir" && text != "ltr" && text != "rtl":
 		return `must be "ltr" or "rtl"`
-	case name == "months" && len(strings.Split(text, " ")) != 12, name == "monthsToo" && len(strings.Split(text, " "))%12 != 0:
+	case name == "months" && len(strings.Split(text, " ")) != 12:
 		return "must have twelve words"
 	case args != nil && strings.Contains(fmt.Sprintf(text, args...), "%!"):
 		return "must take the same arguments as " + strconv.Quote(english)
@@ -99,27 +98,7 @@ func wrong(code, name, text, english string) string {
 // pluralForms are the ends of names of texts for some numbers, such as "most:few".
 //
 //nolint:gochecknoglobals // immutable
-var pluralForms = map[plural.Form]string{plural.Zero: ":zero", plural.One: ":one", plural.Two: ":two", plural.Few: ":few", plural.Many: ":many"}
-
-// singular returns the name of a text without the end for a number.
-func singular(name string) string {
-	for _, form := range pluralForms {
-		name = strings.TrimSuffix(name, form)
-	}
-	return name
-}
-
-// dropPlurals removes the forms for a number that belong to another source than the text. The sources begin with the most important.
-func (t texts) dropPlurals(sources ...map[string]string) {
-	for name := range t {
-		from := func(name string) int {
-			return slices.IndexFunc(sources, func(s map[string]string) bool { return s[name] != "" })
-		}
-		if text := from(singular(name)); text >= 0 && text < from(name) {
-			delete(t, name)
-		}
-	}
-}
+var pluralForms = map[plural.Form]string{plural.One: ":one", plural.Two: ":two", plural.Few: ":few", plural.Many: ":many"}
 
 // format returns a text with its arguments. If the first is a number, the plural rules of the language choose the text.
 func (t texts) format(name string, args ...any) string {
@@ -147,19 +126,13 @@ func (v *visit) translate() {
 
 // preferred returns the language of the pages that a header Accept-Language likes best.
 func (h *Handler) preferred(header string) string {
-	best, weight := "en", 0.0
-	for entry := range strings.SplitSeq(header, ",") {
-		tag, parameter, _ := strings.Cut(entry, ";")
-		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
-		q := 1.0
-		if value, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
-			q, _ = strconv.ParseFloat(value, 64) // 0 if it isn't one
-		}
-		if h.texts[primary] != nil && q > weight {
-			best, weight = primary, q
+	tags, _, _ := language.ParseAcceptLanguage(header) // none if it isn't one
+	for _, tag := range tags {
+		if base, _ := tag.Base(); h.texts[base.String()] != nil {
+			return base.String()
 		}
 	}
-	return best
+	return "en"
 }
 
 // A byteCount is a number of bytes.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 	"golang.org/x/text/width"
@@ -159,24 +158,21 @@ func (t texts) dateInWords(text string) (of [3]string) {
 	return of
 }
 
-// month returns the number of the month with that name, or whose name alone begins so, or "".
-func (t texts) month(name string) string {
-	numbers := make(map[int]bool)
+// month returns the number of the month with that name, or whose name alone begins so, or a text that isn't one.
+func (t texts) month(name string) (number string) {
 	for i, full := range strings.Fields(t["months"] + " " + t["monthsToo"]) {
-		switch full = folded(full); {
+		full, n := folded(full), strconv.Itoa(i%12+1)
+		switch {
 		case full == name:
-			return strconv.Itoa(i%12 + 1)
-		case utf8.RuneCountInString(name) >= 3 && strings.HasPrefix(full, name):
-			numbers[i%12+1] = true
+			return n
+		case len(name) < 3 || !strings.HasPrefix(full, name):
+		case number == "" || number == n:
+			number = n
+		default:
+			number = "of two"
 		}
 	}
-	if len(numbers) != 1 {
-		return ""
-	}
-	for n := range numbers {
-		name = strconv.Itoa(n)
-	}
-	return name
+	return number
 }
 
 // folded returns a text in lower case without accents. The two letters i of Turkish become one.
