@@ -46,13 +46,8 @@ func FormLanguages() []string {
 func (c Campaigns) Languages() []string { return c.s.languages() }
 
 func (o *Options) languages() []string {
-	list := FormLanguages()
-	for _, code := range o.Languages {
-		if !slices.Contains(list, code) { // a host's texts may be older than ours in the same language
-			list = append(list, code)
-		}
-	}
-	return list
+	ours := FormLanguages() // a host may have had one of them before
+	return append(ours, slices.DeleteFunc(slices.Clone(o.Languages), func(code string) bool { return slices.Contains(ours, code) })...)
 }
 
 // ByForm returns the campaign whose form has that token, or [ErrNotFound] also if the form isn't enabled.

@@ -68,7 +68,6 @@ func TestFormInput(t *testing.T) {
 		{formsvc.Form{Prefill: []string{"a", "email", "a", "consent", "file", "gone", ""}}, []string{
 			"/form/prefill/0 unknown_module", "/form/prefill/2 duplicate", "/form/prefill/3 unknown_module", "/form/prefill/4 unknown_module", "/form/prefill/5 unknown_module", "/form/prefill/6 unknown_module",
 		}},
-		{formsvc.Form{Prefill: make([]string, 504)}, []string{"/form/prefill too_many"}},
 	} {
 		c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: x.form})
 		wantFaults(t, err, x.want...)

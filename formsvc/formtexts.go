@@ -38,25 +38,20 @@ func (m *Module) Prefills() bool {
 
 // checkPrefill notes the faults of [Form].Prefill.
 func (e *ValidationError) checkPrefill(in *CampaignInput) {
-	if len(in.Form.Prefill) > maxModules+len(userFields) {
-		e.add("/form/prefill", "too_many", "must have at most %d names", maxModules+len(userFields))
-		return
-	}
-	modules, seen := make(map[string]*Module, len(in.Modules)), make(map[string]bool)
-	for i := range in.Modules {
-		modules[in.Modules[i].Name] = &in.Modules[i]
-	}
 	for i, name := range in.Form.Prefill {
-		pointer, m := fmt.Sprintf("/form/prefill/%d", i), modules[name]
+		pointer := fmt.Sprintf("/form/prefill/%d", i)
+		m := slices.IndexFunc(in.Modules, func(m Module) bool { return m.Name == name })
 		switch {
-		case seen[name]:
+		case slices.Contains(in.Form.Prefill[:i], name):
 			e.add(pointer, "duplicate", "must be there once only")
-		case m != nil && !m.Prefills():
+		case m >= 0 && !in.Modules[m].Prefills():
 			e.add(pointer, "not_applicable", "must not be the name of a consent, file or section")
-		case m == nil && !slices.Contains(userFields, name):
+		case m < 0 && !slices.Contains(userFields, name):
 			e.add(pointer, "unknown_module", "is not a module of this campaign, and not email, firstName or lastName")
 		}
-		seen[name] = true
+		if len(e.Fields) == maxFaults {
+			return
+		}
 	}
 }
 

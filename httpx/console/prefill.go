@@ -34,9 +34,9 @@ type fillable struct {
 
 // fillables returns the user's fields and the questions that the address of a form may fill in.
 func fillables(c *formsvc.Campaign) (list []fillable) {
-	for i, name := range userFields() {
-		if named(c.Modules, name) == nil {
-			list = append(list, fillable{name, []string{"E-mail address", "First name", "Last name"}[i], name})
+	for _, user := range []fillable{{"email", "E-mail address", "email"}, {"firstName", "First name", "firstName"}, {"lastName", "Last name", "lastName"}} {
+		if named(c.Modules, user.Name) == nil {
+			list = append(list, user)
 		}
 	}
 	for _, m := range c.Modules {
@@ -50,8 +50,6 @@ func fillables(c *formsvc.Campaign) (list []fillable) {
 // Fills reports whether the form's address may fill in a field.
 func (p sharePage) Fills(name string) bool { return slices.Contains(p.Form.Prefill, name) }
 
-func userFields() []string { return []string{"email", "firstName", "lastName"} }
-
 // followPrefill takes over the new names of questions into what the form's address may fill in, and leaves out those that can't be filled in
 // any more. A question that is hidden now can be filled in.
 func (f *campaignForm) followPrefill(stored []formsvc.Module) {
@@ -60,7 +58,7 @@ func (f *campaignForm) followPrefill(stored []formsvc.Module) {
 		if i := slices.Index(f.stored, name); i >= 0 && i < len(f.Modules) {
 			name = f.Modules[i].Name
 		}
-		if m := named(f.Modules, name); m != nil && m.Prefills() || m == nil && slices.Contains(userFields(), name) {
+		if slices.ContainsFunc(fillables(&formsvc.Campaign{CampaignInput: f.CampaignInput}), func(x fillable) bool { return x.Name == name }) {
 			list = append(list, name)
 		}
 	}

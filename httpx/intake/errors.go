@@ -103,7 +103,7 @@ func (v *visit) fail(err error) {
 		return
 	}
 	text := textOf(&p)
-	shown := &page{Title: v.t[text+"Title"], About: v.words(text)}
+	shown := &page{Title: v.t[text+"Title"], About: v.t[text]}
 	if over != nil {
 		shown.About = v.t.format(over.text, over.most) + " " + v.t["smaller"]
 	} else if text == "closed" {
@@ -143,7 +143,7 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 		p.Problems = []link{{Text: v.t["fileAgain"]}}
 		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
 	case textOf(why) == "full":
-		p.Problems = []link{{Text: v.words("full")}}
+		p.Problems = []link{{Text: v.t["full"]}}
 	case why.Status >= http.StatusInternalServerError, overQuota(why):
 		p.Problems = []link{{Text: v.t["sendAgain"]}}
 	}
@@ -172,5 +172,5 @@ func (v *visit) when() (title, about string) {
 	case c.Status == formsvc.CampaignOpen && !c.ClosesAt.IsZero() && c.Form.Texts.Closed == "":
 		return v.t["closedTitle"], v.t.format("closedSince", v.t.time(c.ClosesAt))
 	}
-	return v.t["closedTitle"], v.words("closed")
+	return v.t["closedTitle"], v.t["closed"]
 }

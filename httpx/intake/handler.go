@@ -327,5 +327,5 @@ func (v *visit) thanks() error {
 	if about == "" {
 		about = v.t["thanks"]
 	}
-	return v.show(http.StatusOK, &page{Title: v.words("thanksTitle"), About: about})
+	return v.show(http.StatusOK, &page{Title: v.t["thanksTitle"], About: about})
 }

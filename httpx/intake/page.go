@@ -19,7 +19,6 @@ type page struct {
 	T             texts
 	Root, Version string // the relative path to the handler, and the version of the assets
 	Title, About  string
-	Button        string  // its text
 	Problems      []link  // all errors, above the title
 	Fields        []field // none: not a form
 	Files, Dates  bool    // whether a field takes files, or is a date or time, which browsers must check
@@ -159,7 +158,7 @@ func (v *visit) newFields(s *sent) []field {
 
 // written returns values of a module, or of a user's field for nil, as a visitor would write them.
 func (v *visit) written(m *formsvc.Module, values []string) []string {
-	own := decimalOf(v.t["code"])
+	own := v.t["decimal"]
 	if m == nil || m.Type != formsvc.NumberModule || own == "" {
 		return values
 	}
@@ -242,7 +241,7 @@ func (v *visit) bounds(m *formsvc.Module) string {
 			text, kind = v.t.date(day), "date"
 		} else if m.Type == formsvc.TimeModule {
 			kind = "time"
-		} else if own := decimalOf(v.t["code"]); own != "" {
+		} else if own := v.t["decimal"]; own != "" {
 			text = strings.Replace(text, ".", own, 1)
 		}
 		if text != "" {
@@ -351,7 +350,7 @@ func (f *field) describe() {
 // formPage returns the page with the questions, and with what was typed if s isn't nil. Questions that have the names of its own
 // fields take their place.
 func (v *visit) formPage(s *sent, token string) *page {
-	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Button: v.words("send"), Page: token, Trap: true}
+	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token, Trap: true}
 	p.Fields = v.newFields(s)
 	for i := range p.Fields {
 		f := &p.Fields[i]
@@ -434,7 +433,7 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 	case code == "required" && (f.Options != nil):
 		return v.t["error_required_choice"]
 	case code == "invalid_number":
-		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(decimalOf(v.t["code"]), ","), 1))
+		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(v.t["decimal"], ","), 1))
 	case code == "nul_not_allowed" || code == "duplicate":
 		return v.t["error_invalid"]
 	}

@@ -76,16 +76,3 @@ func (v *visit) fits(m *formsvc.Module, value string) bool {
 	format := v.h.svc.Campaigns.Formats()[m.Format]
 	return format.Check == nil || format.Check(value) == nil
 }
-
-// words returns a text of the page: the owner's own, or that of the language.
-func (v *visit) words(name string) string {
-	text := ""
-	if v.campaign != nil {
-		own := &v.campaign.Form.Texts
-		text = map[string]string{"send": own.Button, "thanksTitle": own.ThanksTitle, "closed": own.Closed, "full": own.Full}[name]
-	}
-	if text == "" {
-		text = v.t[name]
-	}
-	return text
-}

@@ -33,7 +33,7 @@ var (
 
 // readTexts returns the texts of all languages: ours with those of a theme.
 func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]texts, error) {
-	var more map[string]texts // for some numbers, and other names of months
+	var more map[string]texts // separators, texts for some numbers, and other names of months
 	b, _ := textFiles.ReadFile("texts/more.json")
 	_ = json.Unmarshal(b, &more)
 	all := make(map[string]texts)
@@ -61,7 +61,7 @@ func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]te
 			}
 		}
 		for name, text := range more[code] {
-			if of, _, _ := strings.Cut(name, ":"); all[code][of] == ours[of] { // not the host's
+			if of, _, _ := strings.Cut(name, ":"); all[code][of] == ours[of] { // it isn't the host's
 				all[code][name] = text
 			}
 		}
@@ -117,10 +117,17 @@ func (t texts) format(name string, args ...any) string {
 	return fmt.Sprintf(text, args...)
 }
 
-// translate chooses the language of the form, if it has one that the pages have.
+// translate chooses the language of the form, if it has one that the pages have, and the owner's own words.
 func (v *visit) translate() {
-	if t := v.h.texts[v.campaign.Form.Language]; t != nil {
+	form := &v.campaign.Form
+	if t := v.h.texts[form.Language]; t != nil {
 		v.t = t
+	}
+	if own := form.Texts; own != (formsvc.FormTexts{}) {
+		v.t = maps.Clone(v.t)
+		for name, text := range map[string]string{"send": own.Button, "thanksTitle": own.ThanksTitle, "closed": own.Closed, "full": own.Full} {
+			v.t[name] = cmp.Or(text, v.t[name])
+		}
 	}
 }
 
@@ -140,5 +147,5 @@ type byteCount int64
 
 // size returns a number of bytes as people read it, without a line break.
 func (t texts) size(n byteCount) string {
-	return strings.NewReplacer(" ", "\u00a0", ".", cmp.Or(decimalOf(t["code"]), ".")).Replace(humanize.Bytes(uint64(n))) //nolint:gosec // sizes aren't negative
+	return strings.NewReplacer(" ", "\u00a0", ".", cmp.Or(t["decimal"], ".")).Replace(humanize.Bytes(uint64(n))) //nolint:gosec // sizes aren't negative
 }

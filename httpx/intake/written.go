@@ -12,23 +12,13 @@ import (
 	"golang.org/x/text/width"
 )
 
-// decimalOf returns the separator before decimals, or "" if people who write the language differ.
-func decimalOf(language string) string {
-	switch language {
-	case "en", "ja":
-		return "."
-	case "de", "fr", "it", "pt", "nl", "pl", "tr":
-		return ","
-	}
-	return ""
-}
-
 var (
 	plainNumber   = regexp.MustCompile(`^([0-9]*)(?:([.,٫])([0-9]*))?$`)
 	groupedNumber = regexp.MustCompile(`^([1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+|(?:,[0-9]{3})+|(?: [0-9]{3})+|(?:,[0-9]{2})+,[0-9]{3}))(?:([.,٫])([0-9]*))?$`)
 )
 
-// readNumber returns a number that is written as in a language in JSON's notation. If it can be read in two ways, other is the second
+// readNumber returns a number that is written as in a language in JSON's notation. The text "decimal" is the separator before decimals; it is
+// missing if people who write the language differ. If it can be read in two ways, other is the second
 // one, and both are as the visitor may write them. Other texts are returned as they are.
 func readNumber(s string, t texts) (number, other string) {
 	text := plainText(s)
@@ -38,7 +28,7 @@ func readNumber(s string, t texts) (number, other string) {
 	} else {
 		text = strings.TrimPrefix(text, "+")
 	}
-	own := decimalOf(t["code"])
+	own := t["decimal"]
 	decimal := func(mark string) bool { return mark == "" || mark == "٫" || mark == "." || own != "." }
 	var readings []string
 	if m := plainNumber.FindStringSubmatch(text); m != nil && m[1]+m[3] != "" && (decimal(m[2]) || groupedNumber.MatchString(text)) {
@@ -119,7 +109,7 @@ func readDate(s string, t texts) (day, other string) {
 		orders = append(orders, [3]string{m[1], m[3], m[5]})
 	} else if m := yearLast.FindStringSubmatch(text); m != nil && m[2] == m[4] && (t["code"] != "en" || m[2] != ".") {
 		orders = append(orders, [3]string{m[5], m[3], m[1]})
-		if decimalOf(t["code"]) == "." {
+		if t["decimal"] == "." {
 			orders = append(orders, [3]string{m[5], m[1], m[3]})
 		}
 	} else {
