@@ -25,8 +25,8 @@ type Form struct {
 	HideName       bool     `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway
 
 	Texts FormTexts `json:"texts,omitzero"` // in place of the page's own
-	// Prefill has the names of questions, and of email, firstName and lastName, that the address may fill in, as in ?name=value. What
-	// doesn't fit is ignored, and the rest is a visitor's input as if it was typed.
+	// Prefill has the names of questions, and of email, firstName and lastName, that the address may fill in, as in ?name=value. Values that
+	// don't fit are ignored, and the others are a visitor's input as if typed.
 	Prefill []string `json:"prefill,omitempty"`
 }
 

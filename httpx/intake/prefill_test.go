@@ -22,7 +22,7 @@ func prefilled() formsvc.CampaignInput {
 	return in
 }
 
-// The address fills in the fields that the owner named, in the API's form or as the language writes them. What doesn't fit is ignored.
+// The address fills in the fields that the owner named, in the API's form or as the language writes them. Values that don't fit are ignored.
 func TestPrefill(t *testing.T) {
 	w := newWorld(t, prefilled(), nil, func(o *formsvc.Options) {
 		o.Formats = map[string]formsvc.Format{"iban": {Check: func(s string) error {
