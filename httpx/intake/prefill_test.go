@@ -35,7 +35,7 @@ func TestPrefill(t *testing.T) {
 	for query, want := range map[string]string{
 		"email=ada%40example.com": `name="email" value="ada@example.com"`, "email=ada": `name="email" value=""`, "email=a%40b.de&email=c%40d.de": `name="email" value=""`,
 		"firstName=Zo%C3%AB": `name="firstName" value="Zoë"`, "lastName=x": `name="lastName" value=""`, "firstName=" + strings.Repeat("x", 201): `name="firstName" value=""`,
-		"n=1.234": `name="n" value="1,234"`, "n=1.234,5": `name="n" value="1234,5"`, "n=-1": `name="n" value=""`, "n=x": `name="n" value=""`, "n=1%2C5": `name="n" value="1,5"`,
+		"n=1.234": `name="n" value="1,234"`, "n=1.234,5": `name="n" value="1234,5"`, "n=-1": `name="n" value=""`, "n=x": `name="n" value=""`, "n=%2B1.234": `name="n" value=""`, "n=1%2C5": `name="n" value="1,5"`,
 		"d=2026-11-29": `type="date" name="d" value="2026-11-29"`, "d=29.+November+2026": `type="date" name="d" value="2026-11-29"`, "d=29.2.2026": `type="date" name="d" value=""`,
 		"t=abc": `name="t" value="abc"`, "t=abcdef": `name="t" value="start"`, "t=a%0Ab": `name="t" value="start"`, "t=%00": `name="t" value="start"`, "t=%FF": `name="t" value="start"`, "t=": `name="t" value="start"`,
 		"t=%22%3E%3Cb": `name="t" value="&#34;&gt;&lt;b"`, "other=x": `name="other" value=""`, "unknown=x": `name="other" value=""`, "t=%zz": `name="t" value="start"`, "t=a;b": `name="t" value="start"`,
@@ -57,7 +57,11 @@ func TestPrefill(t *testing.T) {
 	// They are a visitor's input: what is typed wins, and all is checked again.
 	page := w.get("?t=abc&source=mail").token()
 	w.wait(3 * time.Second)
-	w.post("_page", page, "t", "typed", "source", "mail", "kind", "zzz", "n", "1,5").is(422).has("kind\u2069 – ", `name="t" value="typed"`, `name="source" value="mail"`, `<li>`)
+	wrong := w.post("_page", page, "t", "typed", "source", "mail", "kind", "zzz", "n", "1,5").is(422)
+	if strings.Contains(wrong.body, "zzz") {
+		t.Error("a hidden value that nobody can correct comes again")
+	}
+	wrong.has("kind\u2069 – ", `name="t" value="typed"`, `name="source" value="mail"`, `<li>`)
 	w.post("_page", page, "t", "typed", "source", "mail", "kind", "l", "n", "1,5").is(303)
 	w.json(`{"responses":{"source":{"value":["api"]}}}`).is(201)
 	w.json(`{"responses":{"kind":{"value":["zzz"]}}}`).is(422)
