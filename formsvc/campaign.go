@@ -57,7 +57,7 @@ func (c *Campaign) Texts() []string {
 func (in *CampaignInput) Texts() []string {
 	list := []string{in.Title, in.Description, string(in.Status), in.Workflow, in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
 	list = append(list, in.Form.Confirmation.Subject, in.Form.Confirmation.Text, in.Form.Confirmation.ReplyTo)
-	list = append(list, in.Form.AllowedOrigins...)
+	list = append(append(append(list, in.Form.AllowedOrigins...), in.Form.Texts.all()...), in.Form.Prefill...)
 	for _, m := range in.Modules {
 		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel), m.Options...)
 		list = slices.AppendSeq(slices.AppendSeq(list, maps.Keys(m.Labels)), maps.Values(m.Labels))
@@ -253,6 +253,7 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	in.Modules = v.checkModules(in.Modules)
 	v.checkMetadata(in.Metadata, maxCampaignMetadata)
 	in.Form = v.checkForm(in.Form)
+	v.checkPrefill(&in)
 	if in.RequireName && in.Form.HideName {
 		v.add("/form/hideName", "invalid_value", "must be false if the campaign requires a name")
 	}

@@ -19,11 +19,16 @@ type Form struct {
 	Enabled        bool         `json:"enabled"`
 	Description    string       `json:"description"`       // above the questions, at most 10,000 characters
 	SuccessMessage string       `json:"successMessage"`    // on the thanks page, at most 2,000 characters
-	RedirectURL    string       `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL; "" for none
+	RedirectURL    string       `json:"redirectUrl"`       // where a browser goes in place of the thanks page, an absolute http or https URL with the reference for {reference}; "" for none
 	AllowedOrigins []string     `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
 	Language       string       `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
-	Confirmation   Confirmation `json:"confirmation,omitzero"`
 	HideName       bool         `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway
+	Confirmation   Confirmation `json:"confirmation,omitzero"`
+
+	Texts FormTexts `json:"texts,omitzero"` // in place of the page's own
+	// Prefill has the names of questions, and of email, firstName and lastName, that the address may fill in, as in ?name=value. Values that
+	// don't fit are ignored, and the others are a visitor's input as if typed.
+	Prefill []string `json:"prefill,omitempty"`
 }
 
 // Limits of a [Form].
@@ -34,12 +39,17 @@ const (
 )
 
 // FormLanguages returns the languages of forms as ISO 639-1 has them, the default first.
-func FormLanguages() []string { return []string{"en", "de", "fr", "es", "ar"} }
+func FormLanguages() []string {
+	return []string{"en", "de", "fr", "es", "ar", "it", "ja", "pt", "nl", "pl", "tr"}
+}
 
 // Languages returns those that a [Form] may have: [FormLanguages] and [Options].Languages.
 func (c Campaigns) Languages() []string { return c.s.languages() }
 
-func (o *Options) languages() []string { return append(FormLanguages(), o.Languages...) }
+func (o *Options) languages() []string {
+	ours := FormLanguages() // a host may have had one of them before
+	return append(ours, slices.DeleteFunc(slices.Clone(o.Languages), func(code string) bool { return slices.Contains(ours, code) })...)
+}
 
 // ByForm returns the campaign whose form has that token, or [ErrNotFound] also if the form isn't enabled.
 func (c Campaigns) ByForm(ctx context.Context, token string) (_ Campaign, err error) {
@@ -114,6 +124,7 @@ func (e *ValidationError) checkForm(f Form) Form {
 	if f.RedirectURL != "" && httpURL(f.RedirectURL) == nil {
 		e.add("/form/redirectUrl", "invalid_url", "must be an absolute http or https URL")
 	}
+	e.checkFormTexts(f.Texts)
 	if known := e.host.languages(); f.Language != "" && !slices.Contains(known, f.Language) {
 		e.add("/form/language", "invalid_value", "must be empty or one of %s", strings.Join(known, ", "))
 	}

@@ -61,6 +61,13 @@ func TestFormInput(t *testing.T) {
 		{formsvc.Form{RedirectURL: "http://a/" + strings.Repeat("x", 2_040), AllowedOrigins: make([]string, 51)}, []string{
 			"/form/redirectUrl too_long", "/form/allowedOrigins too_many",
 		}},
+		{formsvc.Form{AllowedOrigins: origins, RedirectURL: "http://a/{reference}?r={reference}", Texts: formsvc.FormTexts{Button: strings.Repeat("é", 60), ThanksTitle: "a\nb", Closed: strings.Repeat("é", 2_000)}}, nil},
+		{formsvc.Form{RedirectURL: "http://{reference}.a/", Texts: formsvc.FormTexts{Button: strings.Repeat("é", 61), ThanksTitle: " ", Closed: "a\x00", Full: strings.Repeat("é", 2_001)}}, []string{
+			"/form/redirectUrl invalid_url", "/form/texts/button too_long", "/form/texts/thanksTitle invalid_value", "/form/texts/closed nul_not_allowed", "/form/texts/full too_long",
+		}},
+		{formsvc.Form{Prefill: []string{"a", "email", "a", "consent", "file", "gone", ""}}, []string{
+			"/form/prefill/0 unknown_module", "/form/prefill/2 duplicate", "/form/prefill/3 unknown_module", "/form/prefill/4 unknown_module", "/form/prefill/5 unknown_module", "/form/prefill/6 unknown_module",
+		}},
 	} {
 		c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Form: x.form})
 		wantFaults(t, err, x.want...)
@@ -189,5 +196,34 @@ func TestHeldResponse(t *testing.T) {
 		w.svc = w.neighbour(withWorkflow(flow))
 		r = hold()
 		wantError(t, failure(w.update(&r, formsvc.ResponsePatch{Status: new("pending")})), formsvc.ErrTransition)
+	}
+}
+
+// The address may fill in questions and the user's fields, and a hidden question has nothing else but its default.
+func TestPrefillAndHiddenQuestions(t *testing.T) {
+	w := newWorld(t)
+	modules := []formsvc.Module{
+		{Name: "a", Hidden: true, Default: []string{"x"}}, {Name: "b", Type: "choice", Options: []string{"x"}, Hidden: true, Multiple: true}, {Name: "c", Type: "consent"}, {Name: "f", Type: "file"},
+		{Name: "email", Type: "email"}, {Name: "shown", ShowIf: &formsvc.Condition{Module: "a", Equals: []string{"x"}}},
+	}
+	in := formsvc.CampaignInput{Title: "x", Modules: modules, Form: formsvc.Form{Prefill: []string{"b", "a", "email", "lastName", "shown"}, Texts: formsvc.FormTexts{Full: "Full"}}}
+	c, err := w.svc.Campaigns.Create(w.ctx, w.account, in)
+	wantFaults(t, err)
+	if c, err = w.svc.Campaigns.Get(w.ctx, c.Key()); err != nil || !reflect.DeepEqual(c.Form, in.Form) || !c.Modules[0].Hidden || !slices.Contains(c.Texts(), "lastName") || !slices.Contains(c.Texts(), "Full") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	in.Form.Prefill = []string{"c", "f", "email"}
+	in.Modules = append(modules, []formsvc.Module{
+		{Name: "n", Type: "number", Hidden: true}, {Name: "firstName", Hidden: true}, {Name: "r", Hidden: true, Required: true},
+		{Name: "s", Hidden: true, ShowIf: &formsvc.Condition{Module: "a", Equals: []string{"x"}}},
+	}...)
+	_, err = w.svc.Campaigns.Create(w.ctx, w.account, in)
+	wantFaults(t, err, "/modules/6/hidden not_applicable", "/modules/7/hidden not_applicable", "/modules/8/required not_applicable", "/modules/9/showIf not_applicable",
+		"/form/prefill/0 not_applicable", "/form/prefill/1 not_applicable")
+	type typed struct {
+		Source string `form:"source,hidden" default:"web"`
+	}
+	if list, err := formsvc.ModulesOf[typed](); err != nil || !list[0].Hidden || list[0].Required {
+		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -80,6 +80,9 @@ type Module struct {
 	Accept   []string `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
 	Format   string   `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
 	Default  []string `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
+	// Hidden keeps a form from showing the question, for text and choice: only Default and [Form].Prefill fill it in. The answer is
+	// a visitor's input as any other. It isn't required, and has no ShowIf.
+	Hidden bool `json:"hidden,omitzero"`
 }
 
 // A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
@@ -127,6 +130,7 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 		e.checkModuleType(pointer, m)
 		e.checkBounds(pointer, m)
 		e.checkFormat(pointer, m)
+		e.checkHidden(pointer, m)
 		if m.ShowIf != nil {
 			e.checkCondition(pointer+"/showIf", m.ShowIf, modules[:i])
 		}

@@ -118,6 +118,8 @@ func (m *Module) setRule(rule string, fits *Module) (err error) {
 		m.Type = t
 	case "format":
 		m.Format = value
+	case "hidden":
+		m.Hidden, m.Required = true, false
 	case FileModule:
 		m.Type, m.Integer = FileModule, false
 	case "min", "max":

@@ -19,12 +19,13 @@ const fullCampaign = `{"title":"Survey","description":"All of it","status":"clos
 	`"modules":[{"name":"color","label":"Color?","help":"","placeholder":"","type":"choice","required":true,"options":["red","blue","green","yellow"],` +
 	`"maxLength":0,"multiple":true,"showIf":null},{"name":"note","label":"","help":"Below","placeholder":"In it","type":"text","required":true,` +
 	`"options":[],"maxLength":200,"multiple":false,"showIf":{"module":"color","equals":["green","yellow"]}}],"metadata":{"b":"2","a":"1"},` +
-	`"form":{"enabled":true,"description":"About","successMessage":"Thanks","redirectUrl":"https://example.com/","allowedOrigins":["http://a:8080"]}}`
+	`"form":{"enabled":true,"description":"About","successMessage":"Thanks","redirectUrl":"https://example.com/","allowedOrigins":["http://a:8080"],` +
+	`"texts":{"button":"Go","thanksTitle":"Bye","closed":"Over","full":"Full"},"prefill":["note","email"]}}`
 
 func TestNullMeansAbsentInCampaigns(t *testing.T) {
 	const nulls = `{"title":"Survey","description":null,"status":null,"opensAt":null,"closesAt":null,"requireEmail":null,"metadata":null,` +
 		`"modules":[{"name":"a","label":null,"help":null,"placeholder":null,"type":null,"required":null,"options":null,"maxLength":null,` +
-		`"multiple":null,"showIf":null,"min":null,"max":null,"integer":null,"accept":null}],"form":{"language":null,"enabled":null,"description":null,"successMessage":null,"redirectUrl":null,"allowedOrigins":null}}`
+		`"multiple":null,"showIf":null,"min":null,"max":null,"integer":null,"accept":null,"hidden":null}],"form":{"texts":{"button":null,"closed":null},"prefill":null,"language":null,"enabled":null,"description":null,"successMessage":null,"redirectUrl":null,"allowedOrigins":null}}`
 	w := newWorld(t, nil)
 	for _, a := range []*answer{
 		w.do("POST", "/v1/campaigns", nulls).is(201, ""),

@@ -126,6 +126,7 @@ func (v *visit) readCampaignForm() campaignForm {
 		}
 	}
 	f.followRenames(v)
+	f.followPrefill(v.campaign.Modules)
 	f.order(v)
 	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
 		text := v.field(name)

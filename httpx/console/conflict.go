@@ -24,7 +24,7 @@ func (v *visit) differences(f *campaignForm) (list []difference) {
 		list = append(list, difference{what, saved, typed})
 	}
 	described := func(list []formsvc.Module, m *formsvc.Module) string {
-		text := v.h.typeName(*m) + map[bool]string{true: ", required"}[m.Required] + map[bool]string{true: ", several"}[m.Multiple]
+		text := v.h.typeName(*m) + map[bool]string{true: ", required"}[m.Required] + map[bool]string{true: ", several"}[m.Multiple] + map[bool]string{true: ", never shown"}[m.Hidden]
 		if asks := asks(list, m.ShowIf); asks != "" {
 			text += ", " + asks
 		}

@@ -60,6 +60,9 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	if shown("choice", "file", "text", "email", "url", "phone") {
 		m.Multiple = field("multiple") != ""
 	}
+	if shown("text", "choice") {
+		m.Hidden = field("hidden") != ""
+	}
 	if sent("min") {
 		m.Min, m.Max, m.Integer = formsvc.Bound(field("min")), formsvc.Bound(field("max")), field("integer") != ""
 		m.MinLabel, m.MaxLabel = asStored(field("minLabel"), m.MinLabel), asStored(field("maxLabel"), m.MaxLabel)
@@ -154,6 +157,9 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	}
 	if m.Multiple && (m.Type.Steps() || m.Type == formsvc.ConsentModule) {
 		lost, m.Multiple = append(lost, "that it takes several answers"), false
+	}
+	if m.Hidden && m.Type != formsvc.TextModule && m.Type != formsvc.ChoiceModule {
+		lost, m.Hidden = append(lost, "that it is never shown"), false
 	}
 	if m.Type != formsvc.FileModule && len(m.Accept) > 0 {
 		lost, m.Accept = append(lost, "the types of files"), nil

@@ -21,12 +21,14 @@ type sharePage struct {
 	Site     string // as typed
 	Stale    bool   // whether somebody else changed the campaign
 	Version  int64
+	Fields   []fillable // that the address can fill in
 }
 
 // share shows the address of a campaign's form and its settings.
 func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form: v.campaign.Form}) }
 
 func (v *visit) showShare(status int, p sharePage) (err error) {
+	p.Fields = fillables(&v.campaign)
 	p.Guessed, p.Version = v.h.baseURL == nil && v.h.formsURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
 	if v.campaign.Form.Enabled {
 		p.FormURL = v.public(v.h.formsURL) + "/" + v.campaign.FormToken
@@ -42,6 +44,7 @@ func (v *visit) saveShare() error {
 	form := v.campaign.Form // with what other pages set
 	form.Enabled, form.Description, form.SuccessMessage = v.field("enabled") != "", v.field("description"), v.field("successMessage")
 	form.RedirectURL, form.AllowedOrigins, form.Language = v.field("redirectUrl"), lines(v.r.PostForm.Get("origins")), v.field("language")
+	v.readWords(&form)
 	for i, site := range form.AllowedOrigins {
 		form.AllowedOrigins[i] = originOf(site)
 	}

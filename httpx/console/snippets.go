@@ -37,9 +37,11 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 	c := &v.campaign
 	language := cmp.Or(c.Form.Language, "en")
 	words := v.h.texts[language]
-	if words == nil { // of the theme
-		words = v.h.theme.Texts(language, v.h.texts["en"])
+	if words == nil { // of the theme only
+		words = v.h.texts["en"]
 	}
+	words = v.h.theme.Texts(language, words)
+	words["send"] = cmp.Or(c.Form.Texts.Button, words["send"])
 	data := struct {
 		URL, Title string
 		T          map[string]string

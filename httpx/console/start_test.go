@@ -55,12 +55,12 @@ func TestFormFile(t *testing.T) {
 		{Name: "n", Label: odd, Type: "number", Min: "-0.10", Max: "1e3", Integer: true, Default: []string{"7"}}, {Name: "d", Type: "date", Min: "2026-01-01", Max: "2026-12-31"},
 		{Name: "f", Type: "file", Accept: []string{"image/*", ".pdf"}, Multiple: true}, {Name: "t", Default: []string{" a", "b"}, Multiple: true, Placeholder: odd, MaxLength: 9},
 		{Name: "c", Type: "choice", Options: []string{" x", "y "}, Labels: map[string]string{"y ": odd}, Default: []string{" x"}}, {Name: "l", Type: "longtext", Default: []string{"a\n\nb"}},
-		{Name: odd, Help: odd, Type: "boolean", Required: true, ShowIf: &formsvc.Condition{Module: "c", Equals: []string{"y "}}},
+		{Name: "h", Hidden: true, Default: []string{"x"}}, {Name: odd, Help: odd, Type: "boolean", Required: true, ShowIf: &formsvc.Condition{Module: "c", Equals: []string{"y "}}},
 	}
 	for _, in := range []formsvc.CampaignInput{
 		{Title: "Plain"}, {Title: odd, Modules: everyKind(odd), RequireName: true},
 		{Title: "Bounds / \"quoted\"", Description: odd, Status: formsvc.CampaignClosed, OpensAt: at, ClosesAt: at.Add(time.Hour), EmailOptional: true, Modules: bounded, Metadata: map[string]string{odd: odd, "b": ""}, Form: formsvc.Form{
-			Enabled: true, Description: odd, SuccessMessage: odd, RedirectURL: "https://example.com/?a=b&c", AllowedOrigins: []string{"https://a.example"}, Language: "de", HideName: true,
+			Enabled: true, Description: odd, SuccessMessage: odd, RedirectURL: "https://example.com/?a=b&c", AllowedOrigins: []string{"https://a.example"}, Language: "de", HideName: true, Texts: formsvc.FormTexts{Button: "Go", ThanksTitle: odd, Closed: odd, Full: odd}, Prefill: []string{odd, "email", "n", "h"},
 		}},
 	} {
 		c := must(w.svc.Campaigns.Create(t.Context(), w.account.ID, in))

@@ -173,13 +173,15 @@ func (s fullStore) CreateResponse(context.Context, formsvc.Response, int64, form
 
 // A store's own limit is told as such, with everything typed.
 func TestFullStore(t *testing.T) {
-	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{{Name: "a"}}}, nil)
+	in := formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{{Name: "a"}}}
+	in.Form.Texts.Full = "No seats <left>"
+	w := newWorld(t, in, nil)
 	for _, x := range []struct {
 		err          error
 		status       int
 		accept, says string
 	}{
-		{&formsvc.LimitError{Kind: "responses", Limit: 3}, 409, "text/html", "the form takes no more"},
+		{&formsvc.LimitError{Kind: "responses", Limit: 3}, 409, "text/html", "No seats &lt;left&gt;"},
 		{&formsvc.LimitError{Kind: "responses", Limit: 3}, 409, "application/json", `"code":"response_limit"`},
 		{formsvc.ErrQuota, 429, "text/html", "couldn&#39;t be saved"}, {formsvc.ErrQuota, 429, "application/json", `"code":"quota_exceeded"`},
 	} {

@@ -16,6 +16,8 @@
 // aren't a module's are ignored. An empty field is no answer. The reply to a form is a redirect to the thanks page or
 // to the owner's address, or the page again with what was typed and all errors, status 422.
 //
+// The page's address may fill in the fields that [formsvc.Form].Prefill names; what is posted counts.
+//
 // Numbers and dates are read as the language of the page writes them, and stored as the API takes them. If one can be read in
 // two ways, such as 1.234 in German, the page asks. Equal choices count once. A form to a campaign without questions has at
 // most 50 answers. Files are taken by questions for files only.

@@ -169,7 +169,7 @@ func TestFailedUploadWithOtherFile(t *testing.T) {
 
 // Numbers and dates are read as the form's language writes them, and stored in one form. JSON is strict.
 func TestWrittenNumbersAndDates(t *testing.T) {
-	number, date := formsvc.Module{Name: "x", Type: formsvc.NumberModule}, formsvc.Module{Name: "x", Type: formsvc.DateModule}
+	number, date, clock := formsvc.Module{Name: "x", Type: formsvc.NumberModule}, formsvc.Module{Name: "x", Type: formsvc.DateModule}, formsvc.Module{Name: "x", Type: formsvc.TimeModule}
 	for _, x := range []struct {
 		languages string
 		module    formsvc.Module
@@ -187,6 +187,15 @@ func TestWrittenNumbersAndDates(t *testing.T) {
 		{"en de ar", date, "2026-12-31", "2026-12-31"}, {"de fr es ar", date, "31.12.2026", "2026-12-31"}, {"fr es ar", date, "1/2/2026", "2026-02-01"}, {"ar", date, "٣١/١٢/٢٠٢٦", "2026-12-31"}, {"de", date, "1. 2. 2026", "2026-02-01"},
 		{"en", date, "12/31/2026", "2026-12-31"}, {"en", date, "31/12/2026", "2026-12-31"}, {"en", date, "5/5/2026", "2026-05-05"}, {"en", date, "3/4/2026", "2026-04-03 2026-03-04"},
 		{"en de", date, "30.02.2026", ""}, {"de", date, "31.12.26", ""}, {"de", date, "31/12.2026", ""},
+		{"it pt nl pl tr", number, "1.234,5", "1234.5"}, {"it pt nl pl tr", number, "1 234,5", "1234.5"}, {"ja en it pl", number, "1'234.5", "1234.5"}, {"ja tr ar pl", number, "١٬٢٣٤٫٥", "1234.5"}, {"ja it", number, "３．５", "3.5"},
+		{"ja", number, "１，２３４．５", "1234.5"}, {"ja", number, "1.234", "1.234"}, {"ja", number, "0,5", ""}, {"it pt nl pl tr", number, "1.234", "1234 1,234"}, {"ja", number, "1,234", "1234 1.234"}, {"en ja pl", number, "-0", "0"},
+		{"pl", number, "-0,0", "0.0"}, {"ja", number, "－５", "-5"}, {"pt", number, "1.23.456", ""}, {"ja", number, "三", ""}, {"de", number, "5²", ""}, {"de", number, "d1", ""}, {"tr", number, "12,34,567", "1234567"},
+		{"ja", date, "2026年11月29日", "2026-11-29"}, {"ja en", date, "２０２６／１／５", "2026-01-05"}, {"ja", date, "2026 年 1 月 5 日", "2026-01-05"}, {"ja", date, "3/4/2026", "2026-04-03 2026-03-04"}, {"ja", date, "令和8年11月29日", ""}, {"ja", date, "26年11月29日", ""},
+		{"pt", date, "29 de novembro de 2026", "2026-11-29"}, {"pt", date, "1º de março de 2026", "2026-03-01"}, {"it", date, "1° Gennaio 2026", "2026-01-01"}, {"it nl", date, "29-11-2026", "2026-11-29"}, {"pl", date, "29 listopada 2026 r.", "2026-11-29"},
+		{"pl", date, "29 LISTOPAD 2026", "2026-11-29"}, {"pl", date, "5 paź 2026", "2026-10-05"}, {"nl", date, "1 mrt 2026", "2026-03-01"}, {"tr", date, "29 KASIM 2026", "2026-11-29"}, {"tr", date, "29 kasim 2026", "2026-11-29"}, {"tr", date, "1 Ağustos 2026", "2026-08-01"},
+		{"fr", date, "1er août 2026", "2026-08-01"}, {"fr", date, "1 jui 2026", ""}, {"en", date, "November 29, 2026", "2026-11-29"}, {"en", date, "Dec 1st 2026", "2026-12-01"}, {"ar", date, "٢٩ نوفمبر ٢٠٢٦", "2026-11-29"}, {"ar", date, "٢٩ تشرين الثاني ٢٠٢٦", "2026-11-29"},
+		{"es", date, "29 de setiembre del 2026", "2026-09-29"}, {"de", date, "29. Jänner 2026", "2026-01-29"}, {"it", date, "29 febbraio 2028", "2028-02-29"}, {"it", date, "29 febbraio 2026", ""}, {"en", date, "29 November 26", ""}, {"en", date, "29 2026", ""},
+		{"it", date, "29 November 2026", ""}, {"en", date, "May June 1 2026", ""}, {"it pl", clock, "9.05", "09:05"}, {"fr pt", clock, "14h30", "14:30"}, {"ja", clock, "１４時３０分", "14:30"}, {"ar", clock, "٩:٠٥", "09:05"}, {"en", clock, "25:00", ""}, {"en", clock, "2:30 pm", ""},
 	} {
 		for _, language := range strings.Fields(x.languages) {
 			w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{Language: language}, Modules: []formsvc.Module{x.module}}, nil)

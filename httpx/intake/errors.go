@@ -167,10 +167,9 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 func (v *visit) when() (title, about string) {
 	c, now := v.campaign, v.h.svc.Now()
 	switch {
-	case c.Status != formsvc.CampaignOpen:
-	case now.Before(c.OpensAt):
+	case c.Status == formsvc.CampaignOpen && now.Before(c.OpensAt):
 		return v.t["opensTitle"], v.t.format("opens", v.t.time(c.OpensAt))
-	case !c.ClosesAt.IsZero():
+	case c.Status == formsvc.CampaignOpen && !c.ClosesAt.IsZero() && c.Form.Texts.Closed == "":
 		return v.t["closedTitle"], v.t.format("closedSince", v.t.time(c.ClosesAt))
 	}
 	return v.t["closedTitle"], v.t["closed"]

@@ -36,7 +36,7 @@ type link struct{ Href, Text string }
 type field struct {
 	T                     texts
 	ID, Name, Label       string
-	Kind                  string // "longtext", "select", or the type of the input
+	Kind                  string // "longtext", "select", or the type of the input; "hidden" has nothing but values
 	Mode, Complete        string // inputmode, autocomplete
 	Placeholder           string
 	Required, Native      bool // whether it is required, and whether the browser checks that
@@ -86,6 +86,7 @@ const (
 	radiosAtMost = 6   // more options are a select
 	inputs       = 3   // of a question that takes several values, before a script adds some
 	inputsMost   = 100 // of a question
+	maxName      = 200 // characters of a user's name
 	inputSize    = 300 // bytes of an input without its value and label
 )
 
@@ -103,10 +104,10 @@ func (v *visit) newFields(s *sent) []field {
 		m := modules[user.name]
 		f := field{Label: v.t[user.name], Kind: user.kind, Complete: user.complete, Required: !c.EmailOptional}
 		if user.name != "email" {
-			if c.Form.HideName && m == nil && (s == nil || s.form[user.name] == nil) {
+			if c.Form.HideName && m == nil && v.filled[user.name] == nil && (s == nil || s.form[user.name] == nil) {
 				continue
 			}
-			f.Most, f.Required = 200, c.RequireName
+			f.Most, f.Required = maxName, c.RequireName
 		}
 		if m != nil { // asked once
 			f.Label, f.Placeholder, f.Required = cmp.Or(m.Label, f.Label), m.Placeholder, f.Required || m.Required && m.ShowIf == nil
@@ -143,8 +144,12 @@ func (v *visit) newFields(s *sent) []field {
 		f.Again = f.Kind == "file" && s.expects(f.Name) && !hidden[f.Name]
 		f.Without = f.Again && slices.Contains(s.form["_without"], f.Name)
 		typed := s.form[f.Name]
-		if m := modules[f.Name]; fresh && m != nil {
-			typed = v.written(m)
+		if m := modules[f.Name]; fresh && v.filled[f.Name] != nil {
+			typed = v.written(m, v.filled[f.Name])
+		} else if fresh && m != nil {
+			typed = v.written(m, m.Default)
+		} else if f.Kind == "hidden" {
+			typed = v.fitting(m, typed) // nobody can correct it
 		}
 		f.fill(typed, &left)
 		f.describe()
@@ -152,13 +157,13 @@ func (v *visit) newFields(s *sent) []field {
 	return list
 }
 
-// written returns the default of a module as a visitor would write it.
-func (v *visit) written(m *formsvc.Module) []string {
-	own := decimalOf(v.t["code"])
-	if m.Type != formsvc.NumberModule || own == "" {
-		return m.Default
+// written returns values of a module, or of a user's field for nil, as a visitor would write them.
+func (v *visit) written(m *formsvc.Module, values []string) []string {
+	own := v.t["decimal"]
+	if m == nil || m.Type != formsvc.NumberModule || own == "" {
+		return values
 	}
-	list := slices.Clone(m.Default)
+	list := slices.Clone(values)
 	for i := range list {
 		list[i] = strings.Replace(list[i], ".", own, 1)
 	}
@@ -172,6 +177,10 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 	f := field{
 		Name: m.Name, Label: cmp.Or(m.Label, m.Name), Placeholder: m.Placeholder, Required: m.Required, Multiple: m.Multiple, Most: m.MaxLength,
 		Accept: strings.Join(m.Accept, ","), module: m,
+	}
+	if m.Hidden {
+		f.Kind = "hidden"
+		return f
 	}
 	f.addNote("help", m.Help)
 	if on := m.ShowIf; on != nil {
@@ -203,7 +212,7 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		if len(m.Accept) > 0 {
 			f.addNote("types", v.t.format("types", isolate(strings.Join(m.Accept, ", "))))
 		}
-		f.addNote("most", v.t.format("mostFile", size(v.h.svc.Files.Limit())))
+		f.addNote("most", v.t.format("mostFile", byteCount(v.h.svc.Files.Limit())))
 	case formsvc.BooleanModule:
 		f.Options = []option{{Value: "true", Label: v.t["yes"]}, {Value: "false", Label: v.t["no"]}}
 	case formsvc.ChoiceModule, formsvc.RatingModule, formsvc.ScaleModule, formsvc.ConsentModule:
@@ -233,7 +242,7 @@ func (v *visit) bounds(m *formsvc.Module) string {
 			text, kind = v.t.date(day), "date"
 		} else if m.Type == formsvc.TimeModule {
 			kind = "time"
-		} else if own := decimalOf(v.t["code"]); own != "" {
+		} else if own := v.t["decimal"]; own != "" {
 			text = strings.Replace(text, ".", own, 1)
 		}
 		if text != "" {
@@ -366,7 +375,7 @@ func (v *visit) tell(p *page, faults []formsvc.FieldError) {
 	var others []link
 	for _, fault := range faults {
 		name := fieldOf(fault.Pointer)
-		if i, ok := at[name]; ok {
+		if i, ok := at[name]; ok && p.Fields[i].Kind != "hidden" {
 			p.Fields[i].fail(v.describe(&p.Fields[i], &fault))
 		} else if len(others) < 20 {
 			short := []rune(name)
@@ -404,9 +413,9 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 		}
 		return v.t.format("error_too_long", f.Most)
 	case code == "file_too_large":
-		return v.t.format("error_file_too_large", size(v.h.svc.Files.Limit()))
+		return v.t.format("error_file_too_large", byteCount(v.h.svc.Files.Limit()))
 	case code == "too_large":
-		return v.t.format("error_too_large", size(formsvc.MaxAnswersSize))
+		return v.t.format("error_too_large", byteCount(formsvc.MaxAnswersSize))
 	case code == "too_many_names":
 		return v.t.format("error_too_many_names", namesAtMost)
 	case code == "ambiguous":
@@ -425,7 +434,7 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 	case code == "required" && (f.Options != nil):
 		return v.t["error_required_choice"]
 	case code == "invalid_number":
-		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(decimalOf(v.t["code"]), ","), 1))
+		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(v.t["decimal"], ","), 1))
 	case code == "nul_not_allowed" || code == "duplicate":
 		return v.t["error_invalid"]
 	}

@@ -261,19 +261,33 @@ func TestLanguages(t *testing.T) {
 		w.must(json.Unmarshal(b, &m))
 		return m
 	}
-	english, verb := read("en"), regexp.MustCompile(`%.`)
+	var more map[string]map[string]string
+	b, err := os.ReadFile("texts/more.json")
+	w.must(err)
+	w.must(json.Unmarshal(b, &more))
+	english, verb := read("en"), regexp.MustCompile(`%(\[\d\])?\d*[ds]`)
+	sorted := func(text string) []string {
+		list := verb.FindAllString(regexp.MustCompile(`\[\d\]`).ReplaceAllString(text, ""), -1)
+		slices.Sort(list) // their order is the language's
+		return list
+	}
 	for header, code := range map[string]string{
-		"": "en", "ja": "en", "de-AT,de;q=0.9,en;q=0.8": "de", "fr;q=0.5, es-419;q=0.7": "es", "ja, FR;q=0.1": "fr", "ar-EG": "ar", "de;q=0, en;q=0.1": "en", "de;q=x": "en",
+		"": "en", "ja": "ja", "zh-TW, zh;q=0.9": "en", "pt-BR": "pt", "sv, TR;q=0.5": "tr", "de-AT,de;q=0.9,en;q=0.8": "de", "fr;q=0.5, es-419;q=0.7": "es", "sv, FR;q=0.1": "fr", "ar-EG": "ar", "de;q=0, en;q=0.1": "en", "de;q=x": "en", "it-CH": "it", "nl": "nl", "pl;q=0.4": "pl", "ja, en": "ja",
 	} {
 		texts := read(code)
 		for name, text := range english {
-			if fmt.Sprint(verb.FindAllString(text, -1)) != fmt.Sprint(verb.FindAllString(texts[name], -1)) || texts[name] == "" {
+			if !slices.Equal(sorted(text), sorted(texts[name])) || texts[name] == "" {
 				t.Errorf("%s: %s: %q", code, name, texts[name])
 			}
 		}
 		a := w.get("", "Accept-Language", header).is(200).has(`lang="`+code+`" dir="`+texts["dir"]+`"`, ">"+texts["send"]+"</button>")
 		if a.header.Get("Vary") != "Accept-Language" || len(texts) != len(english) {
 			t.Errorf("%s: %v, %d texts", code, a.header, len(texts))
+		}
+		for name, text := range more[code] {
+			if of, form, _ := strings.Cut(name, ":"); name == "monthsToo" && len(strings.Fields(text))%12 != 0 || form != "" && (texts[of] == "" || strings.Contains(strings.Replace(text, "%d", "", 1), "%")) {
+				t.Errorf("%s: %s: %q", code, name, text)
+			}
 		}
 	}
 }

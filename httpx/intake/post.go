@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,12 +97,12 @@ func (v *visit) post() error {
 	}
 	most := v.h.most()
 	if v.r.ContentLength > most {
-		return &limitError{"large", size(most)}
+		return &limitError{"large", byteCount(most)}
 	}
 	paced := gate.NewBody(v.w, v.r, bodyGrace)
 	if err := v.read(&body{Reader: http.MaxBytesReader(v.w, paced, most), v: v}); err != nil {
 		if v.sent != nil {
-			v.sent.interpret(v.campaign, v.t["code"])
+			v.sent.interpret(v.campaign, v.t)
 		}
 		return err
 	}
@@ -114,7 +115,7 @@ func (h *Handler) most() int64 { return fullFiles*h.svc.Files.Limit() + maxText 
 
 // take checks and stores what was sent, and replies.
 func (v *visit) take(s *sent) error {
-	s.interpret(v.campaign, v.t["code"])
+	s.interpret(v.campaign, v.t)
 	switch {
 	case s.trapped:
 		s.input.Held = formsvc.HeldTrap
@@ -258,7 +259,8 @@ func (v *visit) done(reference string) error {
 		_, _ = v.w.Write(wire.AppendReply(nil, map[string]string{"reference": reference})) // on an error the client has disconnected
 		return nil
 	}
-	to := v.campaign.Form.RedirectURL
+	escaped := strings.ReplaceAll(url.QueryEscape(reference), "+", "%20") // for a path, too
+	to := strings.ReplaceAll(v.campaign.Form.RedirectURL, "{reference}", escaped)
 	if to == "" {
 		to = v.root + v.token + "/thanks" // relative, for any prefix
 	}

@@ -150,7 +150,7 @@ func bodyError(err error) error {
 	case err == nil, own, errors.Is(err, formsvc.ErrInvalid):
 		return err
 	case tooLarge:
-		return &limitError{"large", size(whole.Limit)}
+		return &limitError{"large", byteCount(whole.Limit)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return wire.Unreadable(err)
 	}
@@ -162,7 +162,7 @@ func (s *sent) readPairs(body []byte) error {
 	var over error
 	if len(body) > maxText {
 		body = body[:max(bytes.LastIndexByte(body, '&'), 0)]
-		over = &limitError{"largeText", size(maxText)}
+		over = &limitError{"largeText", byteCount(maxText)}
 	}
 	for text := range strings.SplitSeq(string(body), "&") {
 		name, value, _ := strings.Cut(text, "=")
@@ -202,7 +202,7 @@ func (s *sent) known(name string) string {
 // readJSON reads {"user": {…}, "responses": {…}}.
 func (s *sent) readJSON(body []byte) error {
 	if len(body) > maxText {
-		return &limitError{"largeText", size(maxText)}
+		return &limitError{"largeText", byteCount(maxText)}
 	}
 	s.json.Raw = body
 	in, err := s.json.ResponseInput(true)
@@ -219,7 +219,7 @@ func (s *sent) ours(name string) bool {
 
 // interpret turns the fields of a form into the input for the campaign. Empty fields are no answer. Unknown ones remain
 // as answers, so that the service names them.
-func (s *sent) interpret(c *formsvc.Campaign, language string) {
+func (s *sent) interpret(c *formsvc.Campaign, t texts) {
 	user := &s.input.User
 	users := map[string]*string{"email": &user.Email, "firstName": &user.FirstName, "lastName": &user.LastName}
 	for _, name := range s.names {
@@ -235,7 +235,7 @@ func (s *sent) interpret(c *formsvc.Campaign, language string) {
 		}
 		var values []string
 		for _, value := range s.form[name] {
-			if value = s.clean(m, value, language); value != "" {
+			if value = s.clean(m, value, t); value != "" {
 				values = append(values, value)
 			}
 		}
@@ -272,7 +272,7 @@ func distinct(values []string) []string {
 }
 
 // clean returns a value as the module takes it, or "" if it is blank. m is nil for an unknown module.
-func (s *sent) clean(m *formsvc.Module, value, language string) string {
+func (s *sent) clean(m *formsvc.Module, value string, t texts) string {
 	trimmed := strings.TrimSpace(value)
 	if trimmed == "" {
 		return ""
@@ -288,7 +288,7 @@ func (s *sent) clean(m *formsvc.Module, value, language string) string {
 			if m.Type == formsvc.DateModule {
 				read = readDate
 			}
-			text, other := read(trimmed, language)
+			text, other := read(trimmed, t)
 			if other != "" {
 				s.reads[m.Name] = [2]string{text, other}
 				s.faults.Add(pointerTo(m.Name), "ambiguous", fmt.Sprintf("can be read as %s or as %s; send one of these", text, other))

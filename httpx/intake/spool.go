@@ -106,7 +106,7 @@ type headReader struct {
 // Read implements io.Reader.
 func (h *headReader) Read(p []byte) (int, error) {
 	if h.left <= 0 {
-		return 0, &limitError{"largeHeader", size(partHeader)}
+		return 0, &limitError{"largeHeader", byteCount(partHeader)}
 	}
 	n, err := h.Reader.Read(p[:min(int64(len(p)), h.left)])
 	h.left -= int64(n)
@@ -134,7 +134,7 @@ func (s *sent) readParts(body io.Reader, boundary string, limit int64) error {
 		in.left = math.MaxInt64
 		head := headerSize(part)
 		if text -= head; head > partHeader {
-			return &limitError{"largeHeader", size(partHeader)}
+			return &limitError{"largeHeader", byteCount(partHeader)}
 		}
 		if name := s.known(part.FormName()); part.FileName() != "" {
 			err = s.readFile(file{module: name, name: part.FileName(), contentType: part.Header.Get("Content-Type")}, part, limit)
@@ -149,7 +149,7 @@ func (s *sent) readParts(body io.Reader, boundary string, limit int64) error {
 			return bodyError(err)
 		}
 		if text < 0 {
-			return &limitError{"largeText", size(maxText)}
+			return &limitError{"largeText", byteCount(maxText)}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/theme"
@@ -23,13 +26,16 @@ var textFiles embed.FS
 type texts map[string]string
 
 var (
-	language = regexp.MustCompile(`^[a-z]{2,3}$`)
-	added    = regexp.MustCompile(`^(error_|layout_).|[.]`) // names that only hosts have: see [formsvc.Theme].Texts
-	verb     = regexp.MustCompile(`%[0-9]*([ds])`)
+	languageCode = regexp.MustCompile(`^[a-z]{2,3}$`)
+	added        = regexp.MustCompile(`^(error_|layout_).|[.]`) // names that only hosts have: see [formsvc.Theme].Texts
+	verb         = regexp.MustCompile(`%[0-9]*([ds])`)
 )
 
 // readTexts returns the texts of all languages: ours with those of a theme.
 func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]texts, error) {
+	var more map[string]texts // separators, texts for some numbers, and other names of months
+	b, _ := textFiles.ReadFile("texts/more.json")
+	_ = json.Unmarshal(b, &more)
 	all := make(map[string]texts)
 	for _, code := range formsvc.FormLanguages() {
 		var ours texts
@@ -47,10 +53,16 @@ func readTexts(t *theme.Theme, host map[string]map[string]string) (map[string]te
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(all)) {
-		all[code] = t.Texts(code, all[code])
+		ours := all[code]
+		all[code] = t.Texts(code, ours)
 		for _, name := range slices.Sorted(maps.Keys(all[code])) {
 			if problem := wrong(code, name, all[code][name], english[name]); problem != "" {
 				return nil, fmt.Errorf("texts of %q: %q %s", code, name, problem)
+			}
+		}
+		for name, text := range more[code] {
+			if of, _, _ := strings.Cut(name, ":"); all[code][of] == ours[of] { // it isn't the host's
+				all[code][name] = text
 			}
 		}
 		if _, err := t.Frame("", "Title", all[code]); err != nil {
@@ -71,7 +83,7 @@ func wrong(code, name, text, english string) string {
 		return "is no text of the pages"
 	case strings.TrimSpace(text) == "":
 		return "is missing"
-	case name == "code" && (text != code || !language.MatchString(code)):
+	case name == "code" && (text != code || !languageCode.MatchString(code)):
 		return "must be the language, of two or three letters"
 	case name == "dir" && text != "ltr" && text != "rtl":
 		return `must be "ltr" or "rtl"`
@@ -83,34 +95,57 @@ func wrong(code, name, text, english string) string {
 	return ""
 }
 
-// format returns a text with its arguments.
-func (t texts) format(name string, args ...any) string { return fmt.Sprintf(t[name], args...) }
+// pluralForms are the ends of names of texts for some numbers, such as "most:few".
+//
+//nolint:gochecknoglobals // immutable
+var pluralForms = map[plural.Form]string{plural.One: ":one", plural.Two: ":two", plural.Few: ":few", plural.Many: ":many"}
 
-// translate chooses the language of the form, if it has one that the pages have.
+// format returns a text with its arguments. If the first is a number, the plural rules of the language choose the text.
+func (t texts) format(name string, args ...any) string {
+	text := t[name]
+	for i, arg := range args {
+		if n, ok := arg.(byteCount); ok {
+			args[i] = t.size(n)
+		} else if n, ok := arg.(int); ok && i == 0 {
+			form := plural.Cardinal.MatchPlural(language.Make(t["code"]), n, 0, 0, 0, 0)
+			text = cmp.Or(t[name+pluralForms[form]], text)
+		}
+	}
+	if !verb.MatchString(text) {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}
+
+// translate chooses the language of the form, if it has one that the pages have, and the owner's own words.
 func (v *visit) translate() {
-	if t := v.h.texts[v.campaign.Form.Language]; t != nil {
+	form := &v.campaign.Form
+	if t := v.h.texts[form.Language]; t != nil {
 		v.t = t
+	}
+	if own := form.Texts; own != (formsvc.FormTexts{}) {
+		v.t = maps.Clone(v.t)
+		for name, text := range map[string]string{"send": own.Button, "thanksTitle": own.ThanksTitle, "closed": own.Closed, "full": own.Full} {
+			v.t[name] = cmp.Or(text, v.t[name])
+		}
 	}
 }
 
 // preferred returns the language of the pages that a header Accept-Language likes best.
 func (h *Handler) preferred(header string) string {
-	best, weight := "en", 0.0
-	for entry := range strings.SplitSeq(header, ",") {
-		tag, parameter, _ := strings.Cut(entry, ";")
-		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
-		q := 1.0
-		if value, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
-			q, _ = strconv.ParseFloat(value, 64) // 0 if it isn't one
-		}
-		if h.texts[primary] != nil && q > weight {
-			best, weight = primary, q
+	tags, _, _ := language.ParseAcceptLanguage(header) // none if it isn't one
+	for _, tag := range tags {
+		if base, _ := tag.Base(); h.texts[base.String()] != nil {
+			return base.String()
 		}
 	}
-	return best
+	return "en"
 }
 
+// A byteCount is a number of bytes.
+type byteCount int64
+
 // size returns a number of bytes as people read it, without a line break.
-func size(n int64) string {
-	return strings.Replace(humanize.Bytes(uint64(n)), " ", "\u00a0", 1) //nolint:gosec // sizes aren't negative
+func (t texts) size(n byteCount) string {
+	return strings.NewReplacer(" ", "\u00a0", ".", cmp.Or(t["decimal"], ".")).Replace(humanize.Bytes(uint64(n))) //nolint:gosec // sizes aren't negative
 }

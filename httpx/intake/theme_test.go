@@ -42,8 +42,8 @@ func defining(name, block string) string {
 	return strings.Replace(`{{define "head"}}{{end}}{{define "header"}}{{end}}{{define "footer"}}{{end}}`, name+`"}}`, name+`"}}`+block, 1)
 }
 
-// italian has all texts of the pages.
-func italian(t *testing.T) map[string]string {
+// finnish has all texts of the pages.
+func finnish(t *testing.T) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("texts/en.json")
 	if err != nil {
@@ -53,7 +53,7 @@ func italian(t *testing.T) map[string]string {
 	if err := json.Unmarshal(b, &texts); err != nil {
 		t.Fatal(err)
 	}
-	texts["code"], texts["send"] = "it", "Invia"
+	texts["code"], texts["send"] = "fi", "Lähetä"
 	return texts
 }
 
@@ -63,7 +63,7 @@ func TestTheme(t *testing.T) {
 	in := formsvc.CampaignInput{Title: "A < B", EmailOptional: true, Modules: []formsvc.Module{{Name: "n", Label: "Number"}}}
 	var rule error
 	theme := rose()
-	theme.Texts["it"] = italian(t)
+	theme.Texts["fi"] = finnish(t)
 	w := newWorld(t, in, &intake.Options{Theme: theme}, func(o *formsvc.Options) {
 		o.CheckResponse = func(context.Context, *formsvc.Campaign, *formsvc.Response, *formsvc.Response) error { return rule }
 	})
@@ -115,7 +115,7 @@ func TestTheme(t *testing.T) {
 	w.post("_page", token, "n", "1").is(409).has("Must be even")
 	w.json(`{"responses":{"n":{"value":["1"]}}}`).is(409).has("Not now.")
 	w.get("", "Accept-Language", "de").is(200).has("Impressum (de)", ">Absenden</button>")
-	w.get("", "Accept-Language", "it, en;q=0.5").is(200).has(`<html lang="it" dir="ltr">`, ">Invia</button>", "Imprint (it)")
+	w.get("", "Accept-Language", "fi, en;q=0.5").is(200).has(`<html lang="fi" dir="ltr">`, ">Lähetä</button>", "Imprint (fi)")
 
 	// The preview of the console shows the theme, too.
 	h, err := intake.New(w.svc, &intake.Options{Theme: theme})
@@ -125,10 +125,10 @@ func TestTheme(t *testing.T) {
 	(&answer{t: t, body: recorder.Body.String()}).has(`src="/f/assets/theme-`, `href="/f/assets/theme-`)
 
 	// A form can have a language of the theme. Without it, the page is in that of the browser.
-	in.Form.Language = "it"
-	w = newWorld(t, in, &intake.Options{Theme: theme}, func(o *formsvc.Options) { o.Languages = []string{"it"} })
-	w.get("", "Accept-Language", "de").is(200).has(">Invia</button>")
-	if _, err := intake.New(w.svc, nil); err == nil || !strings.Contains(err.Error(), `no texts in "it"`) {
+	in.Form.Language = "fi"
+	w = newWorld(t, in, &intake.Options{Theme: theme}, func(o *formsvc.Options) { o.Languages = []string{"fi"} })
+	w.get("", "Accept-Language", "de").is(200).has(">Lähetä</button>")
+	if _, err := intake.New(w.svc, nil); err == nil || !strings.Contains(err.Error(), `no texts in "fi"`) {
 		t.Error(err)
 	}
 	h, err = intake.New(plain.svc.With(w.store), nil)
@@ -176,17 +176,17 @@ func TestBadThemes(t *testing.T) {
 		{`"most" must take the same arguments as "At most %d`, func(t *formsvc.Theme) { t.Texts["de"]["most"] = "Nicht viele" }},
 		{`"most" must`, func(t *formsvc.Theme) { t.Texts["de"]["most"] = "%s Zeichen" }},
 		{`"most" must`, func(t *formsvc.Theme) { t.Texts[""]["most"] = "%d of %d" }},
-		{`texts of "it": "another" is missing`, func(t *formsvc.Theme) {
-			delete(t.Texts["it"], "another")
+		{`texts of "fi": "another" is missing`, func(t *formsvc.Theme) {
+			delete(t.Texts["fi"], "another")
 			t.Texts["en"]["another"] = "More" // for English only
 		}},
 		{`"IT": "code" must be the language`, func(t *formsvc.Theme) {
-			t.Texts["IT"] = maps.Clone(t.Texts["it"])
+			t.Texts["IT"] = maps.Clone(t.Texts["fi"])
 			t.Texts["IT"]["code"] = "IT"
 		}},
 	} {
 		theme := rose()
-		theme.Texts["it"] = italian(t)
+		theme.Texts["fi"] = finnish(t)
 		if _, err := intake.New(w.svc, &intake.Options{Theme: theme}); err != nil {
 			t.Fatal(err)
 		}
@@ -195,4 +195,23 @@ func TestBadThemes(t *testing.T) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
+}
+
+// The plural rules of a language choose a text with a number. A host's text isn't mixed with ours.
+func TestPlurals(t *testing.T) {
+	in := formsvc.CampaignInput{EmailOptional: true}
+	for _, n := range []int{1, 2, 5, 11, 22, 100} {
+		in.Modules = append(in.Modules, formsvc.Module{Name: fmt.Sprint(n), MaxLength: n})
+	}
+	theme := formsvc.Theme{Texts: map[string]map[string]string{"en": {"most": "%d at most"}, "fr": {"most": "%d ou moins"}, "fi": finnish(t)}}
+	w := newWorld(t, in, &intake.Options{Theme: theme})
+	for language, want := range map[string][]string{
+		"pl": {"Najwyżej 1 znak.", "Najwyżej 2 znaki.", "Najwyżej 5 znaków.", "Najwyżej 11 znaków.", "Najwyżej 22 znaki."},
+		"ar": {">حرف واحد على", ">حرفان على", ">5 أحرف", ">11 حرفًا", ">100 حرف على"}, "en": {">1 at most<", "2 at most"}, "fr": {"1 ou moins", "100 ou moins"}, "de": {"Höchstens 1 Zeichen"},
+		"tr": {"En fazla 2"}, "fi": {"At most 1 characters"}, "ja": {"100文字以内"},
+	} {
+		w.get("", "Accept-Language", language).is(200).has(want...)
+	}
+	w.post("11", strings.Repeat("x", 12)).is(422).has("Use at most 11 characters")
+	w.post("1", "xx").is(422).has("Use at most 1 character<")
 }

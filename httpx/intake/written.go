@@ -3,24 +3,24 @@ package intake
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
-)
 
-// decimalOf returns the separator before decimals, or "" if people who write the language differ.
-func decimalOf(language string) string {
-	return map[string]string{"en": ".", "de": ",", "fr": ","}[language]
-}
+	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/width"
+)
 
 var (
-	plainNumber   = regexp.MustCompile(`^([0-9]*)(?:([.,d])([0-9]*))?$`)
-	groupedNumber = regexp.MustCompile(`^([1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+|(?:,[0-9]{3})+|(?:g[0-9]{3})+|(?:,[0-9]{2})+,[0-9]{3}))(?:([.,d])([0-9]*))?$`)
+	plainNumber   = regexp.MustCompile(`^([0-9]*)(?:([.,٫])([0-9]*))?$`)
+	groupedNumber = regexp.MustCompile(`^([1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+|(?:,[0-9]{3})+|(?: [0-9]{3})+|(?:,[0-9]{2})+,[0-9]{3}))(?:([.,٫])([0-9]*))?$`)
 )
 
-// readNumber returns a number that is written as in a language in JSON's notation. If it can be read in two ways, other is the second
+// readNumber returns a number that is written as in a language in JSON's notation. The text "decimal" is the separator before decimals; it is
+// missing if people who write the language differ. If it can be read in two ways, other is the second
 // one, and both are as the visitor may write them. Other texts are returned as they are.
-func readNumber(s, language string) (number, other string) {
+func readNumber(s string, t texts) (number, other string) {
 	text := plainText(s)
 	sign := ""
 	if rest, ok := strings.CutPrefix(text, "-"); ok {
@@ -28,8 +28,8 @@ func readNumber(s, language string) (number, other string) {
 	} else {
 		text = strings.TrimPrefix(text, "+")
 	}
-	own := decimalOf(language)
-	decimal := func(mark string) bool { return mark == "" || mark == "d" || mark == "." || language != "en" }
+	own := t["decimal"]
+	decimal := func(mark string) bool { return mark == "" || mark == "٫" || mark == "." || own != "." }
 	var readings []string
 	if m := plainNumber.FindStringSubmatch(text); m != nil && m[1]+m[3] != "" && (decimal(m[2]) || groupedNumber.MatchString(text)) {
 		readings = append(readings, canonical(sign, m[1], m[3]))
@@ -37,7 +37,7 @@ func readNumber(s, language string) (number, other string) {
 	if m := groupedNumber.FindStringSubmatch(text); m != nil {
 		mark := strings.Trim(m[1], "0123456789")[:1]
 		if mark != m[2] && decimal(m[2]) {
-			readings = append(readings, canonical(sign, strings.NewReplacer(".", "", ",", "", "g", "").Replace(m[1]), m[3]))
+			readings = append(readings, canonical(sign, strings.NewReplacer(".", "", ",", "", " ", "").Replace(m[1]), m[3]))
 			if mark == own && len(readings) == 2 {
 				readings = readings[:1]
 			}
@@ -51,7 +51,7 @@ func readNumber(s, language string) (number, other string) {
 	}
 	mark, end := own, ""
 	switch {
-	case language == "ar":
+	case t["code"] == "ar":
 		mark = "٫"
 	case own == "":
 		mark, end = ",", "0" // so that it isn't read as thousands
@@ -59,7 +59,7 @@ func readNumber(s, language string) (number, other string) {
 	return readings[1], strings.Replace(readings[0], ".", mark, 1) + end
 }
 
-// plainText returns a number or date with the digits of ASCII. Marks for thousands become g, and the Arabic mark for decimals d.
+// plainText returns a number or date with the digits and marks of ASCII. Marks for thousands become spaces; that for Arabic decimals stays.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -67,21 +67,15 @@ func plainText(s string) string {
 			return r - '٠' + '0'
 		case r >= '۰' && r <= '۹':
 			return r - '۰' + '0'
-		case r >= '０' && r <= '９':
-			return r - '０' + '0'
-		case r == '٫':
-			return 'd'
 		case r == '٬', unicode.IsSpace(r), strings.ContainsRune("'’ʼ", r):
-			return 'g'
-		case strings.ContainsRune("−–‐‑﹣－", r):
+			return ' '
+		case strings.ContainsRune("−–‐‑﹣", r):
 			return '-'
 		case unicode.Is(unicode.Cf, r): // marks of direction
 			return -1
-		case r == 'd' || r == 'g':
-			return '?'
 		}
 		return r
-	}, s)
+	}, width.Fold.String(s))
 }
 
 // canonical returns a number in JSON's notation.
@@ -89,29 +83,42 @@ func canonical(sign, whole, fraction string) string {
 	if whole = strings.TrimLeft(whole, "0"); whole == "" {
 		whole = "0"
 	}
+	if whole == "0" && strings.Trim(fraction, "0") == "" {
+		sign = ""
+	}
 	if fraction != "" {
 		fraction = "." + fraction
 	}
 	return sign + whole + fraction
 }
 
-var writtenDate = regexp.MustCompile(`^([0-9]{1,2})([./-])g?([0-9]{1,2})([./-])g?([0-9]{4})$`)
+var (
+	yearFirst  = regexp.MustCompile(`^([0-9]{4}) ?([./-]|年) ?([0-9]{1,2}) ?([./-]|月) ?([0-9]{1,2}) ?日?$`)
+	yearLast   = regexp.MustCompile(`^([0-9]{1,2}) ?([./-]) ?([0-9]{1,2}) ?([./-]) ?([0-9]{4})$`)
+	dayInWords = regexp.MustCompile(`^([0-9]{1,2})(?:er|[oa]|st|nd|rd|th)?$`)
+	// betweenWords may stand beside the day, the month and the year.
+	betweenWords = regexp.MustCompile(`^(de|del|of|the|le|el|il|den|r|roku|من)$`)
+)
 
-// readDate returns a day that is written as in a language as YYYY-MM-DD. In English it may begin with the month; if it can be read in
+// readDate returns a day that is written as in a language as YYYY-MM-DD. In English and Japanese it may begin with the month; if it can be read in
 // two ways, other is the second one. Other texts are returned as they are.
-func readDate(s, language string) (day, other string) {
+func readDate(s string, t texts) (day, other string) {
 	text := plainText(s)
-	if _, err := time.Parse(time.DateOnly, text); err == nil {
-		return text, ""
-	}
-	m := writtenDate.FindStringSubmatch(text)
-	if m == nil || m[2] != m[4] || language == "en" && m[2] == "." {
-		return s, ""
+	var orders [][3]string // year, month and day
+	if m := yearFirst.FindStringSubmatch(text); m != nil && (m[2] == m[4] || m[2]+m[4] == "年月") {
+		orders = append(orders, [3]string{m[1], m[3], m[5]})
+	} else if m := yearLast.FindStringSubmatch(text); m != nil && m[2] == m[4] && (t["code"] != "en" || m[2] != ".") {
+		orders = append(orders, [3]string{m[5], m[3], m[1]})
+		if t["decimal"] == "." {
+			orders = append(orders, [3]string{m[5], m[1], m[3]})
+		}
+	} else {
+		orders = append(orders, t.dateInWords(text))
 	}
 	var readings []string
-	for i, of := range [][2]string{{m[3], m[1]}, {m[1], m[3]}} { // month and day
-		if t, err := time.Parse("2006-1-2", m[5]+"-"+of[0]+"-"+of[1]); err == nil && (i == 0 || language == "en") {
-			readings = append(readings, t.Format(time.DateOnly))
+	for _, of := range orders {
+		if at, err := time.Parse("2006-1-2", strings.Join(of[:], "-")); err == nil {
+			readings = append(readings, at.Format(time.DateOnly))
 		}
 	}
 	switch {
@@ -123,12 +130,60 @@ func readDate(s, language string) (day, other string) {
 	return readings[0], ""
 }
 
-var writtenTime = regexp.MustCompile(`^([0-9]):([0-9]{2})$`)
+// dateInWords returns the year, month and day of a text that names the month, in any order: a day has at most two digits, a year four.
+func (t texts) dateInWords(text string) (of [3]string) {
+	month := ""
+	for _, word := range strings.FieldsFunc(folded(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		m := dayInWords.FindStringSubmatch(word)
+		switch {
+		case m != nil && of[2] == "":
+			of[2] = m[1]
+		case len(word) == 4 && word[0] <= '9' && of[0] == "":
+			of[0] = word
+		case !betweenWords.MatchString(word):
+			month += word
+		}
+	}
+	of[1] = t.month(month)
+	return of
+}
+
+// month returns the number of the month with that name, or whose name alone begins so, or a text that isn't one.
+func (t texts) month(name string) (number string) {
+	for i, full := range strings.Fields(t["months"] + " " + t["monthsToo"]) {
+		full, n := folded(full), strconv.Itoa(i%12+1)
+		switch {
+		case full == name:
+			return n
+		case len(name) < 3 || !strings.HasPrefix(full, name):
+		case number == "" || number == n:
+			number = n
+		default:
+			number = "of two"
+		}
+	}
+	return number
+}
+
+// folded returns a text in lower case without accents. The two letters i of Turkish become one.
+func folded(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == 'ı':
+			return 'i'
+		case unicode.Is(unicode.Mn, r):
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(strings.ToLower(s)))
+}
+
+var writtenTime = regexp.MustCompile(`^([0-9]{1,2}) ?[:.hH時] ?([0-9]{2})分?$`)
 
 // readTime returns a time of day as HH:MM. Other texts are returned as they are.
 func readTime(s string) string {
-	if text := writtenTime.ReplaceAllString(plainText(s), "0$1:$2"); len(text) == len("HH:MM") {
-		return text
+	if m := writtenTime.FindStringSubmatch(plainText(s)); m != nil {
+		return strings.Repeat("0", 2-len(m[1])) + m[1] + ":" + m[2]
 	}
 	return s
 }

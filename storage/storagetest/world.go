@@ -307,9 +307,11 @@ func (m *maker) newCampaign(account formsvc.ID) formsvc.Campaign {
 				{Name: "alpha", Type: formsvc.ChoiceModule, Options: []string{"b", "a", ""}, Labels: map[string]string{"b": "Bee", "": " "}, Multiple: true},
 				{Name: "beta", Type: formsvc.LongTextModule, Help: "Help", Placeholder: "e.g. b", ShowIf: &formsvc.Condition{Module: "alpha", Equals: []string{"b", ""}}},
 				{Name: "eta", Type: formsvc.RatingModule, Min: "1", Max: "5", MinLabel: "Bad", MaxLabel: "Good"},
+				{Name: "theta", Type: formsvc.TextModule, Hidden: true, Default: []string{"web"}},
 			},
 			Form: formsvc.Form{
 				Enabled: true, Description: "About", SuccessMessage: "Thanks", RedirectURL: "https://example.com/", AllowedOrigins: []string{"http://b", "http://a"},
+				Texts: formsvc.FormTexts{Button: "Go", ThanksTitle: "Done", Closed: "Over", Full: "Full"}, Prefill: []string{"zeta", "email"},
 			},
 			Metadata: map[string]string{"b": "1", "a": "", "B": "2"},
 		},

@@ -8,7 +8,7 @@ const named = (name) => inputs().filter((e) => e.name === name && !e.disabled);
 const values = (name) => named(name).filter((e) => !/^(radio|checkbox)$/.test(e.type) || e.checked).map((e) => e.value);
 
 // Numbers are compared as the server stores them.
-const canonical = (s) => s.trim().replace(/[٠-٩۰-۹]/g, (d) => d.charCodeAt(0) & 15).replace("−", "-").replace(/[٫,]/, ".")
+const canonical = (s) => s.normalize("NFKC").trim().replace(/[٠-٩۰-۹]/g, (d) => d.charCodeAt(0) & 15).replace("−", "-").replace(/[٫,]/, ".")
   .replace(/\.$/, "").replace(/^([-]?)0+(?=\d)/, "$1").replace(/^([-]?)\./, "$10.");
 
 // Conditions name earlier questions, so one pass in order is enough.

@@ -55,6 +55,13 @@ type formBody struct {
 	HideName       bool         `json:"hideName"`
 
 	Confirmation *confirmationBody `json:"confirmation"`
+	Prefill      *array[text]      `json:"prefill"`
+	Texts        struct {
+		Button      optional `json:"button"`
+		ThanksTitle optional `json:"thanksTitle"`
+		Closed      optional `json:"closed"`
+		Full        optional `json:"full"`
+	} `json:"texts"`
 }
 
 type confirmationBody struct {
@@ -83,6 +90,7 @@ type moduleBody struct {
 	Accept      *array[text]       `json:"accept"`
 	Format      optional           `json:"format"`
 	Default     *array[text]       `json:"default"`
+	Hidden      bool               `json:"hidden"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -128,7 +136,11 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 		RequireName: body.RequireName, Metadata: body.Metadata, Workflow: string(body.Workflow), Form: formsvc.Form{
 			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
-			Language: string(body.Form.Language), HideName: body.Form.HideName,
+			Language: string(body.Form.Language), HideName: body.Form.HideName, Prefill: textsOf(body.Form.Prefill),
+			Texts: formsvc.FormTexts{
+				Button: string(body.Form.Texts.Button), ThanksTitle: string(body.Form.Texts.ThanksTitle),
+				Closed: string(body.Form.Texts.Closed), Full: string(body.Form.Texts.Full),
+			},
 		},
 	}
 	if c := body.Form.Confirmation; c != nil {
@@ -150,6 +162,7 @@ func (m *moduleBody) module() formsvc.Module {
 		Type: formsvc.ModuleType(cmp.Or(m.Type, "text")), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
 		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default),
+		Hidden: m.Hidden,
 	}
 	if m.Options != nil {
 		out.Labels = map[string]string{}
