@@ -23,6 +23,11 @@ type Form struct {
 	AllowedOrigins []string `json:"allowedOrigins"`    // of pages that embed the form or send it by a script, such as https://example.com; at most 50
 	Language       string   `json:"language,omitzero"` // of the page, one of [Campaigns.Languages]; "" for the one that the browser prefers
 	HideName       bool     `json:"hideName,omitzero"` // the page doesn't ask for the user's first and last name, which may be sent anyway
+	// MaxResponses is how many responses the campaign takes: 0 for any number, at most 1,000,000. Spam isn't counted.
+	MaxResponses int `json:"maxResponses,omitzero"`
+	// OncePerEmail takes one response of an e-mail address ([FoldEmail]), spam apart. Somebody who uses another address is
+	// another person. It needs a campaign that requires an address.
+	OncePerEmail bool `json:"oncePerEmail,omitzero"`
 }
 
 // Limits of a [Form].

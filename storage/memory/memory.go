@@ -68,6 +68,7 @@ type response struct {
 	files      table[*formsvc.File]
 	comments   table[*formsvc.Comment]
 	signatures table[*formsvc.Signature]
+	places     []string // keys of those that it takes, without those of all responses
 }
 
 // An event is stored with its position among all events.
