@@ -35,20 +35,14 @@ func (e *FullError) Error() string { return e.Pointer + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *FullError) Unwrap() error { return e.Err }
 
-// Places are how many places of a campaign are taken and left.
+// Places are how many places of a campaign are left.
 type Places struct {
-	Taken, Left int64 // of all responses; Left is 0 without a limit
-	Choices     map[string]map[string]int64
+	Most, Left int64                       // of all responses; Most is 0 without a limit
+	Choices    map[string]map[string]int64 // how many are left of those with a limit, by module and value
 }
 
-// Full reports whether no place is left for a choice.
-func (p *Places) Full(module, value string) bool {
-	left, limited := p.Choices[module][value]
-	return limited && left <= 0
-}
-
-// FewLeft reports whether so few of most places are left that people are told: at most ten, or a fifth.
-func FewLeft(left, most int64) bool { return left <= max(10, most/5) }
+// None reports whether the campaign takes no more responses.
+func (p *Places) None() bool { return p.Most > 0 && p.Left == 0 }
 
 // Limited reports whether responses take places.
 func (in *CampaignInput) Limited() bool {
@@ -137,7 +131,7 @@ func (c *Campaign) recount(before *CampaignInput) func(*Response) []Place {
 	return func(r *Response) []Place { return c.takes(r) }
 }
 
-// Places returns how many places of a campaign are taken and left now. It reads nothing for a campaign without limits.
+// Places returns how many places of a campaign are left now. It reads nothing for a campaign without limits.
 func (s Responses) Places(ctx context.Context, c *Campaign) (p Places, err error) {
 	defer wrap(&err, "places")
 	var keys []string
@@ -156,8 +150,8 @@ func (s Responses) Places(ctx context.Context, c *Campaign) (p Places, err error
 	if err != nil {
 		return p, err
 	}
-	p.Taken, p.Choices = taken[""], make(map[string]map[string]int64)
-	p.Left = max(int64(c.Form.MaxResponses)-p.Taken, 0)
+	p.Most, p.Choices = int64(c.Form.MaxResponses), make(map[string]map[string]int64)
+	p.Left = max(p.Most-taken[""], 0)
 	for i := range c.Modules {
 		m := &c.Modules[i]
 		left := make(map[string]int64, len(m.Places))

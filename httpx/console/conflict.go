@@ -43,8 +43,12 @@ func (v *visit) differences(f *campaignForm) (list []difference) {
 		return map[bool]string{true: "not asked", false: words[!in.RequireName]}[in.Form.HideName]
 	}
 	add("Name", names(&c.CampaignInput), names(&f.CampaignInput), names(&c.CampaignInput) == names(&f.CampaignInput))
-	add("Opens", v.typed(c.OpensAt), f.Opens, v.typed(c.OpensAt) == f.Opens)
-	add("Closes", v.typed(c.ClosesAt), f.Closes, v.typed(c.ClosesAt) == f.Closes)
+	zone := v.zoneFor(&c.CampaignInput)
+	add("Opens", typedIn(c.OpensAt, zone), f.Opens, typedIn(c.OpensAt, zone) == f.Opens)
+	add("Closes", typedIn(c.ClosesAt, zone), f.Closes, typedIn(c.ClosesAt, zone) == f.Closes)
+	add("Time zone", c.TimeZone, f.TimeZone, c.TimeZone == f.TimeZone)
+	limits := []string{limitsIn(&c.CampaignInput), limitsIn(&f.CampaignInput)}
+	add("Responses", limits[0], limits[1], limits[0] == limits[1])
 	for i := range c.Modules {
 		m, now := &c.Modules[i], named(f.Modules, c.Modules[i].Name)
 		if now == nil {

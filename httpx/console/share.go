@@ -39,10 +39,9 @@ func (v *visit) showShare(status int, p sharePage) (err error) {
 
 // saveShare publishes the form, or changes its settings.
 func (v *visit) saveShare() error {
-	form := formsvc.Form{
-		Enabled: v.field("enabled") != "", Description: v.field("description"), SuccessMessage: v.field("successMessage"),
-		RedirectURL: v.field("redirectUrl"), AllowedOrigins: lines(v.r.PostForm.Get("origins")), Language: v.field("language"), HideName: v.campaign.Form.HideName,
-	}
+	form := v.campaign.Form
+	form.Enabled, form.Description, form.SuccessMessage = v.field("enabled") != "", v.field("description"), v.field("successMessage")
+	form.RedirectURL, form.AllowedOrigins, form.Language = v.field("redirectUrl"), lines(v.r.PostForm.Get("origins")), v.field("language")
 	for i, site := range form.AllowedOrigins {
 		form.AllowedOrigins[i] = originOf(site)
 	}

@@ -214,6 +214,7 @@ type visit struct {
 	root     string            // the relative path to the handler
 	script   bool              // whether the reply is JSON
 	campaign *formsvc.Campaign // nil until it is found
+	places   formsvc.Places    // the zero value until they are counted
 	sent     *sent             // nil until the body is read
 	lost     string            // the module of a file that couldn't be stored
 	preview  bool
@@ -310,6 +311,12 @@ func (v *visit) form(own bool) error {
 	}
 	if err := v.closed(); err != nil {
 		return err
+	}
+	if err := v.count(); err != nil {
+		return err
+	}
+	if v.places.None() {
+		return formsvc.ErrCampaignFull
 	}
 	return v.blank()
 }

@@ -23,6 +23,7 @@ type page struct {
 	Fields        []field // none: not a form
 	Files, Dates  bool    // whether a field takes files, or is a date or time, which browsers must check
 	Page          string  // the field _page; "" for none
+	Left          string  // how many places are left, if they are few
 	Trap          bool    // whether there is a field for bots
 	Scripts       bool
 	Frame         theme.Frame
@@ -58,6 +59,8 @@ type field struct {
 type option struct {
 	Value, Label string
 	Chosen       bool
+	Note         string // about its places
+	Full         bool   // whether it can't be chosen
 }
 
 // A note stands between a label and its input.
@@ -146,6 +149,7 @@ func (v *visit) newFields(s *sent) []field {
 			typed = v.written(m)
 		}
 		f.fill(typed, &left)
+		v.offer(f, fresh)
 		f.describe()
 	}
 	return list
@@ -343,6 +347,9 @@ func (f *field) describe() {
 func (v *visit) formPage(s *sent, token string) *page {
 	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token, Trap: true}
 	p.Fields = v.newFields(s)
+	if v.places.Most > 0 {
+		p.Left = v.left(v.places.Left, v.places.Most)
+	}
 	for i := range p.Fields {
 		f := &p.Fields[i]
 		p.Files, p.Dates = p.Files || f.Kind == "file", p.Dates || f.Kind == "date" || f.Kind == "time"

@@ -20,6 +20,7 @@ type campaignBody struct {
 	Modules      *array[moduleBody] `json:"modules"`
 	Metadata     pairs              `json:"metadata"`
 	Workflow     optional           `json:"workflow"`
+	TimeZone     optional           `json:"timeZone"`
 }
 
 type campaignCreation struct {
@@ -53,6 +54,8 @@ type formBody struct {
 	AllowedOrigins *array[text] `json:"allowedOrigins"`
 	Language       optional     `json:"language"`
 	HideName       bool         `json:"hideName"`
+	MaxResponses   int32        `json:"maxResponses"`
+	OncePerEmail   bool         `json:"oncePerEmail"`
 }
 
 type moduleBody struct {
@@ -73,6 +76,7 @@ type moduleBody struct {
 	Accept      *array[text]       `json:"accept"`
 	Format      optional           `json:"format"`
 	Default     *array[text]       `json:"default"`
+	Places      map[string]int32   `json:"places"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -115,10 +119,11 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 	in := formsvc.CampaignInput{
 		Title: string(body.Title), Description: string(body.Description), Status: formsvc.CampaignStatus(body.Status),
 		OpensAt: body.OpensAt.Time, ClosesAt: body.ClosesAt.Time, EmailOptional: body.RequireEmail != nil && !*body.RequireEmail,
-		RequireName: body.RequireName, Metadata: body.Metadata, Workflow: string(body.Workflow), Form: formsvc.Form{
+		RequireName: body.RequireName, Metadata: body.Metadata, Workflow: string(body.Workflow), TimeZone: string(body.TimeZone), Form: formsvc.Form{
 			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
 			Language: string(body.Form.Language), HideName: body.Form.HideName,
+			MaxResponses: int(body.Form.MaxResponses), OncePerEmail: body.Form.OncePerEmail,
 		},
 	}
 	if body.Modules != nil {
@@ -147,6 +152,12 @@ func (m *moduleBody) module() formsvc.Module {
 				out.Labels[string(*o.Value)] = string(*o.Label)
 			}
 		}
+	}
+	for value, n := range m.Places {
+		if out.Places == nil {
+			out.Places = make(map[string]int, len(m.Places))
+		}
+		out.Places[value] = int(n)
 	}
 	if m.ShowIf != nil {
 		out.ShowIf = &formsvc.Condition{Module: string(m.ShowIf.Module), Equals: textsOf(&m.ShowIf.Equals)}
