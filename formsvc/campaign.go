@@ -251,6 +251,9 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	v.checkMetadata(in.Metadata, maxCampaignMetadata)
 	in.Form = v.checkForm(in.Form)
 	v.checkPlaces(&in)
+	if _, err := in.Zone(); err != nil {
+		v.add("/timeZone", "unknown_time_zone", "must be empty or the name of a time zone such as Europe/Berlin")
+	}
 	if in.RequireName && in.Form.HideName {
 		v.add("/form/hideName", "invalid_value", "must be false if the campaign requires a name")
 	}

@@ -110,7 +110,7 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 	}
 	for range retries {
 		for i := range batch {
-			batch[i].Places = anyCase(c.takes(&batch[i].Response), nil)
+			batch[i].Places = c.moves(&batch[i].Response, &batch[i].Response) // in any case
 		}
 		var added int
 		if added, last = s.s.store.ImportResponses(ctx, c.Key(), c.Version, batch, limits.Responses); last == nil {

@@ -79,7 +79,7 @@ type Module struct {
 	Integer  bool           `json:"integer,omitzero"`  // for number: the value must be whole
 	Accept   []string       `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
 	Format   string         `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
-	Places   map[string]int `json:"places,omitempty"`  // for ChoiceModule: how many responses may have a value of Options; one without an entry has no limit
+	Places   map[string]int `json:"places,omitempty"`  // for ChoiceModule: how many responses may have a value of Options, at least 1; one without an entry has no limit
 	Default  []string       `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
 }
 

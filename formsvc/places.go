@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -23,55 +23,50 @@ type Place struct {
 	Full error  // the store's error if all are taken
 }
 
-// A FullError says which field of a response needs a place that isn't left. It is [ErrChoiceFull] or [ErrAlreadyAnswered].
-type FullError struct {
-	Pointer string // a JSON Pointer, as in a [FieldError]
-	Err     error
+// A Recount makes stores count the places of a campaign again.
+type Recount struct {
+	Campaign CampaignKey
+	Places   func(*Response) []Place // returns those of a response
 }
 
-// Error returns the field with the cause.
-func (e *FullError) Error() string { return e.Pointer + ": " + e.Err.Error() }
+// A Limited is what a campaign has a number of places for: a choice, or without a name all responses.
+type Limited struct{ Module, Value string }
 
-// Unwrap returns the cause.
-func (e *FullError) Unwrap() error { return e.Err }
-
-// Places are how many places of a campaign are left.
-type Places struct {
-	Most, Left int64                       // of all responses; Most is 0 without a limit
-	Choices    map[string]map[string]int64 // how many are left of those with a limit, by module and value
-}
-
-// None reports whether the campaign takes no more responses.
-func (p *Places) None() bool { return p.Most > 0 && p.Left == 0 }
-
-// Limited reports whether responses take places.
-func (in *CampaignInput) Limited() bool {
-	return in.Form.MaxResponses > 0 || in.Form.OncePerEmail || slices.ContainsFunc(in.Modules, func(m Module) bool { return len(m.Places) > 0 })
-}
-
-// keyed returns the limits whose places stores count by key, so that they have to be counted again when these change.
-func (in *CampaignInput) keyed() (keys []string) {
-	if in.Form.OncePerEmail {
-		keys = append(keys, "")
+// limits returns how many places a campaign has. It is nil for a campaign without limits of this kind.
+func (in *CampaignInput) limits() (most map[Limited]int) {
+	add := func(of Limited, n int) {
+		if most == nil {
+			most = make(map[Limited]int)
+		}
+		most[of] = n
+	}
+	if in.Form.MaxResponses > 0 {
+		add(Limited{}, in.Form.MaxResponses)
 	}
 	for i := range in.Modules {
-		for value := range in.Modules[i].Places {
-			keys = append(keys, placeKey(in.Modules[i].Name, value))
+		for value, n := range in.Modules[i].Places {
+			add(Limited{in.Modules[i].Name, value}, n)
 		}
 	}
-	slices.Sort(keys)
-	return keys
+	return most
 }
 
-// placeKey returns the key of a place. A hash has one length, and doesn't show addresses.
-func placeKey(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+// HasPlaces reports whether the campaign has a limited number of places, for all responses or for a choice.
+func (in *CampaignInput) HasPlaces() bool { return in.limits() != nil }
+
+// key returns the key of a place. A hash has one length, and doesn't show addresses.
+func (l Limited) key() string {
+	if l == (Limited{}) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(l.Module + "\x00" + l.Value))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
 // takes returns the places of a response: nil if the campaign has no limits.
 func (c *Campaign) takes(r *Response) []Place {
-	if !c.Limited() {
+	limits, once := c.limits(), c.Form.OncePerEmail
+	if limits == nil && !once {
 		return nil
 	}
 	list := []Place{}
@@ -81,8 +76,9 @@ func (c *Campaign) takes(r *Response) []Place {
 	if most := c.Form.MaxResponses; most > 0 {
 		list = append(list, Place{"", most, ErrCampaignFull})
 	}
-	if c.Form.OncePerEmail && r.User.Email != "" {
-		list = append(list, Place{placeKey("", string(c.ID), FoldEmail(r.User.Email)), 1, &FullError{"/user/email", ErrAlreadyAnswered}})
+	if once && r.User.Email != "" {
+		of := Limited{"", string(c.ID) + FoldEmail(r.User.Email)} // no module has this name
+		list = append(list, Place{of.key(), 1, fullAt(ErrAlreadyAnswered, "/user/email")})
 	}
 	for i := range c.Modules {
 		m := &c.Modules[i]
@@ -90,80 +86,71 @@ func (c *Campaign) takes(r *Response) []Place {
 			continue
 		}
 		values, _ := r.Answers.Get(m.Name)
-		seen := make(map[string]bool, len(values))
 		for n, value := range values {
-			if most, limited := m.Places[value]; limited && !seen[value] {
+			if most, limited := m.Places[value]; limited && slices.Index(values, value) == n {
 				at := "/responses/" + pointerEscape(m.Name) + "/value/" + strconv.Itoa(n)
-				list = append(list, Place{placeKey(m.Name, value), most, &FullError{at, ErrChoiceFull}})
+				list = append(list, Place{Limited{m.Name, value}.key(), most, fullAt(ErrChoiceFull, at)})
 			}
-			seen[value] = true
 		}
 	}
 	return list
 }
 
-// moves returns the places of a response that changes. Those that it has already aren't asked for.
-func (c *Campaign) moves(before, after *Response) []Place {
-	list := c.takes(after)
-	has := make(map[string]bool)
-	for _, p := range c.takes(before) {
-		has[p.Key] = true
+// fullAt returns the error for a field that needs a place which isn't left.
+func fullAt(full error, pointer string) error {
+	field := FieldError{Pointer: pointer, Code: "choice_full", Detail: "has no places left"}
+	if errors.Is(full, ErrAlreadyAnswered) {
+		field.Code, field.Detail = "already_answered", "has answered already"
 	}
-	return anyCase(list, has)
+	return fmt.Errorf("%w: %w", full, &ValidationError{Fields: []FieldError{field}})
 }
 
-// anyCase makes places ones that are taken in any case: those in has, or all if that is nil.
-func anyCase(list []Place, has map[string]bool) []Place {
+// moves returns the places of a response that changes. Those that it has already aren't asked for.
+func (c *Campaign) moves(before, after *Response) []Place {
+	list, has := c.takes(after), c.takes(before)
 	for i := range list {
-		if has == nil || has[list[i].Key] {
+		if slices.ContainsFunc(has, func(p Place) bool { return p.Key == list[i].Key }) {
 			list[i].Max = -1
 		}
 	}
 	return list
 }
 
-// recount returns the function for [Change].Recount if the limits of a campaign have changed.
-func (c *Campaign) recount(before *CampaignInput) func(*Response) []Place {
-	keys := c.keyed()
-	if len(keys) == 0 || slices.Equal(keys, before.keyed()) {
+// recount returns what counts the places of a campaign again, if what stores count by key has changed.
+func (c *Campaign) recount(before *CampaignInput) *Recount {
+	now, then := c.limits(), before.limits()
+	delete(now, Limited{})
+	delete(then, Limited{})
+	same := maps.EqualFunc(now, then, func(int, int) bool { return true }) && c.Form.OncePerEmail == before.Form.OncePerEmail
+	if same || len(now) == 0 && !c.Form.OncePerEmail {
 		return nil
 	}
-	return func(r *Response) []Place { return c.takes(r) }
+	return &Recount{c.Key(), c.takes}
 }
 
-// Places returns how many places of a campaign are left now. It reads nothing for a campaign without limits.
-func (s Responses) Places(ctx context.Context, c *Campaign) (p Places, err error) {
+// Places returns how many places of a campaign are left now, of those that have a limit. It reads nothing without any.
+func (s Responses) Places(ctx context.Context, c *Campaign) (left map[Limited]int64, err error) {
 	defer wrap(&err, "places")
+	most := c.limits()
+	if most == nil {
+		return nil, nil
+	}
 	var keys []string
-	if c.Form.MaxResponses > 0 {
-		keys = append(keys, "")
-	}
-	for i := range c.Modules {
-		for value := range c.Modules[i].Places {
-			keys = append(keys, placeKey(c.Modules[i].Name, value))
-		}
-	}
-	if len(keys) == 0 {
-		return p, nil
+	for of := range most {
+		keys = append(keys, of.key())
 	}
 	taken, err := s.s.store.Taken(ctx, c.Key(), keys)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	p.Most, p.Choices = int64(c.Form.MaxResponses), make(map[string]map[string]int64)
-	p.Left = max(p.Most-taken[""], 0)
-	for i := range c.Modules {
-		m := &c.Modules[i]
-		left := make(map[string]int64, len(m.Places))
-		for value, most := range m.Places {
-			left[value] = max(int64(most)-taken[placeKey(m.Name, value)], 0)
-		}
-		p.Choices[m.Name] = left
+	left = make(map[Limited]int64, len(most))
+	for of, n := range most {
+		left[of] = max(int64(n)-taken[of.key()], 0)
 	}
-	return p, nil
+	return left, nil
 }
 
-// checkPlaces notes what is wrong with the limits of a campaign, and drops empty ones.
+// checkPlaces notes what is wrong with the limits of a campaign.
 func (e *ValidationError) checkPlaces(in *CampaignInput) {
 	if in.Form.MaxResponses < 0 || in.Form.MaxResponses > maxPlaces {
 		e.add("/form/maxResponses", "out_of_range", "must be between 0 and %d", maxPlaces)
@@ -172,26 +159,21 @@ func (e *ValidationError) checkPlaces(in *CampaignInput) {
 		e.add("/form/oncePerEmail", "invalid_value", "must be false unless the campaign requires an e-mail address")
 	}
 	for i := range in.Modules {
-		m, pointer := &in.Modules[i], "/modules/"+strconv.Itoa(i)+"/places"
-		if len(m.Places) > 0 && m.Type != ChoiceModule {
-			e.add(pointer, "not_applicable", "applies to choice only")
-		}
-		if m.Type != ChoiceModule || len(m.Places) == 0 {
+		m, pointer := &in.Modules[i], fmt.Sprintf("/modules/%d/places", i)
+		if m.Places = maps.Clone(m.Places); len(m.Places) == 0 {
 			m.Places = nil
+		} else if m.Type != ChoiceModule {
+			e.add(pointer, "not_applicable", "applies to choice only")
 			continue
 		}
-		m.Places = maps.Clone(m.Places)
 		for _, value := range slices.Sorted(maps.Keys(m.Places)) {
 			at := pointer + "/" + pointerEscape(value)
 			if !slices.Contains(m.Options, value) {
 				e.add(at, "unknown_option", "must be one of the module's options")
-			} else if n := m.Places[value]; n < 0 || n > maxPlaces {
-				e.add(at, "out_of_range", "must be between 0 and %d", maxPlaces)
+			} else if n := m.Places[value]; n < 1 || n > maxPlaces {
+				e.add(at, "out_of_range", "must be between 1 and %d", maxPlaces)
 			}
 		}
-	}
-	if _, err := in.Zone(); err != nil {
-		e.add("/timeZone", "unknown_time_zone", "must be empty or the name of a time zone such as Europe/Berlin")
 	}
 }
 

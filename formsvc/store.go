@@ -150,7 +150,8 @@ type ResponseStore interface {
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
 	// ResponseCounts returns how many responses of a campaign have each status, without zeros, in constant time.
 	ResponseCounts(ctx context.Context, key CampaignKey) (map[string]int64, error)
-	// Taken returns how many places with each of the keys are taken in a campaign, or ErrNotFound for an unknown one.
+	// Taken returns how many places with each of the keys are taken in a campaign, without zeros, and with the key "" always. It
+	// fails with ErrNotFound for an unknown campaign.
 	Taken(ctx context.Context, key CampaignKey, keys []string) (map[string]int64, error)
 	// DeleteResponse removes a response with its comments, signatures and files, whose identifiers it
 	// returns, and decrements the campaign's ResponseCount. A nil decide means no change. The reference
@@ -331,9 +332,8 @@ type Change struct {
 	// Places are those that a new or changed response takes, in place of the ones that it has. If one is full, the method
 	// fails with its error. nil leaves them as they are, which costs nothing. Only CreateResponse and UpdateResponse have it.
 	Places []Place
-	// Recount returns the places of each response of the campaign that UpdateCampaign changes, which replace those stored. Stores
-	// call it in their atomic write. nil leaves them as they are.
-	Recount func(*Response) []Place
+	// Recount replaces the places that are stored of all responses of a campaign. nil leaves them. Only UpdateCampaign has it.
+	Recount *Recount
 }
 
 // AddPerFile adds the events of PerFile for the files of the response.

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -47,8 +48,9 @@ func (v *visit) differences(f *campaignForm) (list []difference) {
 	add("Opens", typedIn(c.OpensAt, zone), f.Opens, typedIn(c.OpensAt, zone) == f.Opens)
 	add("Closes", typedIn(c.ClosesAt, zone), f.Closes, typedIn(c.ClosesAt, zone) == f.Closes)
 	add("Time zone", c.TimeZone, f.TimeZone, c.TimeZone == f.TimeZone)
-	limits := []string{limitsIn(&c.CampaignInput), limitsIn(&f.CampaignInput)}
-	add("Responses", limits[0], limits[1], limits[0] == limits[1])
+	add("Most responses", strconv.Itoa(c.Form.MaxResponses), strconv.Itoa(f.Form.MaxResponses), c.Form.MaxResponses == f.Form.MaxResponses)
+	once := map[bool]string{true: "one for each address", false: "any number"}
+	add("Responses of an address", once[c.Form.OncePerEmail], once[f.Form.OncePerEmail], c.Form.OncePerEmail == f.Form.OncePerEmail)
 	for i := range c.Modules {
 		m, now := &c.Modules[i], named(f.Modules, c.Modules[i].Name)
 		if now == nil {

@@ -3,10 +3,8 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -50,80 +48,33 @@ func (v *visit) zoneFor(in *formsvc.CampaignInput) *time.Location {
 // Zone returns the name of the time zone of the opening times.
 func (f campaignForm) Zone(page *page) string { return page.visit.zoneFor(&f.CampaignInput).String() }
 
-// readPlaces returns the places of a choice that has a line for each, such as "Morning: 20". was has the choices that the page was shown
-// with, and renamed the new values of those that were renamed. A line that can't be read becomes a value that is refused.
-func readPlaces(m, was *formsvc.Module, renamed map[string]string, text string) map[string]int {
+// readPlaces reads the places of the choices that the page was shown with. renamed has the new values of those that were renamed.
+func (v *visit) readPlaces(m, was *formsvc.Module, i int, renamed map[string]string) map[string]int {
 	places := map[string]int{}
-	valueOf := func(m *formsvc.Module, label string) (value string, ok bool) {
-		i := slices.IndexFunc(m.Options, func(value string) bool { return strings.TrimSpace(m.Shown(value)) == label })
-		if i < 0 {
-			return "", false
+	for n, value := range was.Options {
+		text := v.field(fmt.Sprintf("places.%d.%d", i, n))
+		if value = cmp.Or(renamed[value], value); text == "" || !slices.Contains(m.Options, value) {
+			continue
 		}
-		return m.Options[i], true
-	}
-	for _, line := range lines(text) {
-		at := max(strings.LastIndexByte(line, ':'), 0)
-		label := strings.TrimSpace(line[:at])
-		n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line[at:], ":")))
-		value, ok := valueOf(m, label)
-		if !ok && err == nil {
-			if old, had := valueOf(was, label); had {
-				value, ok = cmp.Or(renamed[old], old), true
-				if !slices.Contains(m.Options, value) {
-					continue // it was removed
-				}
-			}
+		most, err := strconv.Atoi(text)
+		if err != nil {
+			most = -1 // is refused
 		}
-		if !ok || err != nil {
-			value, n = line, -1
-		}
-		places[value] = n
+		places[value] = most
 	}
 	return places
 }
 
-// PlaceLines returns the places of a choice for the page, as readPlaces reads them.
-func (f campaignForm) PlaceLines(m formsvc.Module) string {
-	var list []string
-	for _, value := range m.Options {
-		if n, limited := m.Places[value]; limited {
-			list = append(list, m.Shown(value)+": "+strconv.Itoa(n))
-		}
-	}
-	for _, line := range slices.Sorted(maps.Keys(m.Places)) {
-		if !slices.Contains(m.Options, line) {
-			list = append(list, line)
-		}
-	}
-	return strings.Join(list, "\n")
-}
-
-// A placesLeft says how many places a choice has left.
-type placesLeft struct {
-	Question, Choice string
-	Left             int64
-	Most             int
-}
-
-// placesLeft returns how many places the choices of the campaign have left.
-func (v *visit) placesLeft() (list []placesLeft, err error) {
-	p, err := v.svc.Responses.Places(v.ctx(), &v.campaign)
-	for i := range v.campaign.Modules {
-		m := &v.campaign.Modules[i]
+// placesLeft says how many places are left of each choice that has a limit.
+func (v *visit) placesLeft() (list []string, err error) {
+	left, err := v.svc.Responses.Places(v.ctx(), &v.campaign)
+	for _, m := range v.campaign.Modules {
 		for _, value := range m.Options {
-			if left, limited := p.Choices[m.Name][value]; limited {
-				list = append(list, placesLeft{short(60, cmp.Or(m.Label, m.Name)), short(60, m.Shown(value)), left, m.Places[value]})
+			if most, limited := m.Places[value]; limited {
+				n := left[formsvc.Limited{Module: m.Name, Value: value}]
+				list = append(list, fmt.Sprintf("%s, %s: %d of %d", short(60, cmp.Or(m.Label, m.Name)), short(60, m.Shown(value)), n, most))
 			}
 		}
 	}
 	return list, err
-}
-
-// limitsIn returns the limits of a campaign in words.
-func limitsIn(in *formsvc.CampaignInput) string {
-	text := "any number"
-	if in.Form.MaxResponses > 0 {
-		text = fmt.Sprint("at most ", in.Form.MaxResponses)
-	}
-	return text + map[bool]string{true: ", one for each address"}[in.Form.OncePerEmail]
 }

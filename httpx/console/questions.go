@@ -47,8 +47,8 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 			return v.campaign.ResponseCount > 0 && slices.Contains(saved, value)
 		})
 	}
-	if sent("places") {
-		m.Places = readPlaces(&m, &was, f.renamed[i], v.r.PostForm.Get("places."+strconv.Itoa(i)))
+	if sent("had") {
+		m.Places = v.readPlaces(&m, &was, i, f.renamed[i])
 	}
 	if sent("default") {
 		text, old := strings.ReplaceAll(field("default"), "\r\n", "\n"), strings.Join(shownAll(&was, m.Default), "\n")

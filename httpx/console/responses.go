@@ -43,7 +43,7 @@ type campaignPage struct {
 	Terms     []term            // the filter in words
 	Export    string            // the query of the export of all that match
 	Table     string            // the query of the export of this table
-	Places    []placesLeft      // of choices with a limit
+	Limits    []string          // how many places are left of choices with a limit
 }
 
 // A term is one condition of the filter, and the query without it.
@@ -62,7 +62,7 @@ func (v *visit) responses() error {
 		return err
 	}
 	p.Live, p.Statuses, p.NewStatus, p.Counts = live, statuses, others, counts
-	if p.Places, err = v.placesLeft(); err != nil {
+	if p.Limits, err = v.placesLeft(); err != nil {
 		return err
 	}
 	p.Spam, p.All = counts[formsvc.StatusSpam], v.campaign.ResponseCount

@@ -114,7 +114,9 @@ func (v *visit) fail(err error) {
 		shown.About = cmp.Or(v.t["error_"+refusal.Code], refusal.Detail)
 	}
 	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || text == "taken" || !v.sent.partial && (overQuota(&p) || p.Status >= http.StatusInternalServerError)) {
-		_ = v.count() // without numbers, the page shows the error alone
+		if p.Status < http.StatusInternalServerError {
+			_ = v.count() // without numbers, the page shows the error alone
+		}
 		if v.again(p.Status, func() *page { return v.corrected(&p, err) }) == nil {
 			return
 		}
@@ -143,7 +145,7 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 	case errors.Is(err, errFile):
 		p.Problems = []link{{Text: v.t["fileAgain"]}}
 		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
-	case why.Code == "campaign_full", v.places.None():
+	case why.Code == "campaign_full", v.full():
 		p.Problems = []link{{Text: v.t["notTaken"]}}
 	case textOf(why) == "full":
 		p.Problems = []link{{Text: v.t["full"]}}

@@ -211,12 +211,12 @@ type visit struct {
 	id       string
 	address  string // of the visitor, as it is counted
 	token    string
-	root     string            // the relative path to the handler
-	script   bool              // whether the reply is JSON
-	campaign *formsvc.Campaign // nil until it is found
-	places   formsvc.Places    // the zero value until they are counted
-	sent     *sent             // nil until the body is read
-	lost     string            // the module of a file that couldn't be stored
+	root     string                    // the relative path to the handler
+	script   bool                      // whether the reply is JSON
+	campaign *formsvc.Campaign         // nil until it is found
+	places   map[formsvc.Limited]int64 // that are left, once they are counted
+	sent     *sent                     // nil until the body is read
+	lost     string                    // the module of a file that couldn't be stored
 	preview  bool
 	placed   bool // whether it has a place for large bodies and pages
 	moving   bool // whether it has a slot for files
@@ -315,7 +315,7 @@ func (v *visit) form(own bool) error {
 	if err := v.count(); err != nil {
 		return err
 	}
-	if v.places.None() {
+	if v.full() {
 		return formsvc.ErrCampaignFull
 	}
 	return v.blank()

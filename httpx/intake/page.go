@@ -347,8 +347,8 @@ func (f *field) describe() {
 func (v *visit) formPage(s *sent, token string) *page {
 	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token, Trap: true}
 	p.Fields = v.newFields(s)
-	if v.places.Most > 0 {
-		p.Left = v.left(v.places.Left, v.places.Most)
+	if left, limited := v.places[formsvc.Limited{}]; limited {
+		p.Left = v.left(left, v.campaign.Form.MaxResponses)
 	}
 	for i := range p.Fields {
 		f := &p.Fields[i]

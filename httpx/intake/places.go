@@ -2,11 +2,13 @@ package intake
 
 import (
 	"context"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 // count reads how many places are left, if the campaign has limits.
 func (v *visit) count() (err error) {
-	if !v.campaign.Limited() {
+	if !v.campaign.HasPlaces() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
@@ -20,9 +22,15 @@ func (v *visit) count() (err error) {
 	return err
 }
 
+// full reports whether the campaign takes no more responses.
+func (v *visit) full() bool {
+	left, limited := v.places[formsvc.Limited{}]
+	return limited && left == 0
+}
+
 // left returns the sentence about the places that are left, "" if they are more than ten, and more than a fifth.
-func (v *visit) left(left, most int64) string {
-	if left > max(10, most/5) {
+func (v *visit) left(left int64, most int) string {
+	if left > int64(max(10, most/5)) {
 		return ""
 	}
 	return v.t.format("placesLeft", left)
@@ -36,11 +44,11 @@ func (v *visit) offer(f *field, fresh bool) {
 	}
 	for i := range f.Options {
 		o := &f.Options[i]
-		left, limited := v.places.Choices[f.module.Name][o.Value]
+		left, limited := v.places[formsvc.Limited{Module: f.module.Name, Value: o.Value}]
 		if !limited {
 			continue
 		}
-		o.Note = v.left(left, int64(f.module.Places[o.Value]))
+		o.Note = v.left(left, f.module.Places[o.Value])
 		if left == 0 {
 			o.Note, o.Chosen = v.t["choiceFull"], o.Chosen && !fresh
 			o.Full = !o.Chosen

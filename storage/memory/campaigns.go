@@ -32,7 +32,6 @@ func (s *Store) UpdateCampaign(
 ) (formsvc.Campaign, error) {
 	var row *campaign
 	var c formsvc.Campaign
-	var recount func(*formsvc.Response) []formsvc.Place
 	err := s.write(ctx, func() (change formsvc.Change, err error) {
 		if row, err = s.campaign(key); err != nil {
 			return change, err
@@ -41,7 +40,6 @@ func (s *Store) UpdateCampaign(
 		if change, err = decide(&c); err != nil {
 			return change, err
 		}
-		recount = change.Recount
 		if views := c.Views; c.Version == row.Version {
 			c = row.copy()
 			c.Views = views
@@ -53,11 +51,6 @@ func (s *Store) UpdateCampaign(
 		return change, err
 	}, func() error {
 		row.Campaign = c
-		for _, r := range row.responses.rows {
-			if recount != nil {
-				r.places = keysOf(recount(new(r.Response)))
-			}
-		}
 		c = row.copy()
 		return nil
 	})

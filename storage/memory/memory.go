@@ -68,7 +68,7 @@ type response struct {
 	files      table[*formsvc.File]
 	comments   table[*formsvc.Comment]
 	signatures table[*formsvc.Signature]
-	places     []string // keys of those that it takes, without those of all responses
+	places     []formsvc.Place
 }
 
 // An event is stored with its position among all events.

@@ -36,7 +36,7 @@ func (s *Store) CreateResponse(
 		}
 		return change, err
 	}, func() error {
-		if err := c.responses.add(r.ID, &response{Response: r, places: keysOf(change.Places)}); err != nil {
+		if err := c.responses.add(r.ID, &response{Response: r, places: change.Places}); err != nil {
 			return err
 		}
 		s.accounts.rows[r.AccountID].references[r.Reference] = true
@@ -67,7 +67,7 @@ func (s *Store) ImportResponses(
 				continue
 			}
 			taken[r.Reference], taken["\x00"+string(r.ID)] = true, true
-			fresh, change.Events = append(fresh, &response{Response: r, places: keysOf(list[i].Places)}), append(change.Events, list[i].Events...)
+			fresh, change.Events = append(fresh, &response{Response: r, places: list[i].Places}), append(change.Events, list[i].Events...)
 		}
 		if len(fresh) > 0 && c.Version != campaignVersion {
 			err = formsvc.ErrStale
@@ -119,7 +119,7 @@ func (s *Store) UpdateResponse(
 			row.Response = r
 		}
 		if places != nil {
-			row.places = keysOf(places)
+			row.places = places
 		}
 		r = row.Response
 		return nil
@@ -161,9 +161,9 @@ func (s *Store) ResponseCounts(ctx context.Context, key formsvc.CampaignKey) (ma
 // Taken implements [formsvc.Store].
 func (s *Store) Taken(ctx context.Context, key formsvc.CampaignKey, keys []string) (map[string]int64, error) {
 	return read(ctx, s, s.campaign, key, func(c *campaign) map[string]int64 {
-		counts := map[string]int64{}
+		counts := map[string]int64{"": c.taken("", nil)}
 		for _, place := range keys {
-			if n := c.taken(place, nil); n > 0 || place == "" {
+			if n := c.taken(place, nil); n > 0 {
 				counts[place] = n
 			}
 		}
@@ -174,7 +174,7 @@ func (s *Store) Taken(ctx context.Context, key formsvc.CampaignKey, keys []strin
 // taken returns how many responses have a place, apart from one. The caller holds s.mu.
 func (c *campaign) taken(place string, but *response) (n int64) {
 	for _, r := range c.responses.rows {
-		if r != but && (place == "" && r.Status != formsvc.StatusSpam || slices.Contains(r.places, place)) {
+		if r != but && (place == "" && r.Status != formsvc.StatusSpam || place != "" && slices.ContainsFunc(r.places, func(p formsvc.Place) bool { return p.Key == place })) {
 			n++
 		}
 	}
@@ -189,16 +189,6 @@ func (c *campaign) full(r *response, places []formsvc.Place) error {
 		}
 	}
 	return nil
-}
-
-// keysOf returns the keys that are kept.
-func keysOf(places []formsvc.Place) (keys []string) {
-	for _, p := range places {
-		if p.Key != "" {
-			keys = append(keys, p.Key)
-		}
-	}
-	return keys
 }
 
 // DeleteResponse implements [formsvc.Store].

@@ -109,10 +109,10 @@ func testPlaces(w *world) {
 	w.wantTaken(c, map[string]int64{"": 2, "a": 1, "b": 1})
 	_, err = w.store.UpdateCampaign(w.ctx, c.Key(), func(c *formsvc.Campaign) (formsvc.Change, error) {
 		c.Version++
-		return formsvc.Change{Recount: func(r *formsvc.Response) []formsvc.Place {
+		return formsvc.Change{Recount: &formsvc.Recount{Campaign: c.Key(), Places: func(r *formsvc.Response) []formsvc.Place {
 			w.same("the campaign of a response", r.CampaignID, c.ID)
 			return []formsvc.Place{{Key: ""}, {Key: "c"}}
-		}}, nil
+		}}}, nil
 	})
 	w.must("UpdateCampaign", err)
 	w.wantTaken(c, map[string]int64{"": 2, "c": 2})

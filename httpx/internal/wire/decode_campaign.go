@@ -76,7 +76,7 @@ type moduleBody struct {
 	Accept      *array[text]       `json:"accept"`
 	Format      optional           `json:"format"`
 	Default     *array[text]       `json:"default"`
-	Places      map[string]int32   `json:"places"`
+	Places      map[string]int     `json:"places"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -139,7 +139,7 @@ func (m *moduleBody) module() formsvc.Module {
 		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
 		Type: formsvc.ModuleType(cmp.Or(m.Type, "text")), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
-		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default),
+		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default), Places: m.Places,
 	}
 	if m.Options != nil {
 		out.Labels = map[string]string{}
@@ -152,12 +152,6 @@ func (m *moduleBody) module() formsvc.Module {
 				out.Labels[string(*o.Value)] = string(*o.Label)
 			}
 		}
-	}
-	for value, n := range m.Places {
-		if out.Places == nil {
-			out.Places = make(map[string]int, len(m.Places))
-		}
-		out.Places[value] = int(n)
 	}
 	if m.ShowIf != nil {
 		out.ShowIf = &formsvc.Condition{Module: string(m.ShowIf.Module), Equals: textsOf(&m.ShowIf.Equals)}

@@ -179,10 +179,7 @@ func ProblemOf(ctx context.Context, err error) *Problem {
 		p.RetryAfter = QuotaWait
 	}
 	p.Status, p.Code, p.Title, p.Detail, p.Passing = k.status, k.code, k.title, k.detail, errors.Is(k.err, formsvc.ErrInFlight)
-	if full, ok := errors.AsType[*formsvc.FullError](err); ok {
-		p.Fields = []formsvc.FieldError{{Pointer: full.Pointer, Code: k.code, Detail: strings.TrimPrefix(full.Err.Error(), "formsvc: ")}}
-	}
-	p.Forget = errors.Is(err, formsvc.ErrCampaignFull) || p.Fields != nil // a place may become free
+	p.Forget = slices.Contains([]string{"campaign_full", "choice_full", "already_answered"}, k.code) // a place may become free
 	if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 		p.Fields = v.Fields
 		if slices.ContainsFunc(v.Fields, func(f formsvc.FieldError) bool { return f.Code == "too_large" }) {

@@ -133,18 +133,8 @@ func (s *Store) UpdateCampaign(
 		if campaign, err = row.campaign(); err != nil {
 			return err
 		}
-		var recount func(*formsvc.Response) []formsvc.Place
-		if err = decided(ctx, s, c, &campaign, func(c *formsvc.Campaign) (formsvc.Change, error) {
-			change, err := decide(c)
-			recount = change.Recount
-			return change, err
-		}); err != nil {
+		if err = decided(ctx, s, c, &campaign, decide); err != nil {
 			return err
-		}
-		if recount != nil {
-			if err := s.recount(ctx, c, key, recount); err != nil {
-				return err
-			}
 		}
 		if views := campaign.Views; campaign.Version == row.Version {
 			if campaign, err = row.campaign(); err != nil {

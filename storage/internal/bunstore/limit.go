@@ -40,8 +40,8 @@ func (k *Config) split(ctx context.Context, c bun.IConn, group []*Unit) (within,
 	}
 	for _, u := range group {
 		n := u.Creation
-		account, campaign := n.Response.AccountID, n.Response.CampaignID
-		n.full = places.full(campaign, n.Change.Places)
+		account := n.Response.AccountID
+		n.full = places.full(n)
 		if n.Change.Limit > 0 && used[account] >= n.Change.Limit {
 			n.full = formsvc.ErrLimit
 		}
@@ -51,7 +51,7 @@ func (k *Config) split(ctx context.Context, c bun.IConn, group []*Unit) (within,
 		}
 		used[account]++
 		for _, p := range n.Change.Places {
-			places[placed{campaign, p.Key}]++
+			places[n.Response.CampaignID][p.Key]++
 		}
 		within = append(within, u)
 	}

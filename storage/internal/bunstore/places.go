@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -12,19 +13,13 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A placed is a place of a campaign.
-type placed struct {
-	campaign formsvc.ID
-	key      string
-}
+// A taken has how many places of campaigns are taken, by their key.
+type taken map[formsvc.ID]map[string]int64
 
-// A taken has how many places are taken.
-type taken map[placed]int64
-
-// full returns why a response can't have the places, or nil.
-func (t taken) full(campaign formsvc.ID, places []formsvc.Place) error {
-	for _, p := range places {
-		if p.Max >= 0 && t[placed{campaign, p.Key}] >= int64(p.Max) {
+// full returns why a response can't have its places, or nil.
+func (t taken) full(n *Creation) error {
+	for _, p := range n.Change.Places {
+		if p.Max >= 0 && t[n.Response.CampaignID][p.Key] >= int64(p.Max) {
 			return p.Full
 		}
 	}
@@ -34,47 +29,37 @@ func (t taken) full(campaign formsvc.ID, places []formsvc.Place) error {
 const (
 	// touchCampaign writes the row as it is, for the reason of touchAccount.
 	touchCampaign = "UPDATE formsvc_campaigns SET version = version WHERE id = $1"
-	takenInAll    = "SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT) FROM " + statusCounts + " WHERE n.status <> 'spam'"
-	takenOf       = "SELECT p.place, count(*) FROM formsvc_places AS p WHERE p.campaign_id = $1 AND p.place IN "
-	insertPlaces  = "INSERT INTO formsvc_places (campaign_id, place, response_id) "
-	dropPlaces    = "DELETE FROM formsvc_places WHERE campaign_id = $1"
+	selectTaken   = "SELECT '', CAST(coalesce(sum(n.responses), 0) AS BIGINT) FROM " + statusCounts + " WHERE n.status <> 'spam'" +
+		" UNION ALL SELECT p.place, count(*) FROM formsvc_places AS p WHERE p.campaign_id = $1 AND p.place IN "
+	insertPlaces = "INSERT INTO formsvc_places (campaign_id, place, response_id) "
+	dropPlaces   = "DELETE FROM formsvc_places WHERE campaign_id = $1"
 )
 
 // placeSQL returns the statements that read and write many places, which get them as JSON.
-func (d *Dialect) placeSQL() (selectTaken, insert string) {
+func (d *Dialect) placeSQL() (taken, insert string) {
 	if d.BinaryIDs {
-		return takenOf + "(SELECT value FROM json_each($2)) GROUP BY p.place", insertPlaces +
+		return selectTaken + "(SELECT value FROM json_each($2)) GROUP BY p.place", insertPlaces +
 			"SELECT unhex(j.value ->> 0, '-'), j.value ->> 1, unhex(j.value ->> 2, '-') FROM json_each($1) AS j"
 	}
-	return takenOf + "(SELECT json_array_elements_text($2::json)) GROUP BY p.place", insertPlaces +
+	return selectTaken + "(SELECT json_array_elements_text($2::json)) GROUP BY p.place", insertPlaces +
 		"SELECT (j.value ->> 0)::uuid, j.value ->> 1, (j.value ->> 2)::uuid FROM json_array_elements($1::json) AS j"
 }
 
-// count adds to t how many places of a campaign are taken.
-func (k *Config) count(ctx context.Context, c bun.IConn, t taken, campaign formsvc.ID, keys []string) error {
-	id := k.Dialect.arg(campaign)
-	if slices.Contains(keys, "") {
-		var n int64
-		if err := c.QueryRowContext(ctx, takenInAll, id).Scan(&n); err != nil {
-			return err
-		}
-		t[placed{campaign, ""}] = n
-	}
-	if !slices.ContainsFunc(keys, func(key string) bool { return key != "" }) {
-		return nil
-	}
+// count returns how many places of a campaign are taken.
+func (k *Config) count(ctx context.Context, c bun.IConn, campaign formsvc.ID, keys []string) (map[string]int64, error) {
 	list, err := json.Marshal(keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	counts := make(map[string]int64)
 	query, _ := k.Dialect.placeSQL()
 	_, err = List(ctx, c, func(rows *sql.Rows, key *string) error {
 		var n int64
 		err := rows.Scan(key, &n)
-		t[placed{campaign, *key}] = n
+		counts[*key] = n
 		return err
-	}, query, id, string(list))
-	return err
+	}, query, k.Dialect.arg(campaign), string(list))
+	return counts, err
 }
 
 // asked returns how many of the places that responses ask for are taken, and keeps other calls from taking some of these campaigns
@@ -95,7 +80,8 @@ func (k *Config) asked(ctx context.Context, c bun.IConn, group []*Creation) (tak
 				return nil, err
 			}
 		}
-		if err := k.count(ctx, c, t, campaign, keys[campaign]); err != nil {
+		var err error
+		if t[campaign], err = k.count(ctx, c, campaign, keys[campaign]); err != nil {
 			return nil, err
 		}
 	}
@@ -124,20 +110,17 @@ func (k *Config) take(ctx context.Context, c bun.IConn, list []*Creation) error 
 	return err
 }
 
-// movePlaces gives a response that is about to be changed other places.
-func (s *Store) movePlaces(ctx context.Context, c bun.IConn, r *formsvc.Response, places []formsvc.Place) error {
-	if places == nil {
+// movePlaces gives a response that is about to be changed the places of its change.
+func (s *Store) movePlaces(ctx context.Context, c bun.IConn, n *Creation) error {
+	if n.Change.Places == nil {
 		return nil
 	}
-	campaign, list := s.dialect.arg(r.CampaignID), []*Creation{{Response: *r, Change: formsvc.Change{Places: places}}}
-	if _, err := c.ExecContext(ctx, dropPlaces+" AND response_id = $2", campaign, s.dialect.arg(r.ID)); err != nil {
+	campaign, list := s.dialect.arg(n.Response.CampaignID), []*Creation{n}
+	if _, err := c.ExecContext(ctx, dropPlaces+" AND response_id = $2", campaign, s.dialect.arg(n.Response.ID)); err != nil {
 		return err
 	}
 	t, err := s.config.asked(ctx, c, list)
-	if err == nil {
-		err = t.full(r.CampaignID, places)
-	}
-	if err != nil {
+	if err = cmp.Or(err, t.full(n)); err != nil {
 		return err
 	}
 	return s.config.take(ctx, c, list)
@@ -146,19 +129,19 @@ func (s *Store) movePlaces(ctx context.Context, c bun.IConn, r *formsvc.Response
 // recountBatch is how many responses have their places counted at a time.
 const recountBatch = 1000
 
-// recount replaces the places of all responses of a campaign. It locks these, so that none is removed meanwhile.
-func (s *Store) recount(ctx context.Context, c bun.IConn, key formsvc.CampaignKey, places func(*formsvc.Response) []formsvc.Place) error {
-	campaign := s.dialect.arg(key.ID)
+// recount locks all responses of a campaign, so that none is removed meanwhile.
+func (s *Store) recount(ctx context.Context, c bun.IConn, of *formsvc.Recount) error {
+	campaign := s.dialect.arg(of.Campaign.ID)
 	if _, err := c.ExecContext(ctx, dropPlaces, campaign); err != nil {
 		return err
 	}
 	query := "SELECT " + s.responses.columns + " FROM formsvc_responses WHERE campaign_id = $1 AND id > $2 ORDER BY id LIMIT $3" + s.lock("")
-	after := formsvc.FloorID(fromMicros(0))
-	for {
+	for after := formsvc.FloorID(fromMicros(0)); ; {
 		list, err := List(ctx, c, func(rows *sql.Rows, n **Creation) error {
-			r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.ID}
+			r := formsvc.Response{AccountID: of.Campaign.AccountID, CampaignID: of.Campaign.ID}
 			err := scanResponse(rows, &r)
-			*n = &Creation{Response: formsvc.Response{ID: r.ID, CampaignID: key.ID}, Change: formsvc.Change{Places: places(&r)}}
+			*n = &Creation{Change: formsvc.Change{Places: of.Places(&r)}}
+			(*n).Response.CampaignID, (*n).Response.ID = r.CampaignID, r.ID // answers may be long
 			return err
 		}, query, campaign, s.dialect.arg(after), recountBatch)
 		if err != nil || len(list) == 0 {
@@ -176,13 +159,6 @@ func (s *Store) Taken(ctx context.Context, key formsvc.CampaignKey, keys []strin
 	if _, err := s.Campaign(ctx, key); err != nil {
 		return nil, err
 	}
-	t := make(taken)
-	if err := s.config.count(ctx, s.read, t, key.ID, keys); err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	counts := make(map[string]int64, len(t))
-	for p, n := range t {
-		counts[p.key] = n
-	}
-	return counts, nil
+	counts, err := s.config.count(ctx, s.read, key.ID, keys)
+	return counts, s.backend.Classify(err)
 }

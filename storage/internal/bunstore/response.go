@@ -189,7 +189,7 @@ func (s *Store) UpdateResponse(
 		if err := (&Creation{Response: r, Change: change}).check(); err != nil {
 			return err
 		}
-		if err := s.movePlaces(ctx, c, &r, change.Places); err != nil {
+		if err := s.movePlaces(ctx, c, &Creation{Response: r, Change: change}); err != nil {
 			return err
 		}
 		if before.Version == 1 {
