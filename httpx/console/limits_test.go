@@ -54,7 +54,10 @@ func TestCampaignZone(t *testing.T) {
 	w := newSignedIn(t)
 	w.cookie("formsvc_zone", "Pacific/Auckland")
 	edit, c, _ := w.editable()
-	set := func(status int, fields url.Values) *answer { t.Helper(); return w.submit(w.get(edit), edit, fields).is(status) }
+	set := func(status int, fields url.Values) *answer {
+		t.Helper()
+		return w.submit(w.get(edit), edit, fields).is(status)
+	}
 	closes := func(want string) {
 		t.Helper()
 		got, err := w.svc.Campaigns.Get(t.Context(), c.Key())
