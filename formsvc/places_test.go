@@ -97,6 +97,8 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("imported %+v, %v", report, err)
 	}
 	left(0, 1, 0)
+	old := must(w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: w.account, CampaignID: c.ID, Page: formsvc.PageQuery{Ascending: true}})).Items[0]
+	w.updated(&old, formsvc.ResponsePatch{FirstName: new("Ada")}) // one of three at a choice for two
 	must(w.svc.Accounts.ErasePerson(w.ctx, w.account, "old@example.com"))
 	left(2, 1, 2)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// readLimits reads how many responses a campaign takes, and its opening times in its time zone. What can't be read is an error of its field.
+// readLimits reads how many responses a campaign takes, and its opening times in its time zone. Text that can't be read is an error of its field.
 func (f *campaignForm) readLimits(v *visit) {
 	before := v.zoneFor(&f.CampaignInput)
 	if v.r.PostForm.Has("timeZone") {
