@@ -55,12 +55,13 @@ func (c *Campaign) Texts() []string {
 
 // Texts returns every text that the owner of the campaign sets, for stores that check them ([CheckText]).
 func (in *CampaignInput) Texts() []string {
-	list := []string{in.Title, in.Description, string(in.Status), in.Workflow, in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
+	list := []string{in.Title, in.Description, string(in.Status), in.Workflow, in.TimeZone, in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
 	list = append(list, in.Form.Confirmation.Subject, in.Form.Confirmation.Text, in.Form.Confirmation.ReplyTo)
 	list = append(append(append(list, in.Form.AllowedOrigins...), in.Form.Texts.all()...), in.Form.Prefill...)
 	for _, m := range in.Modules {
 		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel), m.Options...)
 		list = slices.AppendSeq(slices.AppendSeq(list, maps.Keys(m.Labels)), maps.Values(m.Labels))
+		list = slices.AppendSeq(list, maps.Keys(m.Places))
 		list = append(append(append(list, m.Format), m.Accept...), m.Default...)
 		if m.ShowIf != nil {
 			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)
@@ -86,6 +87,7 @@ type CampaignInput struct {
 	Modules     []Module          // none: any module name is accepted
 	Metadata    map[string]string // at most 100 entries
 	Form        Form
+	TimeZone    string // of OpensAt and ClosesAt for people, an IANA name such as Europe/Berlin; "" means UTC
 	Workflow    string // a name in [Options].Workflows; "" means [Options].Workflow
 	// IfVersion makes Replace fail with ErrStale unless the campaign has this version; 0 means any
 	// version. A Campaign has 0.
@@ -186,12 +188,14 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 func (c Campaigns) update(ctx context.Context, key CampaignKey, change func(*Campaign) error) (Campaign, error) {
 	return once(ctx, c.s, key.AccountID, func() (Campaign, error) {
 		campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) (Change, error) {
+			before := campaign.CampaignInput
 			if err := change(campaign); err != nil {
 				return Change{}, err
 			}
 			campaign.Version++
 			campaign.UpdatedAt = c.s.now()
-			return Change{Idempotency: record(c.s, key.AccountID, "", campaign)}, nil
+			after := *campaign // the caller gets the other one
+			return Change{Idempotency: record(c.s, key.AccountID, "", campaign), Recount: after.recount(&before)}, nil
 		})
 		c.s.campaigns.drop(key) // not put: the caller may change the returned campaign
 		return campaign, err
@@ -254,6 +258,10 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	v.checkMetadata(in.Metadata, maxCampaignMetadata)
 	in.Form = v.checkForm(in.Form)
 	v.checkPrefill(&in)
+	v.checkPlaces(&in)
+	if _, err := in.Zone(); err != nil {
+		v.add("/timeZone", "unknown_time_zone", "must be empty or the name of a time zone such as Europe/Berlin")
+	}
 	if in.RequireName && in.Form.HideName {
 		v.add("/form/hideName", "invalid_value", "must be false if the campaign requires a name")
 	}

@@ -21,6 +21,12 @@ var (
 	ErrInvalid = errors.New("formsvc: invalid")
 	// ErrCampaignClosed means that the campaign takes no new responses now.
 	ErrCampaignClosed = errors.New("formsvc: campaign is closed")
+	// ErrCampaignFull means that the campaign has as many responses as [Form].MaxResponses says.
+	ErrCampaignFull = errors.New("formsvc: campaign is full")
+	// ErrChoiceFull means that no place is left for a choice, which a *[ValidationError] in the error names.
+	ErrChoiceFull = errors.New("formsvc: choice is full")
+	// ErrAlreadyAnswered means that another response has the e-mail address ([Form].OncePerEmail).
+	ErrAlreadyAnswered = errors.New("formsvc: e-mail address has answered already")
 	// ErrCampaignNotEmpty means that the campaign has responses, so it can't be deleted. It is [ErrConflict].
 	ErrCampaignNotEmpty = fmt.Errorf("formsvc: campaign has responses: %w", ErrConflict)
 	// ErrLastAdmin means that the account would be left without an admin. It is [ErrConflict].

@@ -29,6 +29,11 @@ type Form struct {
 	// Prefill has the names of questions, and of email, firstName and lastName, that the address may fill in, as in ?name=value. Values that
 	// don't fit are ignored, and the others are a visitor's input as if typed.
 	Prefill []string `json:"prefill,omitempty"`
+	// MaxResponses is how many responses the campaign takes: 0 for any number, at most 1,000,000. Spam isn't counted.
+	MaxResponses int `json:"maxResponses,omitzero"`
+	// OncePerEmail takes one response of an e-mail address ([FoldEmail]), spam apart. Somebody who uses another address is
+	// another person. It needs a campaign that requires an address.
+	OncePerEmail bool `json:"oncePerEmail,omitzero"`
 }
 
 // Limits of a [Form].

@@ -50,6 +50,7 @@ type ImportFault struct {
 type NewResponse struct {
 	Response Response
 	Events   []Event
+	Places   []Place // as in [Change]
 }
 
 // importBatch is how many responses share an atomic write.
@@ -57,7 +58,7 @@ const importBatch = 200
 
 // Import adds responses of another system to a campaign, which may be closed. Rows must be valid as for [Responses.Create],
 // and the others are in the report. Import writes in batches, and skips rows whose reference or ID is taken: if it fails
-// midway, or an error of rows ends it, call it again. An [ErrInvalid] of rows is the fault of one row. It fails
+// midway, or an error of rows ends it, call it again. Rows take places even if none is left: they are of the past. An [ErrInvalid] of rows is the fault of one row. It fails
 // with [ErrNotFound] for an unknown campaign, and with a *[LimitError] at the first batch that exceeds the account's limit.
 func (s Responses) Import(
 	ctx context.Context, key CampaignKey, rows iter.Seq2[ImportRow, error], opts *ImportOptions,
@@ -108,6 +109,9 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 		return last
 	}
 	for range retries {
+		for i := range batch {
+			batch[i].Places = c.moves(&batch[i].Response, &batch[i].Response) // in any case
+		}
 		var added int
 		if added, last = s.s.store.ImportResponses(ctx, c.Key(), c.Version, batch, limits.Responses); last == nil {
 			report.Imported += added

@@ -72,14 +72,15 @@ type Module struct {
 	ShowIf    *Condition        `json:"showIf"`    // nil: always shown
 	// Min and Max are the least and the greatest value, for number, date, time, rating and scale; "" means none, and is stored as 1 and 5
 	// for rating and as 0 and 10 for scale. Max isn't below Min, and for rating and scale at most 100 above it.
-	Min      Bound    `json:"min,omitzero"`
-	Max      Bound    `json:"max,omitzero"`
-	MinLabel string   `json:"minLabel,omitzero"` // shown beside Min, for rating and scale; at most 200 characters
-	MaxLabel string   `json:"maxLabel,omitzero"` // shown beside Max, likewise
-	Integer  bool     `json:"integer,omitzero"`  // for number: the value must be whole
-	Accept   []string `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
-	Format   string   `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
-	Default  []string `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
+	Min      Bound          `json:"min,omitzero"`
+	Max      Bound          `json:"max,omitzero"`
+	MinLabel string         `json:"minLabel,omitzero"` // shown beside Min, for rating and scale; at most 200 characters
+	MaxLabel string         `json:"maxLabel,omitzero"` // shown beside Max, likewise
+	Integer  bool           `json:"integer,omitzero"`  // for number: the value must be whole
+	Accept   []string       `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
+	Format   string         `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
+	Places   map[string]int `json:"places,omitempty"`  // for ChoiceModule: how many responses may have a value of Options, at least 1; one without an entry has no limit
+	Default  []string       `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
 	// Hidden keeps a form from showing the question, for text and choice: only Default and [Form].Prefill fill it in. The answer is
 	// a visitor's input as any other. It isn't required, and has no ShowIf.
 	Hidden bool `json:"hidden,omitzero"`

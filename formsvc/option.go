@@ -19,7 +19,7 @@ type moduleJSON struct {
 // MarshalJSON implements json.Marshaler: a choice with a label is an object, as in the API.
 func (m Module) MarshalJSON() ([]byte, error) {
 	if len(m.Labels) == 0 {
-		return json.Marshal(plainModule(m))
+		return json.Marshal(plainModule(m), json.Deterministic(true))
 	}
 	out := moduleJSON{plainModule(m), make([]any, len(m.Options))}
 	for i, value := range m.Options {

@@ -20,8 +20,9 @@ const retries = 8
 
 // Create adds a response with the status "pending" to an open campaign whose modules allow the answers, or with "spam" if
 // it is to be held. The event "response.created" and its deliveries are in the same atomic write. Create fails with a
-// *[ValidationError] or *[LimitError], with [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed]. If the reference is taken
-// or the campaign has changed meanwhile, it retries a few times.
+// *[ValidationError] or *[LimitError], with [ErrNotFound] for an unknown campaign, and with [ErrCampaignClosed].
+// It fails with [ErrCampaignFull], [ErrChoiceFull] or [ErrAlreadyAnswered] if no place is left, which Check doesn't ask. If the
+// reference is taken or the campaign has changed meanwhile, it retries a few times.
 func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
 	defer wrap(&err, "create response")
 	return once(ctx, s.s, key.AccountID, func() (Response, error) { return s.create(ctx, key, in) })
@@ -43,7 +44,7 @@ func (s Responses) create(ctx context.Context, key CampaignKey, in ResponseInput
 		if err != nil {
 			return Response{}, err
 		}
-		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil), Limit: limits.Responses}
+		change := Change{Idempotency: record[Response](s.s, key.AccountID, r.ID, nil), Limit: limits.Responses, Places: c.takes(&r)}
 		change.unlessHeld(&r, s.s.created(ctx, c, &r, now, in.FormToken != ""))
 		last = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
@@ -138,7 +139,7 @@ func (s Responses) Statuses(c *Campaign, from string) (statuses []string, others
 // "response.status_changed" for the status, and "response.completed" if that status is final. A patch without effect
 // raises no event. Entering a final status sets CompletedAt; changing to one that isn't final clears it. Answers are
 // checked against the campaign at the start of the call. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
-// and *[TransitionError].
+// and *[TransitionError], and as Create does if the change needs a place and none is left.
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
 	defer wrap(&err, "update response")
 	v := s.s.faults()
@@ -207,6 +208,7 @@ func (c *core) applyPatch(
 		return Change{}, ErrStale
 	}
 	v.Fields = slices.Clip(v.Fields)
+	before := *r
 	previous, workflow := r.Status, c.workflow(campaign)
 	if patch.Status != nil {
 		v.checkStatus(workflow, *patch.Status)
@@ -239,7 +241,7 @@ func (c *core) applyPatch(
 	if finished {
 		r.CompletedAt = now
 	}
-	var change Change
+	change := Change{Places: campaign.moves(&before, r)}
 	raise := func(t EventType, extra eventExtra) { change.add(c.newEvent(ctx, t, campaign, r, now, extra)) }
 	switch {
 	case r.Held == NotHeld:

@@ -150,6 +150,9 @@ type ResponseStore interface {
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
 	// ResponseCounts returns how many responses of a campaign have each status, without zeros, in constant time.
 	ResponseCounts(ctx context.Context, key CampaignKey) (map[string]int64, error)
+	// Taken returns how many places with each of the keys are taken in a campaign, without zeros, and with the key "" always. It
+	// fails with ErrNotFound for an unknown campaign.
+	Taken(ctx context.Context, key CampaignKey, keys []string) (map[string]int64, error)
 	// DeleteResponse removes a response with its comments, signatures and files, whose identifiers it
 	// returns, and decrements the campaign's ResponseCount. A nil decide means no change. The reference
 	// becomes free, and the results of idempotent calls about the response become empty. Events about
@@ -328,6 +331,11 @@ type Change struct {
 	// Limit is how many campaigns, responses, usable keys, members or bytes of files the account may have with the new one. It is 0 for
 	// no limit, and for all calls but CreateKey, CreateCampaign, CreateMember, CreateResponse and CreateFile.
 	Limit int
+	// Places are those that a new or changed response takes, in place of the ones that it has. If one is full, the method
+	// fails with its error. nil leaves them as they are, which costs nothing. Only CreateResponse and UpdateResponse have it.
+	Places []Place
+	// Recount replaces the places that are stored of all responses of a campaign. nil leaves them. Only UpdateCampaign has it.
+	Recount *Recount
 }
 
 // AddPerFile adds the events of PerFile for the files of the response.

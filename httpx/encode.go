@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/wire"
 )
 
-// A campaignReply is a campaign as clients get it. All fields but workflow are always there, so that clients can change a campaign that they
+// A campaignReply is a campaign as clients get it. All fields but workflow and timeZone are always there, so that clients can change a campaign that they
 // read and send it back.
 type campaignReply struct {
 	ID            formsvc.ID             `json:"uuid"`
@@ -22,6 +22,7 @@ type campaignReply struct {
 	Metadata      map[string]string      `json:"metadata"`
 	Form          formReply              `json:"form"`
 	Workflow      string                 `json:"workflow,omitzero"`
+	TimeZone      string                 `json:"timeZone,omitzero"`
 	ResponseCount int64                  `json:"responseCount"`
 	CreatedAt     time.Time              `json:"createdAt"`
 	UpdatedAt     time.Time              `json:"updatedAt"`
@@ -45,7 +46,7 @@ func (h *Handler) appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 		}
 	}
 	return wire.AppendReply(b, campaignReply{
-		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.RequireName, c.Modules, c.Metadata, form, c.Workflow,
+		c.ID, c.Title, c.Description, c.Status, c.OpensAt, c.ClosesAt, !c.EmailOptional, c.RequireName, c.Modules, c.Metadata, form, c.Workflow, c.TimeZone,
 		c.ResponseCount, c.CreatedAt, c.UpdatedAt,
 	})
 }

@@ -19,7 +19,7 @@ func nextProgram(t *testing.T) string {
 		"ALTER TABLE formsvc_webhooks ADD COLUMN next TEXT NOT NULL DEFAULT '';\n" +
 		"ALTER TABLE formsvc_events ADD COLUMN next BIGINT NOT NULL DEFAULT 0;\n"
 	noError(t, os.WriteFile(step, []byte(text), 0o600))
-	path := must(filepath.Abs("../../storage/internal/bunstore/migrations/0005_next.sql"))
+	path := must(filepath.Abs("../../storage/internal/bunstore/migrations/0009_next.sql"))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: step}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(buildDir, "overlay.json"), overlay, 0o600)

@@ -23,6 +23,7 @@ type CampaignInput struct {
 	Metadata     map[string]string      `json:"metadata,omitempty"`
 	Form         Form                   `json:"form,omitzero"`
 	Workflow     string                 `json:"workflow,omitzero"` // a name that the service's operator has defined
+	TimeZone     string                 `json:"timeZone,omitzero"` // see [formsvc.CampaignInput]
 }
 
 // A Form is how a campaign is published. Token and URL are the service's: it ignores others.

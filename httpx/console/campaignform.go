@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -28,6 +27,7 @@ type campaignForm struct {
 
 	ID            formsvc.ID // "" for a new campaign
 	Opens, Closes string     // the times as typed
+	Most          string     // how many responses it takes, as typed
 	Focus         int        // the number of the question that was just added, from 1; 0 for none
 	Open          int        // the number of the question in work, from 1; 0 for none
 	Said          string     // what a button for questions did, for screen readers
@@ -79,8 +79,11 @@ func editable(c *formsvc.Campaign) error {
 
 // formOf returns the form of a campaign, or of a new one that isn't stored yet.
 func (v *visit) formOf(c *formsvc.Campaign) campaignForm {
-	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: v.typed(c.OpensAt), Closes: v.typed(c.ClosesAt)}
+	f := campaignForm{CampaignInput: c.CampaignInput, ID: c.ID, Opens: typedIn(c.OpensAt, v.zoneFor(&c.CampaignInput)), Closes: typedIn(c.ClosesAt, v.zoneFor(&c.CampaignInput))}
 	f.IfVersion = c.Version
+	if c.Form.MaxResponses > 0 {
+		f.Most = strconv.Itoa(c.Form.MaxResponses)
+	}
 	for _, m := range c.Modules {
 		f.stored = append(f.stored, m.Name)
 	}
@@ -128,16 +131,7 @@ func (v *visit) readCampaignForm() campaignForm {
 	f.followRenames(v)
 	f.followPrefill(v.campaign.Modules)
 	f.order(v)
-	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
-		text := v.field(name)
-		if text == v.typed(*at) {
-			continue // the form has no seconds
-		}
-		var ok bool
-		if *at, ok = v.day(text); text != "" && !ok {
-			v.wrong[name] = v.badDay()
-		}
-	}
+	f.readLimits(v)
 	return f
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -43,8 +44,13 @@ func (v *visit) differences(f *campaignForm) (list []difference) {
 		return map[bool]string{true: "not asked", false: words[!in.RequireName]}[in.Form.HideName]
 	}
 	add("Name", names(&c.CampaignInput), names(&f.CampaignInput), names(&c.CampaignInput) == names(&f.CampaignInput))
-	add("Opens", v.typed(c.OpensAt), f.Opens, v.typed(c.OpensAt) == f.Opens)
-	add("Closes", v.typed(c.ClosesAt), f.Closes, v.typed(c.ClosesAt) == f.Closes)
+	zone := v.zoneFor(&c.CampaignInput)
+	add("Opens", typedIn(c.OpensAt, zone), f.Opens, typedIn(c.OpensAt, zone) == f.Opens)
+	add("Closes", typedIn(c.ClosesAt, zone), f.Closes, typedIn(c.ClosesAt, zone) == f.Closes)
+	add("Time zone", c.TimeZone, f.TimeZone, c.TimeZone == f.TimeZone)
+	add("Most responses", strconv.Itoa(c.Form.MaxResponses), strconv.Itoa(f.Form.MaxResponses), c.Form.MaxResponses == f.Form.MaxResponses)
+	once := map[bool]string{true: "one for each address", false: "any number"}
+	add("Responses of an address", once[c.Form.OncePerEmail], once[f.Form.OncePerEmail], c.Form.OncePerEmail == f.Form.OncePerEmail)
 	for i := range c.Modules {
 		m, now := &c.Modules[i], named(f.Modules, c.Modules[i].Name)
 		if now == nil {

@@ -47,6 +47,9 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 			return v.campaign.ResponseCount > 0 && slices.Contains(saved, value)
 		})
 	}
+	if sent("had") {
+		m.Places = v.readPlaces(&m, &was, i, f.renamed[i])
+	}
 	if sent("default") {
 		text, old := strings.ReplaceAll(field("default"), "\r\n", "\n"), strings.Join(shownAll(&was, m.Default), "\n")
 		switch {
@@ -141,7 +144,7 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	typed := slices.Contains([]formsvc.ModuleType{"text", "longtext", "email", "url", "phone"}, m.Type)
 	if m.Type != formsvc.ChoiceModule && len(m.Options) > 0 {
 		lost = append(lost, "the choices "+short(200, strings.Join(shownAll(m, m.Options), ", ")))
-		m.Options, m.Labels = nil, nil
+		m.Options, m.Labels, m.Places = nil, nil, nil
 	}
 	if !typed && m.MaxLength > 0 {
 		lost, m.MaxLength = append(lost, "the limit of characters"), 0

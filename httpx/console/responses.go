@@ -43,6 +43,7 @@ type campaignPage struct {
 	Terms     []term            // the filter in words
 	Export    string            // the query of the export of all that match
 	Table     string            // the query of the export of this table
+	Limits    []string          // how many places are left of choices with a limit
 }
 
 // A term is one condition of the filter, and the query without it.
@@ -61,6 +62,9 @@ func (v *visit) responses() error {
 		return err
 	}
 	p.Live, p.Statuses, p.NewStatus, p.Counts = live, statuses, others, counts
+	if p.Limits, err = v.placesLeft(); err != nil {
+		return err
+	}
 	p.Spam, p.All = counts[formsvc.StatusSpam], v.campaign.ResponseCount
 	v.campaign.ResponseCount -= p.Spam // it counts apart
 	list, searched, last, err := v.table(w, &p)

@@ -60,7 +60,7 @@ func (v *visit) formFile() error {
 	file := client.CampaignInput{
 		Title: c.Title, Description: c.Description, Status: c.Status, OpensAt: c.OpensAt, ClosesAt: c.ClosesAt,
 		RequireEmail: new(!c.EmailOptional), RequireName: c.RequireName, Modules: c.Modules, Metadata: c.Metadata,
-		Form: client.Form{Form: c.Form}, Workflow: c.Workflow,
+		Form: client.Form{Form: c.Form}, Workflow: c.Workflow, TimeZone: c.TimeZone,
 	}
 	file.Form.Enabled = false
 	text, err := json.Marshal(&file, json.Deterministic(true), jsontext.WithIndent("  "))

@@ -48,7 +48,7 @@ func (v *visit) readView(p *campaignPage) (*view, error) {
 		if c.at != nil {
 			at, ok := v.day(text)
 			if !ok {
-				v.wrong = map[string]string{"filter": v.badDay()}
+				v.wrong = map[string]string{"filter": badDay(v.zone)}
 				continue
 			}
 			*c.at, text, shown = at, isoTime(at), v.dayText(at)

@@ -194,7 +194,7 @@ func (v *visit) deleteWebhook() error {
 func (v *visit) redeliverFailed() error {
 	since, ok := v.day(v.field("since"))
 	if !ok {
-		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", v.badDay()}
+		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", badDay(v.zone)}
 	}
 	n, _, err := once(v, func(svc *formsvc.Service) (int, error) {
 		return svc.Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)

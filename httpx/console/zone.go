@@ -44,10 +44,17 @@ func dayOf(t time.Time, zone *time.Location) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, zone)
 }
 
+// typedLayout is how forms have a time.
+const typedLayout = "2006-01-02T15:04"
+
 // day parses a date, or a date and a time, in the visitor's time zone.
-func (v *visit) day(text string) (time.Time, bool) {
-	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
-		if t, err := time.ParseInLocation(layout, text, v.zone); err == nil && t.Year() >= 1970 {
+func (v *visit) day(text string) (time.Time, bool) { return dayIn(text, v.zone) }
+
+// dayIn parses a date, or a date and a time, in a time zone, where clocks show it.
+func dayIn(text string, zone *time.Location) (time.Time, bool) {
+	for _, layout := range []string{time.DateOnly, typedLayout, "2006-01-02T15:04:05", time.RFC3339} {
+		t, err := time.ParseInLocation(layout, text, zone)
+		if err == nil && t.Year() >= 1970 && (layout == time.RFC3339 || layout == time.DateOnly || t.Format(layout) == text) {
 			return t, true
 		}
 	}
@@ -55,8 +62,8 @@ func (v *visit) day(text string) (time.Time, bool) {
 }
 
 // badDay says how to enter a date.
-func (v *visit) badDay() string {
-	return "Enter a date such as 2026-11-21, or with a time such as 2026-11-21T08:30, in the time zone " + v.zone.String() + "."
+func badDay(zone *time.Location) string {
+	return "Enter a date such as 2026-11-21, or with a time such as 2026-11-21T08:30, in the time zone " + zone.String() + "."
 }
 
 // dayText returns a date, with the time unless that is midnight, for people.
@@ -68,11 +75,13 @@ func (v *visit) dayText(t time.Time) string {
 }
 
 // typed returns a time in the format of a form.
-func (v *visit) typed(t time.Time) string {
+func (v *visit) typed(t time.Time) string { return typedIn(t, v.zone) }
+
+func typedIn(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.In(v.zone).Format("2006-01-02T15:04")
+	return t.In(zone).Format(typedLayout)
 }
 
 // clock returns the time of day.

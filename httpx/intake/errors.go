@@ -59,7 +59,7 @@ func textOf(p *wire.Problem) string {
 		}
 		return "many"
 	case http.StatusConflict, http.StatusRequestTimeout, http.StatusServiceUnavailable, http.StatusInsufficientStorage:
-		return cmp.Or(map[string]string{"campaign_closed": "closed", "response_limit": "full", "limit_reached": "full"}[p.Code], "busy")
+		return cmp.Or(map[string]string{"campaign_closed": "closed", "campaign_full": "taken", "choice_full": "taken", "already_answered": "taken", "response_limit": "full", "limit_reached": "full"}[p.Code], "busy")
 	case http.StatusInternalServerError:
 		return cmp.Or(map[string]string{"form_too_large": "huge"}[p.Code], "failed")
 	}
@@ -113,7 +113,10 @@ func (v *visit) fail(err error) {
 	if refused {
 		shown.About = cmp.Or(v.t["error_"+refusal.Code], refusal.Detail)
 	}
-	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || !v.sent.partial && (overQuota(&p) || p.Status >= http.StatusInternalServerError)) {
+	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || text == "taken" || !v.sent.partial && (overQuota(&p) || p.Status >= http.StatusInternalServerError)) {
+		if p.Status < http.StatusInternalServerError {
+			_ = v.count() // without numbers, the page shows the error alone
+		}
 		if v.again(p.Status, func() *page { return v.corrected(&p, err) }) == nil {
 			return
 		}
@@ -142,6 +145,8 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 	case errors.Is(err, errFile):
 		p.Problems = []link{{Text: v.t["fileAgain"]}}
 		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
+	case why.Code == "campaign_full", v.full():
+		p.Problems = []link{{Text: v.t["notTaken"]}}
 	case textOf(why) == "full":
 		p.Problems = []link{{Text: v.t["full"]}}
 	case why.Status >= http.StatusInternalServerError, overQuota(why):
@@ -168,9 +173,9 @@ func (v *visit) when() (title, about string) {
 	c, now := v.campaign, v.h.svc.Now()
 	switch {
 	case c.Status == formsvc.CampaignOpen && now.Before(c.OpensAt):
-		return v.t["opensTitle"], v.t.format("opens", v.t.time(c.OpensAt))
+		return v.t["opensTitle"], v.t.format("opens", v.time(c.OpensAt))
 	case c.Status == formsvc.CampaignOpen && !c.ClosesAt.IsZero() && c.Form.Texts.Closed == "":
-		return v.t["closedTitle"], v.t.format("closedSince", v.t.time(c.ClosesAt))
+		return v.t["closedTitle"], v.t.format("closedSince", v.time(c.ClosesAt))
 	}
 	return v.t["closedTitle"], v.t["closed"]
 }

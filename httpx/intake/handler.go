@@ -214,12 +214,13 @@ type visit struct {
 	id       string
 	address  string // of the visitor, as it is counted
 	token    string
-	root     string              // the relative path to the handler
-	script   bool                // whether the reply is JSON
-	campaign *formsvc.Campaign   // nil until it is found
-	filled   map[string][]string // what the address fills in
-	sent     *sent               // nil until the body is read
-	lost     string              // the module of a file that couldn't be stored
+	root     string                    // the relative path to the handler
+	script   bool                      // whether the reply is JSON
+	campaign *formsvc.Campaign         // nil until it is found
+	filled   map[string][]string       // what the address fills in
+	sent     *sent                     // nil until the body is read
+	lost     string                    // the module of a file that couldn't be stored
+	places   map[formsvc.Limited]int64 // that are left, once they are counted
 	preview  bool
 	placed   bool // whether it has a place for large bodies and pages
 	moving   bool // whether it has a slot for files
@@ -314,6 +315,12 @@ func (v *visit) form(own bool) error {
 	}
 	if err := v.closed(); err != nil {
 		return err
+	}
+	if err := v.count(); err != nil {
+		return err
+	}
+	if v.full() {
+		return formsvc.ErrCampaignFull
 	}
 	if v.filled = v.prefilled(); len(v.filled) > 0 {
 		return v.again(http.StatusOK, func() *page { return v.formPage(nil, newPage(v.h.svc.Now())) }) // not kept for others

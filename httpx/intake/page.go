@@ -24,6 +24,7 @@ type page struct {
 	Files, Dates  bool    // whether a field takes files, or is a date or time, which browsers must check
 	Page          string  // the field _page; "" for none
 	Button        string  // of a page that asks one thing; "" for none
+	Left          string  // how many places are left, if they are few
 	Trap          bool    // whether there is a field for bots
 	Scripts       bool
 	Frame         theme.Frame
@@ -59,6 +60,8 @@ type field struct {
 type option struct {
 	Value, Label string
 	Chosen       bool
+	Note         string // about its places
+	Full         bool   // whether it can't be chosen
 }
 
 // A note stands between a label and its input.
@@ -152,6 +155,7 @@ func (v *visit) newFields(s *sent) []field {
 			typed = v.fitting(m, typed) // nobody can correct it
 		}
 		f.fill(typed, &left)
+		v.offer(f, fresh)
 		f.describe()
 	}
 	return list
@@ -353,6 +357,9 @@ func (f *field) describe() {
 func (v *visit) formPage(s *sent, token string) *page {
 	p := &page{Title: v.campaign.Title, About: v.campaign.Form.Description, Page: token, Trap: true}
 	p.Fields = v.newFields(s)
+	if left, limited := v.places[formsvc.Limited{}]; limited {
+		p.Left = v.left(left, v.campaign.Form.MaxResponses)
+	}
 	for i := range p.Fields {
 		f := &p.Fields[i]
 		p.Files, p.Dates = p.Files || f.Kind == "file", p.Dates || f.Kind == "date" || f.Kind == "time"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ func (v *visit) tenant() string { return "form " + string(v.campaign.AccountID) 
 func (v *visit) blank() error {
 	const field = `<input type="hidden" name="_page" value="` // no text of the owner has its quotes
 	now := v.h.svc.Now()
-	name, token := string(v.campaign.ID)+strconv.FormatInt(v.campaign.Version, 10)+v.t["code"], newPage(now)
+	name, token := string(v.campaign.ID)+strconv.FormatInt(v.campaign.Version, 10)+v.t["code"]+fmt.Sprint(v.places), newPage(now)
 	b, ok := v.h.pages.Get(name, now)
 	if !ok {
 		var err error

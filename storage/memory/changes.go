@@ -36,6 +36,11 @@ func (s *Store) apply(change *formsvc.Change) {
 	if a := change.Audit; a != nil {
 		s.append(a)
 	}
+	if n := change.Recount; n != nil {
+		for _, r := range s.accounts.rows[n.Campaign.AccountID].campaigns.rows[n.Campaign.ID].responses.rows {
+			r.places = n.Places(new(r.Response))
+		}
+	}
 	s.raise(change.Events)
 }
 

@@ -68,6 +68,7 @@ type response struct {
 	files      table[*formsvc.File]
 	comments   table[*formsvc.Comment]
 	signatures table[*formsvc.Signature]
+	places     []formsvc.Place
 }
 
 // An event is stored with its position among all events.

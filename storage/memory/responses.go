@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -30,10 +31,12 @@ func (s *Store) CreateResponse(
 			err = formsvc.ErrConflict
 		case change.Limit > 0 && len(s.accounts.rows[r.AccountID].references) >= change.Limit:
 			err = formsvc.ErrLimit
+		default:
+			err = c.full(nil, change.Places)
 		}
 		return change, err
 	}, func() error {
-		if err := c.responses.add(r.ID, &response{Response: r}); err != nil {
+		if err := c.responses.add(r.ID, &response{Response: r, places: change.Places}); err != nil {
 			return err
 		}
 		s.accounts.rows[r.AccountID].references[r.Reference] = true
@@ -64,7 +67,7 @@ func (s *Store) ImportResponses(
 				continue
 			}
 			taken[r.Reference], taken["\x00"+string(r.ID)] = true, true
-			fresh, change.Events = append(fresh, &response{Response: r}), append(change.Events, list[i].Events...)
+			fresh, change.Events = append(fresh, &response{Response: r, places: list[i].Places}), append(change.Events, list[i].Events...)
 		}
 		if len(fresh) > 0 && c.Version != campaignVersion {
 			err = formsvc.ErrStale
@@ -92,6 +95,7 @@ func (s *Store) UpdateResponse(
 ) (formsvc.Response, error) {
 	var row *response
 	var r formsvc.Response
+	var places []formsvc.Place
 	err := s.write(ctx, func() (change formsvc.Change, err error) {
 		if row, err = s.response(key); err != nil {
 			return change, err
@@ -103,11 +107,19 @@ func (s *Store) UpdateResponse(
 		if change.PerFile != nil {
 			change.AddPerFile(page(&row.files, formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}, true, nil, bare).Items)
 		}
-		r, err = stored(&r)
+		if places = change.Places; places != nil {
+			err = s.accounts.rows[key.AccountID].campaigns.rows[key.CampaignID].full(row, places)
+		}
+		if err == nil {
+			r, err = stored(&r)
+		}
 		return change, err
 	}, func() error {
 		if r.Version != row.Version {
 			row.Response = r
+		}
+		if places != nil {
+			row.places = places
 		}
 		r = row.Response
 		return nil
@@ -144,6 +156,39 @@ func (s *Store) ResponseCounts(ctx context.Context, key formsvc.CampaignKey) (ma
 		}
 		return counts
 	})
+}
+
+// Taken implements [formsvc.Store].
+func (s *Store) Taken(ctx context.Context, key formsvc.CampaignKey, keys []string) (map[string]int64, error) {
+	return read(ctx, s, s.campaign, key, func(c *campaign) map[string]int64 {
+		counts := map[string]int64{"": c.taken("", nil)}
+		for _, place := range keys {
+			if n := c.taken(place, nil); n > 0 {
+				counts[place] = n
+			}
+		}
+		return counts
+	})
+}
+
+// taken returns how many responses have a place, apart from one. The caller holds s.mu.
+func (c *campaign) taken(place string, but *response) (n int64) {
+	for _, r := range c.responses.rows {
+		if r != but && (place == "" && r.Status != formsvc.StatusSpam || place != "" && slices.ContainsFunc(r.places, func(p formsvc.Place) bool { return p.Key == place })) {
+			n++
+		}
+	}
+	return n
+}
+
+// full returns why a response, nil for a new one, can't have the places, or nil.
+func (c *campaign) full(r *response, places []formsvc.Place) error {
+	for _, p := range places {
+		if p.Max >= 0 && c.taken(p.Key, r) >= int64(p.Max) {
+			return p.Full
+		}
+	}
+	return nil
 }
 
 // DeleteResponse implements [formsvc.Store].

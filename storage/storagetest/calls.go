@@ -196,6 +196,7 @@ func responseCalls() []call {
 		}},
 		{"Response", ofResponse, false, func(c *caller) (any, error) { return c.s.Response(c.ctx, c.at.response()) }},
 		{"ResponseCounts", ofCampaign, false, func(c *caller) (any, error) { return c.s.ResponseCounts(c.ctx, c.at.campaign()) }},
+		{"Taken", ofCampaign, false, func(c *caller) (any, error) { return c.s.Taken(c.ctx, c.at.campaign(), []string{""}) }},
 		{"Responses", ofCampaign, false, func(c *caller) (any, error) {
 			return c.s.Responses(c.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart]})
 		}},

@@ -31,6 +31,7 @@ func races() []race {
 		{"no file is left without a response", (*world).noStrayFiles},
 		{"no response is left without a campaign", (*world).noStrayResponses},
 		{"concurrent quota counts add up", (*world).addTogether},
+		{"no more places are taken than there are", (*world).places},
 	}
 }
 

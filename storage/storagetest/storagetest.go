@@ -110,6 +110,7 @@ func groups(checks int) []group {
 			{"deleted files free their bytes", testFileBytes},
 			{"a deleted account", testDeletedAccount},
 			{"imported responses", testImport},
+			{"limited places", testPlaces},
 		}},
 		{Texts, []test{
 			{"any text is kept and found", script(textsKept)},

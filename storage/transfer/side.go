@@ -300,7 +300,7 @@ type table struct {
 // sign-in links, sessions, and counters are not. A test compares them with the schema.
 func tables() []string {
 	return []string{
-		"accounts", "keys", "members", "campaigns", "webhooks", "responses", "files", "comments", "signatures", "events", "deliveries", "attempts",
+		"accounts", "keys", "members", "campaigns", "webhooks", "responses", "files", "comments", "signatures", "places", "events", "deliveries", "attempts",
 		"notices", "failing", "idempotency", "quota", "audit",
 	}
 }

@@ -115,7 +115,7 @@ func newWorld(t testing.TB, dsn string) *world {
 	w.with(t, dsn, func(svc *formsvc.Service) {
 		account, key, err := svc.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 		must(t, err)
-		c, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c", Form: formsvc.Form{Enabled: true}})
+		c, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c", Form: formsvc.Form{Enabled: true, OncePerEmail: true}})
 		must(t, err)
 		w.account, w.key, w.campaign = account.ID, key.Value, c.ID
 		_, _, err = svc.Webhooks.Create(ctx, w.account, formsvc.WebhookInput{URL: "https://example.com/hook", Events: []formsvc.EventType{webhook.ResponseCreated}})
@@ -136,7 +136,7 @@ func (w *world) respond(t testing.TB, dsn string, n int) {
 	w.with(t, dsn, func(svc *formsvc.Service) {
 		for i := range n {
 			r, err := svc.Responses.Create(t.Context(), formsvc.CampaignKey{AccountID: w.account, ID: w.campaign}, formsvc.ResponseInput{
-				User: formsvc.User{Email: fmt.Sprintf("a%d@example.com", i)}, Answers: []formsvc.Answer{{Name: "q", Value: []string{nasty}}}, Held: map[int]formsvc.HoldReason{1: formsvc.HeldTrap}[i],
+				User: formsvc.User{Email: fmt.Sprintf("a%d-%d@example.com", i, n)}, Answers: []formsvc.Answer{{Name: "q", Value: []string{nasty}}}, Held: map[int]formsvc.HoldReason{1: formsvc.HeldTrap}[i],
 			})
 			must(t, err)
 			if i%3 != 0 {

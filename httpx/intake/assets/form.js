@@ -17,7 +17,7 @@ function show() {
     const given = values(q.dataset.if).map((v) => ("number" in q.dataset ? canonical(v) : v));
     const shown = given.some((v) => JSON.parse(q.dataset.equals).includes(v));
     q.hidden = !shown;
-    for (const e of q.querySelectorAll("input, select, textarea, button")) e.disabled = !shown;
+    for (const e of q.querySelectorAll("input, select, textarea, button")) e.disabled = !shown || "full" in e.dataset;
   }
 }
 

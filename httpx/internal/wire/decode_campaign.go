@@ -20,6 +20,7 @@ type campaignBody struct {
 	Modules      *array[moduleBody] `json:"modules"`
 	Metadata     pairs              `json:"metadata"`
 	Workflow     optional           `json:"workflow"`
+	TimeZone     optional           `json:"timeZone"`
 }
 
 type campaignCreation struct {
@@ -53,6 +54,8 @@ type formBody struct {
 	AllowedOrigins *array[text] `json:"allowedOrigins"`
 	Language       optional     `json:"language"`
 	HideName       bool         `json:"hideName"`
+	MaxResponses   int32        `json:"maxResponses"`
+	OncePerEmail   bool         `json:"oncePerEmail"`
 
 	Confirmation *confirmationBody `json:"confirmation"`
 	Prefill      *array[text]      `json:"prefill"`
@@ -91,6 +94,7 @@ type moduleBody struct {
 	Format      optional           `json:"format"`
 	Default     *array[text]       `json:"default"`
 	Hidden      bool               `json:"hidden"`
+	Places      map[string]int     `json:"places"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -133,7 +137,7 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 	in := formsvc.CampaignInput{
 		Title: string(body.Title), Description: string(body.Description), Status: formsvc.CampaignStatus(body.Status),
 		OpensAt: body.OpensAt.Time, ClosesAt: body.ClosesAt.Time, EmailOptional: body.RequireEmail != nil && !*body.RequireEmail,
-		RequireName: body.RequireName, Metadata: body.Metadata, Workflow: string(body.Workflow), Form: formsvc.Form{
+		RequireName: body.RequireName, Metadata: body.Metadata, Workflow: string(body.Workflow), TimeZone: string(body.TimeZone), Form: formsvc.Form{
 			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
 			Language: string(body.Form.Language), HideName: body.Form.HideName, Prefill: textsOf(body.Form.Prefill),
@@ -141,6 +145,7 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 				Button: string(body.Form.Texts.Button), ThanksTitle: string(body.Form.Texts.ThanksTitle),
 				Closed: string(body.Form.Texts.Closed), Full: string(body.Form.Texts.Full),
 			},
+			MaxResponses: int(body.Form.MaxResponses), OncePerEmail: body.Form.OncePerEmail,
 		},
 	}
 	if c := body.Form.Confirmation; c != nil {
@@ -163,6 +168,7 @@ func (m *moduleBody) module() formsvc.Module {
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
 		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default),
 		Hidden: m.Hidden,
+		Places: m.Places,
 	}
 	if m.Options != nil {
 		out.Labels = map[string]string{}

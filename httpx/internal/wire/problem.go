@@ -96,6 +96,12 @@ var kinds = [...]kind{
 		"The record changed since you read it. Read it again and repeat your change."},
 	{formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed", "",
 		"The campaign takes no new responses now."},
+	{formsvc.ErrCampaignFull, http.StatusConflict, "campaign_full", "All places are taken",
+		"The campaign has as many responses as it takes."},
+	{formsvc.ErrChoiceFull, http.StatusConflict, "choice_full", "A choice has no places left",
+		"No place is left for a choice. See errors for which, and choose another one."},
+	{formsvc.ErrAlreadyAnswered, http.StatusConflict, "already_answered", "This address has answered already",
+		"The campaign takes one response of an e-mail address, and has one."},
 	{formsvc.ErrCampaignNotEmpty, http.StatusConflict, "campaign_not_empty", "This campaign has responses",
 		"The campaign has responses. Delete them first."},
 	{formsvc.ErrLastAdmin, http.StatusConflict, "last_admin", "An admin is needed",
@@ -173,6 +179,7 @@ func ProblemOf(ctx context.Context, err error) *Problem {
 		p.RetryAfter = QuotaWait
 	}
 	p.Status, p.Code, p.Title, p.Detail, p.Passing = k.status, k.code, k.title, k.detail, errors.Is(k.err, formsvc.ErrInFlight)
+	p.Forget = slices.Contains([]string{"campaign_full", "choice_full", "already_answered"}, k.code) // a place may become free
 	if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 		p.Fields = v.Fields
 		if slices.ContainsFunc(v.Fields, func(f formsvc.FieldError) bool { return f.Code == "too_large" }) {

@@ -31,6 +31,7 @@ type campaignRow struct {
 	Form          string // JSON
 	Views         string // JSON
 	Workflow      string
+	TimeZone      string
 	FormToken     string `bun:",nullzero"`
 
 	Version   int64
@@ -55,7 +56,7 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 		return nil, err
 	}
 	return &campaignRow{
-		Form: string(form), Views: string(views), RequireName: c.RequireName, Workflow: c.Workflow, FormToken: c.FormToken,
+		Form: string(form), Views: string(views), RequireName: c.RequireName, Workflow: c.Workflow, TimeZone: c.TimeZone, FormToken: c.FormToken,
 		ID: ID(c.ID), AccountID: ID(c.AccountID), Title: c.Title, Description: c.Description,
 		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
 		Modules: string(modules), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
@@ -69,7 +70,7 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 		CampaignInput: formsvc.CampaignInput{
 			Title: r.Title, Description: r.Description, Status: formsvc.CampaignStatus(r.Status),
-			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional, RequireName: r.RequireName, Workflow: r.Workflow,
+			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional, RequireName: r.RequireName, Workflow: r.Workflow, TimeZone: r.TimeZone,
 		},
 	}
 	read := func(text string, v any) error {

@@ -42,6 +42,8 @@ type Creation struct {
 	Response        formsvc.Response
 	CampaignVersion int64
 	Change          formsvc.Change
+
+	full error // which limit it is beyond
 }
 
 // A committer groups units, commits them and returns the outcome to each caller. A
@@ -187,7 +189,7 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 	return nil
 }
 
-// create writes the creations of a group in the transaction of c, those that are within the limit of their account first.
+// create writes the creations of a group in the transaction of c, those that are within their limits first.
 // If some of these fail, others may take their places.
 func (k *Config) create(ctx context.Context, c bun.IConn, group []*Unit) error {
 	within, beyond, err := k.split(ctx, c, group)
@@ -208,10 +210,16 @@ func (k *Config) create(ctx context.Context, c bun.IConn, group []*Unit) error {
 	if err != nil {
 		return err
 	}
+	var placed []*Creation
 	for i, u := range within {
 		if u.wake = wake; !written[i] {
 			u.Err, u.wake = k.refusal(ctx, c, u.Creation), false
+		} else if len(u.Creation.Change.Places) > 0 {
+			placed = append(placed, u.Creation)
 		}
+	}
+	if err := k.take(ctx, c, placed); err != nil {
+		return err
 	}
 	if len(beyond) == 0 {
 		return nil
@@ -241,8 +249,8 @@ func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 		return formsvc.ErrRepeated
 	case !version.Valid:
 		return formsvc.ErrNotFound
-	case version.Int64 == n.CampaignVersion && n.Change.Limit > 0: // nothing else is wrong
-		return formsvc.ErrLimit
+	case version.Int64 == n.CampaignVersion && n.full != nil: // nothing else is wrong
+		return n.full
 	}
 	return formsvc.ErrStale
 }

@@ -164,7 +164,7 @@ func (s *Store) dropResponses(
 			return nil, nil, nil, err
 		}
 	}
-	for _, table := range []string{"formsvc_comments", "formsvc_signatures"} {
+	for _, table := range []string{"formsvc_comments", "formsvc_signatures", "formsvc_places"} {
 		if _, err := drop(table, "response_id").Exec(ctx); err != nil {
 			return nil, nil, nil, err
 		}

@@ -18,7 +18,7 @@ func (s *Store) ImportResponses(
 	creations := make([]*Creation, len(list))
 	references, ids := make([]string, len(list)), make([]formsvc.ID, len(list))
 	for i := range list {
-		n := &Creation{Response: list[i].Response, CampaignVersion: campaignVersion, Change: formsvc.Change{Events: list[i].Events}}
+		n := &Creation{Response: list[i].Response, CampaignVersion: campaignVersion, Change: formsvc.Change{Events: list[i].Events, Places: list[i].Places}}
 		n.Response.AccountID, n.Response.CampaignID = key.AccountID, key.ID
 		err = cmp.Or(err, checkIDs(n.Response.ID), n.check())
 		creations[i], references[i], ids[i] = n, n.Response.Reference, n.Response.ID
@@ -57,6 +57,9 @@ func (s *Store) ImportResponses(
 		c.wake = wake
 		if i := slices.Index(written, false); err == nil && i >= 0 {
 			return s.config.refusal(ctx, c, fresh[i])
+		}
+		if err == nil {
+			err = s.config.take(ctx, c, fresh)
 		}
 		return err
 	})

@@ -10,18 +10,22 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// limited reports whether the unit creates a response of an account with a limit. On Postgres its group needs a transaction,
-// which locks the account.
-func (u *Unit) limited() bool { return u.Creation != nil && u.Creation.Change.Limit > 0 }
+// limited reports whether the unit creates a response of an account or campaign with a limit. On Postgres its group needs a
+// transaction, which locks these.
+func (u *Unit) limited() bool {
+	return u.Creation != nil && (u.Creation.Change.Limit > 0 || len(u.Creation.Change.Places) > 0)
+}
 
-// split returns the creations of a group that are within the limit of their account if all of them succeed, and the others.
+// split returns the creations of a group that are within the limits of their account and campaign if all of them succeed, and
+// the others.
 func (k *Config) split(ctx context.Context, c bun.IConn, group []*Unit) (within, beyond []*Unit, err error) {
 	if !slices.ContainsFunc(group, (*Unit).limited) {
 		return group, nil, nil
 	}
 	used := make(map[formsvc.ID]int)
-	for _, u := range group {
-		if u.limited() {
+	list := make([]*Creation, len(group))
+	for i, u := range group {
+		if list[i] = u.Creation; u.Creation.Change.Limit > 0 {
 			used[u.Creation.Response.AccountID] = 0
 		}
 	}
@@ -30,13 +34,25 @@ func (k *Config) split(ctx context.Context, c bun.IConn, group []*Unit) (within,
 			return nil, nil, err
 		}
 	}
+	places, err := k.asked(ctx, c, list)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, u := range group {
-		account := u.Creation.Response.AccountID
-		if u.limited() && used[account] >= u.Creation.Change.Limit {
+		n := u.Creation
+		account := n.Response.AccountID
+		n.full = places.full(n)
+		if n.Change.Limit > 0 && used[account] >= n.Change.Limit {
+			n.full = formsvc.ErrLimit
+		}
+		if n.full != nil {
 			beyond = append(beyond, u)
 			continue
 		}
 		used[account]++
+		for _, p := range n.Change.Places {
+			places[n.Response.CampaignID][p.Key]++
+		}
 		within = append(within, u)
 	}
 	return within, beyond, nil

@@ -189,6 +189,9 @@ func (s *Store) UpdateResponse(
 		if err := (&Creation{Response: r, Change: change}).check(); err != nil {
 			return err
 		}
+		if err := s.movePlaces(ctx, c, &Creation{Response: r, Change: change}); err != nil {
+			return err
+		}
 		if before.Version == 1 {
 			if err := s.keepResult(ctx, c, &before); err != nil {
 				return err

@@ -255,6 +255,11 @@ func (s *Store) apply(ctx context.Context, c *Tx, change *formsvc.Change) error 
 			return err
 		}
 	}
+	if change.Recount != nil {
+		if err := s.recount(ctx, c, change.Recount); err != nil {
+			return err
+		}
+	}
 	if a := change.Audit; a != nil {
 		if err := s.appendAudit(ctx, c, a); err != nil {
 			return err
