@@ -61,6 +61,9 @@ func (in *CampaignInput) Texts() []string {
 		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel), m.Options...)
 		list = slices.AppendSeq(slices.AppendSeq(list, maps.Keys(m.Labels)), maps.Values(m.Labels))
 		list = append(append(append(list, m.Format), m.Accept...), m.Default...)
+		if m.Pattern != "" {
+			list = append(list, m.Pattern, m.PatternHelp)
+		}
 		if m.ShowIf != nil {
 			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)
 		}

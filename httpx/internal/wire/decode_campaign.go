@@ -73,6 +73,10 @@ type moduleBody struct {
 	Accept      *array[text]       `json:"accept"`
 	Format      optional           `json:"format"`
 	Default     *array[text]       `json:"default"`
+	Pattern     optional           `json:"pattern"`
+	PatternHelp optional           `json:"patternHelp"`
+	Other       bool               `json:"other"`
+	Page        bool               `json:"page"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -135,6 +139,7 @@ func (m *moduleBody) module() formsvc.Module {
 		Type: formsvc.ModuleType(cmp.Or(m.Type, "text")), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
 		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default),
+		Pattern: string(m.Pattern), PatternHelp: string(m.PatternHelp), Other: m.Other, Page: m.Page,
 	}
 	if m.Options != nil {
 		out.Labels = map[string]string{}
