@@ -251,7 +251,7 @@ func (s *sent) interpret(c *formsvc.Campaign, language string) {
 	}
 	for i, a := range s.input.Answers {
 		if m := s.modules[a.Name]; m != nil && m.Choices() != nil {
-			s.input.Answers[i].Value = distinct(a.Value)
+			s.input.Answers[i].Value = distinct(m.Canonical(a.Value))
 		}
 	}
 	if len(c.Modules) == 0 && len(s.input.Answers) > namesAtMost {
