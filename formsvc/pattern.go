@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -102,6 +103,6 @@ func (e *ValidationError) checkPattern(pointer string, m *Module, count int) {
 	case count > maxPatterns:
 		e.add(pointer+"/pattern", "too_many", "is one too many: a campaign may have %d", maxPatterns)
 	case err != nil:
-		e.add(pointer+"/pattern", "invalid_value", "must be an expression of RE2: %v", err)
+		e.add(pointer+"/pattern", "invalid_value", "must be a regular expression (RE2): %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
 }

@@ -235,8 +235,9 @@ function edit(form) {
     const inside = frame?.contentDocument, card = cards()[opened()];
     const name = card?.querySelector("[name^='name.']").value;
     const field = name && [...inside?.querySelectorAll("[name], [data-name]") ?? []].find((input) => (input.dataset.name ?? input.name) === name);
-    field?.dispatchEvent(new Event("reveal", { bubbles: true }));
-    if (field) frame.contentWindow.scrollTo({ top: field.closest(".q").offsetTop - 24, behavior: "smooth" });
+    if (!field) return;
+    field.dispatchEvent(new Event("reveal", { bubbles: true }));
+    frame.contentWindow.scrollTo({ top: field.closest(".q").offsetTop - 24, behavior: "smooth" });
   }
 
   function listen() {
