@@ -49,7 +49,7 @@ func patternSize(tree *syntax.Regexp) int {
 		size += patternSize(part)
 	}
 	if tree.Op == syntax.OpRepeat {
-		size *= max(tree.Min, tree.Max, 1)
+		size = (size - 1) * max(tree.Min, tree.Max, 1)
 	}
 	return min(size, maxPatternSize+1)
 }

@@ -278,6 +278,9 @@ func (s *sent) clean(m *formsvc.Module, value, language string) string {
 		return ""
 	}
 	if m != nil {
+		if m.Pattern != "" && m.Type == formsvc.TextModule {
+			return trimmed
+		}
 		switch m.Type {
 		case formsvc.EmailModule, formsvc.URLModule, formsvc.PhoneModule, formsvc.RatingModule, formsvc.ScaleModule:
 			return trimmed

@@ -72,7 +72,7 @@ function check(questions) {
 
 // A section may begin a page. Without this script, and on paper, the form is one long page. A page without a question to ask is skipped.
 function paged() {
-  const pages = [[]], texts = document.querySelector("main").dataset, send = document.querySelector(".send");
+  const pages = [[]], texts = document.querySelector("main").dataset, send = document.querySelector("form > button:not([type])");
   for (const q of all("form > .q")) {
     if ("page" in q.dataset) pages.push([]);
     pages.at(-1).push(q);
