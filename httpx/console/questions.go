@@ -158,9 +158,7 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	if m.Other && m.Type != formsvc.ChoiceModule {
 		lost, m.Other = append(lost, "answers beside its choices"), false
 	}
-	if m.Required && section {
-		lost, m.Required = append(lost, "that it is required"), false
-	}
+	m.Required = m.Required && !section
 	if m.Type != formsvc.ChoiceModule && len(m.Options) > 0 {
 		lost = append(lost, "the choices "+short(200, strings.Join(shownAll(m, m.Options), ", ")))
 		m.Options, m.Labels = nil, nil
