@@ -51,7 +51,7 @@ func TestSectionsInEditor(t *testing.T) {
 func TestSectionsInPages(t *testing.T) {
 	w := newSignedIn(t)
 	c, path := w.form(
-		module{Name: "part", Label: "First part", Help: "Please", Type: "section"}, module{Name: "pet", Label: "Pet", Type: "choice", Options: []string{"Cat"}, Other: true, Required: true},
+		module{Name: "part", Label: "First part", Help: "Briefly", Type: "section"}, module{Name: "pet", Label: "Pet", Type: "choice", Options: []string{"Cat"}, Other: true, Required: true},
 		module{Name: "code", Label: "Code", Pattern: "[A-Z]", PatternHelp: "A letter"},
 	)
 	for _, pet := range []string{"Cat", "Newt", "Ant"} {
@@ -67,7 +67,7 @@ func TestSectionsInPages(t *testing.T) {
 	_, err := w.svc.Campaigns.Replace(t.Context(), c.Key(), in)
 	w.must(err)
 	share := html.UnescapeString(w.get(path + "/share").is(200).body)
-	for _, want := range []string{"<h2>First part</h2>\n<p>Please</p>", `<label>Other <input name="pet"></label>`, "<small>A letter</small>", `name="pet" value="Cat">`} {
+	for _, want := range []string{"<h2>First part</h2>\n<p>Briefly</p>", `<label>Other <input name="pet"></label>`, "<small>A letter</small>", `name="pet" value="Cat">`} {
 		if !strings.Contains(share, want) {
 			t.Errorf("the snippet has no %s", want)
 		}
@@ -79,7 +79,7 @@ func TestSectionsInPages(t *testing.T) {
 // A pasted list may have headings, and a choice for what isn't listed.
 func TestPastedSections(t *testing.T) {
 	w := newSignedIn(t)
-	const list = "# About you\nName\n## Not a heading\nPet\n- Cat\n- Other (please say which)\n# Rest\nBook\n- Red\n- Other\n"
+	const list = "# About you\nName\n## Not a heading\nPet\n- Cat\n- Other (say which)\n# Rest\nBook\n- Red\n- Other\n"
 	page := w.submit(w.get("/campaigns/new"), "/campaigns/new", url.Values{"do": {"paste"}, "list": {list}})
 	got := w.created(w.submit(page, "/campaigns", url.Values{"do": {"stay"}, "title": {"Pasted"}}))
 	var kinds []string
