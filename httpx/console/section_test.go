@@ -75,16 +75,3 @@ func TestSectionsInPages(t *testing.T) {
 	r := w.response(&c, "Ada", value("pet", "Newt"))
 	w.get(path + "/responses/" + string(r.ID)).says("Newt").lacks("First part")
 }
-
-// A pasted list may have headings, and a choice for what isn't listed.
-func TestPastedSections(t *testing.T) {
-	w := newSignedIn(t)
-	const list = "# About you\nName\n## Not a heading\nPet\n- Cat\n- Other (say which)\n# Rest\nBook\n- Red\n- Other\n"
-	page := w.submit(w.get("/campaigns/new"), "/campaigns/new", url.Values{"do": {"paste"}, "list": {list}})
-	got := w.created(w.submit(page, "/campaigns", url.Values{"do": {"stay"}, "title": {"Pasted"}}))
-	var kinds []string
-	for _, m := range got.Modules {
-		kinds = append(kinds, m.Label+" "+string(m.Type)+" "+strings.Join(m.Options, ",")+map[bool]string{true: " +"}[m.Other])
-	}
-	equal(t, strings.Join(kinds, "|"), "About you section |Name text |## Not a heading text |Pet choice Cat +|Rest section |Book choice Red,Other", "read as %s")
-}
