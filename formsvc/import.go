@@ -133,9 +133,7 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 func (s Responses) imported(ctx context.Context, c *Campaign, row *ImportRow) (Response, error) {
 	v, answers := s.checkInput(&row.ResponseInput)
 	v.requireUser(c, &row.User, true, true, true)
-	if c := v.checkAnswers(&c.CampaignInput, row.Answers); len(c) > 0 {
-		answers = NewAnswers(c...)
-	}
+	answers = NewAnswers(v.checkAnswers(&c.CampaignInput, row.Answers)...)
 	v.checkTitle("/reference", row.Reference, 64)
 	workflow := s.s.workflow(c)
 	r := row.response(c.Key(), answers)

@@ -52,7 +52,6 @@ func TestOtherOnPage(t *testing.T) {
 	}{
 		{[]string{"bring", "", "bring", " Cake "}, `{"bring":{"value":["Cake"]}}`}, // Other is chosen
 		{[]string{"bring", "Cake"}, `{"bring":{"value":["Cake"]}}`},                // only typed
-		{[]string{"bring", "s", "bring", ""}, `{"bring":{"value":["s"]}}`},
 		{[]string{"bring", "", "bring", "Salad"}, `{"bring":{"value":["s"]}}`},
 		{[]string{"bring", "Drinks", "which", "Tea", "which", "", "which", "Milk"}, `{"bring":{"value":["d"]},"which":{"value":["Tea","Milk"]}}`},
 		{[]string{"bring", "d", "which", "", "which", "Tea", "which", "Tea ", "town", "", "town", ""}, `{"bring":{"value":["d"]},"which":{"value":["Tea"]}}`},
@@ -72,8 +71,6 @@ func TestOtherOnPage(t *testing.T) {
 			"code\u2069 – Two letters &amp; a digit", `value="ab1"`, `value="d" checked`, `value="Water" checked`, `name="which" value="" data-own checked`, `name="which" value="Milk"`,
 			`data-own selected>`, `name="town" value="Rome"`,
 		}},
-		{[]string{"bring", " Drinks ", "code", "1"}, []string{`value="d" checked`, `name="bring" value=""`}},
-		{[]string{"bring", strings.Repeat("x", 21)}, []string{"Use at most 20 characters"}},
 		{[]string{"bring", "s", "p2", "x"}, []string{"p2\u2069 – The form has no field of this name"}},
 	} {
 		w.wait(time.Minute)
