@@ -30,7 +30,7 @@ func (s *Search) Where(name string, f AnswerFilter) error {
 		pointer := [...]string{"/answerFrom", "/answerTo", "/answer"}[min(i, 2)]
 		switch code, detail := (&Module{Type: m.Type}).Check(value); {
 		case value == "" || !known:
-		case m.Type == FileModule || i < 2 && !m.Type.Ranged():
+		case m.Type == FileModule || m.Type == SectionModule || i < 2 && !m.Type.Ranged():
 			v.add(pointer, "not_applicable", "doesn't apply to questions of this type")
 		case m.Type.Ranged() && code != "":
 			v.add(pointer, code, "%s", detail)

@@ -63,6 +63,9 @@ func (in *CampaignInput) Texts() []string {
 		list = slices.AppendSeq(slices.AppendSeq(list, maps.Keys(m.Labels)), maps.Values(m.Labels))
 		list = slices.AppendSeq(list, maps.Keys(m.Places))
 		list = append(append(append(list, m.Format), m.Accept...), m.Default...)
+		if m.Pattern != "" {
+			list = append(list, m.Pattern, m.PatternHelp)
+		}
 		if m.ShowIf != nil {
 			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)
 		}

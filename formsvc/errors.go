@@ -92,7 +92,9 @@ type FieldError struct {
 type ValidationError struct {
 	Fields []FieldError
 
-	host *Options // with the rules of the service; nil for none
+	host     *Options            // with the rules of the service; nil for none
+	patterns map[string]*pattern // that were compiled
+	steps    int                 // of comparing values with patterns
 }
 
 // Error names every invalid field.

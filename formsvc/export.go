@@ -46,7 +46,7 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err 
 	if err != nil {
 		return nil, err
 	}
-	e := &Export{s: s.s, query: q, modules: c.Modules}
+	e := &Export{s: s.s, query: q, modules: c.Questions()}
 	e.query.NoTotal, e.query.Page.MaxBytes, e.query.Page.Offset = true, exportBytes, 0
 	if len(newest.Items) > 0 {
 		e.newest = newest.Items[0].ID
@@ -54,7 +54,7 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err 
 	return e, nil
 }
 
-// Modules returns the modules of the campaign. The caller must not change them.
+// Modules returns the modules of the campaign, without its sections. The caller must not change them.
 func (e *Export) Modules() []Module { return e.modules }
 
 // All yields the responses one by one. Each is valid until the next one. An error ends the sequence.

@@ -12,7 +12,7 @@ import (
 // module by its type.
 type Format struct {
 	Label string     // for owners of forms
-	Type  ModuleType // of the modules that may have it: any but FileModule. Defaults to TextModule
+	Type  ModuleType // of the modules that may have it: any with answers. Defaults to TextModule
 	// Check returns an error unless a value has the format. Its text is the detail of a fault with the code "invalid_" and the
 	// format's name, such as "must be an IBAN". It is called concurrently, and not for "". Defaults to taking all values.
 	Check func(value string) error
@@ -25,7 +25,7 @@ func (o *Options) checkFormats() error {
 		if !formatName.MatchString(name) {
 			return fmt.Errorf("format %q: the name must have 1 to 40 lower-case letters, digits, - and _", name)
 		}
-		if !slices.Contains(ModuleTypes(), f.moduleType()) || f.Type == FileModule {
+		if !slices.Contains(ModuleTypes(), f.moduleType()) || !f.moduleType().Answered() {
 			return fmt.Errorf("format %q: unknown type %q", name, f.Type)
 		}
 	}
@@ -49,9 +49,13 @@ func (c Campaigns) Formats() map[string]Format { return c.s.Formats }
 
 func (f *Format) moduleType() ModuleType { return cmp.Or(f.Type, TextModule) }
 
-// check is [Module.Check], and checks the format.
+// check is [Module.Check], and checks the format. It compiles each pattern once.
 func (e *ValidationError) check(m *Module, value string) (code, detail string) {
-	if code, detail = m.Check(value); code != "" || m.Format == "" || value == "" || e.host == nil {
+	code, detail = m.checkType(value)
+	if code == "" {
+		code, detail = e.matches(m, value)
+	}
+	if code != "" || m.Format == "" || value == "" || e.host == nil {
 		return code, detail
 	}
 	if f := e.host.Formats[m.Format]; f.Check != nil {
@@ -72,18 +76,24 @@ func (e *ValidationError) checkFormat(pointer string, m *Module) {
 		}
 	}
 	switch {
-	case len(m.Default) > 0 && (m.Type == FileModule || m.Type == ConsentModule):
-		e.add(pointer+"/default", "not_applicable", "doesn't apply to file and consent")
+	case len(m.Default) > 0 && (!m.Type.Answered() || m.Type == ConsentModule):
+		e.add(pointer+"/default", "not_applicable", "doesn't apply to file, consent and section")
 		return
 	case len(m.Default) > 1 && !m.Multiple, len(m.Default) > maxEquals:
 		e.add(pointer+"/default", "too_many", "must have as many values as an answer may have, and at most %d", maxEquals)
 		return
 	}
+	own := 0
 	for n, value := range m.Default {
+		if m.owns(value) {
+			own++
+		}
 		at := fmt.Sprintf("%s/default/%d", pointer, n)
 		e.checkLine(at, value, maxHelp)
 		if code, detail := e.check(m, value); code != "" {
 			e.add(at, code, "%s", detail)
+		} else if own > 1 {
+			e.add(at, "too_many", "is a second value that isn't an option")
 		}
 	}
 }

@@ -135,9 +135,9 @@ func (s Responses) importBatch(ctx context.Context, c *Campaign, batch []NewResp
 
 // imported returns the response of a row, or why it can't be added.
 func (s Responses) imported(ctx context.Context, c *Campaign, row *ImportRow) (Response, error) {
-	v, answers := s.checkInput(&row.ResponseInput)
+	v, _ := s.checkInput(&row.ResponseInput)
 	v.requireUser(c, &row.User, true, true, true)
-	v.checkAnswers(&c.CampaignInput, row.Answers)
+	answers := NewAnswers(v.checkAnswers(&c.CampaignInput, row.Answers)...)
 	v.checkTitle("/reference", row.Reference, 64)
 	workflow := s.s.workflow(c)
 	r := row.response(c.Key(), answers)

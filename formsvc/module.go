@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/mail"
 	"net/url"
 	"regexp"
 	"slices"
@@ -36,13 +35,15 @@ const (
 	// FileModule has no answer: files are uploaded with the module's name. Only a public form heeds
 	// Required and Multiple, since over the API files follow the response.
 	FileModule ModuleType = "file"
+	// SectionModule has neither an answer nor files: a form shows its Label as a heading, and its Help below.
+	SectionModule ModuleType = "section"
 )
 
 // ModuleTypes returns every module type there is.
 func ModuleTypes() []ModuleType {
 	return []ModuleType{
 		TextModule, LongTextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule, FileModule,
-		PhoneModule, TimeModule, RatingModule, ScaleModule, ConsentModule,
+		PhoneModule, TimeModule, RatingModule, ScaleModule, ConsentModule, SectionModule,
 	}
 }
 
@@ -67,8 +68,8 @@ type Module struct {
 	// Labels has what people read in place of a value of Options: at most 500 characters each, no two choices alike. A value without a
 	// label is its own. Renaming a choice changes its label, so that answers and conditions keep their value.
 	Labels    map[string]string `json:"labels,omitempty"`
-	MaxLength int               `json:"maxLength"` // characters a value may have, for text, longtext, email, url and phone; 0 means no limit
-	Multiple  bool              `json:"multiple"`  // more than one value, or file, is allowed; not for rating, scale and consent
+	MaxLength int               `json:"maxLength"` // characters a value may have, for text, longtext, email, url and phone, and a choice's own one; 0 means no limit
+	Multiple  bool              `json:"multiple"`  // more than one value, or file, is allowed; not for rating, scale, consent and section
 	ShowIf    *Condition        `json:"showIf"`    // nil: always shown
 	// Min and Max are the least and the greatest value, for number, date, time, rating and scale; "" means none, and is stored as 1 and 5
 	// for rating and as 0 and 10 for scale. Max isn't below Min, and for rating and scale at most 100 above it.
@@ -80,7 +81,13 @@ type Module struct {
 	Accept   []string       `json:"accept,omitempty"`  // for FileModule, at most 50: types such as image/png or image/*, or extensions such as .pdf; none means all
 	Format   string         `json:"format,omitzero"`   // a name in [Options].Formats; "" means none
 	Places   map[string]int `json:"places,omitempty"`  // for ChoiceModule: how many responses may have a value of Options, at least 1; one without an entry has no limit
-	Default  []string       `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
+	// Pattern is an expression of package regexp that a whole value must match, for text, longtext, email, url and phone: at most 500
+	// characters. PatternHelp, at most 500 too, tells people what that is.
+	Pattern     string   `json:"pattern,omitzero"`
+	PatternHelp string   `json:"patternHelp,omitzero"`
+	Other       bool     `json:"other,omitzero"`    // for ChoiceModule: an answer may have one value of its own, without spaces around it
+	Page        bool     `json:"page,omitzero"`     // for SectionModule: it begins a new page of the form
+	Default     []string `json:"default,omitempty"` // what a form shows as the answer at first, at most 100 values; an answer that isn't sent stays empty
 	// Hidden keeps a form from showing the question, for text and choice: only Default and [Form].Prefill fill it in. The answer is
 	// a visitor's input as any other. It isn't required, and has no ShowIf.
 	Hidden bool `json:"hidden,omitzero"`
@@ -89,7 +96,7 @@ type Module struct {
 // A Condition hides its module unless an earlier one is shown and has certain values. A hidden module isn't required,
 // and takes no value.
 type Condition struct {
-	Module string   `json:"module"` // the name of an earlier module that isn't a file
+	Module string   `json:"module"` // the name of an earlier module with answers
 	Equals []string `json:"equals"` // one of these values is needed, compared exactly: 1 to 100, of at most 500 characters each
 }
 
@@ -115,7 +122,7 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 		return modules
 	}
 	modules = slices.Clone(modules)
-	seen := make(map[string]bool, len(modules))
+	seen, patterns := make(map[string]bool, len(modules)), 0
 	for i := range modules {
 		m, pointer := &modules[i], fmt.Sprintf("/modules/%d", i)
 		if m.Name == "" {
@@ -130,6 +137,11 @@ func (e *ValidationError) checkModules(modules []Module) []Module {
 		e.checkLine(pointer+"/placeholder", m.Placeholder, maxPlaceholder)
 		e.checkModuleType(pointer, m)
 		e.checkBounds(pointer, m)
+		if m.Pattern != "" {
+			patterns++
+		}
+		e.checkPattern(pointer, m, patterns)
+		e.checkSection(pointer, m)
 		e.checkFormat(pointer, m)
 		e.checkHidden(pointer, m)
 		if m.ShowIf != nil {
@@ -148,17 +160,16 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 	if of, ok := map[string]ModuleType{"email": EmailModule, "firstName": TextModule, "lastName": TextModule}[m.Name]; ok && m.Type != of {
 		e.add(pointer+"/name", "reserved", "is the name of a field of the user, whose type is %s", of)
 	}
-	typed := slices.Contains([]ModuleType{TextModule, LongTextModule, EmailModule, URLModule, PhoneModule}, m.Type)
-	if m.Placeholder != "" && !typed && m.Type != NumberModule {
+	if m.Placeholder != "" && !m.Type.Typed() && m.Type != NumberModule {
 		e.add(pointer+"/placeholder", "not_applicable", "applies to text, longtext, email, url, phone and number only")
 	}
 	if m.MaxLength < 0 || m.MaxLength > 1_000_000 {
 		e.add(pointer+"/maxLength", "out_of_range", "must be between 0 and 1000000")
-	} else if m.MaxLength > 0 && !typed {
-		e.add(pointer+"/maxLength", "not_applicable", "applies to text, longtext, email, url and phone only")
+	} else if m.MaxLength > 0 && !m.Type.Typed() && !m.Other {
+		e.add(pointer+"/maxLength", "not_applicable", "applies to text, longtext, email, url, phone and choices with other only")
 	}
-	if m.Multiple && (m.Type.Steps() || m.Type == ConsentModule) {
-		e.add(pointer+"/multiple", "not_applicable", "doesn't apply to rating, scale and consent")
+	if m.Multiple && (m.Type.Steps() || m.Type == ConsentModule || m.Type == SectionModule) {
+		e.add(pointer+"/multiple", "not_applicable", "doesn't apply to rating, scale, consent and section")
 	}
 	if m.Type != ChoiceModule {
 		if len(m.Options) > 0 || len(m.Labels) > 0 {
@@ -208,9 +219,9 @@ func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier [
 	if c.Module == "" {
 		e.require(pointer + "/module")
 	}
-	i := slices.IndexFunc(earlier, func(m Module) bool { return m.Name == c.Module && m.Type != FileModule })
+	i := slices.IndexFunc(earlier, func(m Module) bool { return m.Name == c.Module && m.Type.Answered() })
 	if c.Module != "" && i < 0 {
-		e.add(pointer+"/module", "unknown_module", "must be the name of an earlier module that isn't a file")
+		e.add(pointer+"/module", "unknown_module", "must be the name of an earlier module that isn't a file or section")
 	}
 	if len(c.Equals) == 0 {
 		e.require(pointer + "/equals")
@@ -222,7 +233,7 @@ func (e *ValidationError) checkCondition(pointer string, c *Condition, earlier [
 		at := fmt.Sprintf("%s/equals/%d", pointer, n)
 		e.checkLine(at, value, maxOption)
 		if i >= 0 && len(e.Fields) < maxFaults {
-			if _, detail := e.check(&earlier[i], value); detail != "" {
+			if _, detail := e.check(earlier[i].closed(), value); detail != "" {
 				e.add(at, "impossible", "can't be an answer to that module, which %s", detail)
 			}
 		}
@@ -257,17 +268,20 @@ func (in *CampaignInput) Hidden(answers []Answer) map[string]bool {
 	return hidden
 }
 
-// checkAnswers notes every answer that the campaign's modules don't allow. A campaign without
-// modules allows all answers.
-func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
+// checkAnswers notes every answer that the campaign's modules don't allow, and returns the answers in their canonical form. A campaign
+// without modules allows all answers.
+func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) []Answer {
 	modules := in.Modules
 	if len(modules) == 0 {
-		return
+		return answers
 	}
+	answers = in.canonical(answers)
 	hidden := in.Hidden(answers)
 	index := make(map[string]int, len(modules))
 	for i := range modules {
-		index[modules[i].Name] = i
+		if modules[i].Type != SectionModule {
+			index[modules[i].Name] = i
+		}
 	}
 	answered := make([]bool, len(modules))
 	for _, a := range answers {
@@ -296,6 +310,7 @@ func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
 		if m.Type == ChoiceModule && len(a.Value) > 1 {
 			known = make(map[string]bool)
 		}
+		own := 0
 		for n, value := range a.Value {
 			if known[value] || len(e.Fields) == maxFaults {
 				continue
@@ -304,14 +319,22 @@ func (e *ValidationError) checkAnswers(in *CampaignInput, answers []Answer) {
 				e.add(fmt.Sprintf("%s/value/%d", pointer, n), code, "%s", detail)
 			} else if known != nil {
 				known[value] = true
+				if m.owns(value) {
+					own++
+				}
+			}
+			if own > 1 {
+				e.add(pointer+"/value", "too_many", "takes one value that isn't an option")
+				break
 			}
 		}
 	}
 	for i := range modules {
-		if m := &modules[i]; m.Required && !answered[i] && !hidden[m.Name] && m.Type != FileModule {
+		if m := &modules[i]; m.Required && !answered[i] && !hidden[m.Name] && m.Type.Answered() {
 			e.require("/responses/" + pointerEscape(m.Name))
 		}
 	}
+	return answers
 }
 
 // ValidNumber reports whether a text is a number as the answers of number questions are.
@@ -349,9 +372,9 @@ const maxNumber = 400
 // jsonNumber is the grammar of RFC 8259 §6. The exponent is limited, so that expanding the number is always cheap.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
 
-// Check returns why the module doesn't accept a value, as in a [FieldError], or "".
-func (m *Module) Check(value string) (code, detail string) {
-	if m.MaxLength > 0 && utf8.RuneCountInString(value) > m.MaxLength {
+// checkType is [Module.Check] without the pattern.
+func (m *Module) checkType(value string) (code, detail string) {
+	if m.MaxLength > 0 && utf8.RuneCountInString(value) > m.MaxLength && !slices.Contains(m.Options, value) {
 		return "too_long", fmt.Sprintf("must have at most %d characters", m.MaxLength)
 	}
 	switch m.Type {
@@ -397,9 +420,11 @@ func (m *Module) Check(value string) (code, detail string) {
 			return "invalid_boolean", "must be true or false"
 		}
 	case ChoiceModule:
-		if !slices.Contains(m.Options, value) {
+		if !slices.Contains(m.Options, value) && (!m.Other || !visible(value) || strings.TrimSpace(value) != value) {
 			return "unknown_option", "must be one of the module's options"
 		}
+	case FileModule, SectionModule:
+		return "not_applicable", "has no values"
 	}
 	return "", ""
 }
@@ -411,41 +436,4 @@ func httpURL(s string) *url.URL {
 		return nil
 	}
 	return u
-}
-
-// validEmail reports whether s is a [bareEmail] without characters that can't be seen.
-func validEmail(s string) bool {
-	return bareEmail(s) && !strings.ContainsFunc(s, func(r rune) bool { return (r <= ' ' || r > '~') && !visible(string(r)) })
-}
-
-// checkDomains refuses addresses of a visitor whose domain has no dot: a mail to them reaches nobody. Other clients of the API may
-// be in a network where such names exist.
-func (e *ValidationError) checkDomains(in *ResponseInput, modules []Module) {
-	check := func(pointer, address string) {
-		if domain := strings.Trim(address[strings.LastIndexByte(address, '@')+1:], "."); validEmail(address) && !strings.Contains(domain, ".") {
-			e.add(pointer, "invalid_email", "must have a domain with a dot, such as example.com")
-		}
-	}
-	check("/user/email", in.User.Email)
-	for _, a := range in.Answers {
-		if slices.ContainsFunc(modules, func(m Module) bool { return m.Name == a.Name && m.Type == EmailModule }) {
-			for n, value := range a.Value {
-				check(fmt.Sprintf("/responses/%s/value/%d", pointerEscape(a.Name), n), value)
-			}
-		}
-	}
-}
-
-// bareEmail reports whether s is a bare address, local@domain, of at most 254
-// bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).
-func bareEmail(s string) bool {
-	if len(s) > 254 || strings.ContainsAny(s, "<>\r\n") || CheckText(s) != nil {
-		return false
-	}
-	a, err := mail.ParseAddress(s)
-	if err != nil || a.Name != "" || a.Address != s {
-		return false
-	}
-	at := strings.LastIndexByte(s, '@')
-	return at > 0 && at <= 64 && at < len(s)-1
 }

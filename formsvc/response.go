@@ -223,10 +223,14 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	if err != nil {
 		return nil, err
 	}
-	answers, changed := mergeAnswers(answers, patch.Answers)
+	patches := slices.Clone(patch.Answers)
+	for i := range patches {
+		patches[i].Value = campaign.canonical([]Answer{patches[i].Answer})[0].Value
+	}
+	answers, changed := mergeAnswers(answers, patches)
 	v.checkNames(answers)
 	if len(changed) > 0 {
-		v.checkAnswers(&campaign.CampaignInput, answers)
+		answers = v.checkAnswers(&campaign.CampaignInput, answers)
 	}
 	r.Answers = NewAnswers(answers...)
 	v.checkSize(r.Answers)

@@ -81,7 +81,7 @@ func (s Responses) accepts(ctx context.Context, c *Campaign, v ValidationError, 
 	}
 	v.Fields = slices.Clip(v.Fields)
 	v.requireUser(c, &in.User, true, true, true)
-	v.checkAnswers(&c.CampaignInput, in.Answers)
+	r.Answers = NewAnswers(v.checkAnswers(&c.CampaignInput, in.Answers)...)
 	if in.FormToken != "" {
 		v.checkDomains(in, c.Modules)
 	}

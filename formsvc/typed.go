@@ -30,7 +30,7 @@ import (
 //
 // The tag form has the module's name, by default the field's, and then any of: required or optional; text, longtext, email, url,
 // phone, time, number, date, boolean, for strings only; rating, scale, for strings and integers; consent, for strings and bools; file; hidden;
-// min, max, maxlength, format ([Format]). With options the question is a choice, and with showif it is
+// min, max, maxlength, format ([Format]), other. The tags pattern and patternhelp are those members. With options the question is a choice, and with showif it is
 // shown only after one of those answers. A file question's field has any type: nothing is decoded into it or encoded from it.
 //
 // The modules are the caller's to change, for example to add options from a database. A form doesn't show the limits of 64 bits:

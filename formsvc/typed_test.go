@@ -24,7 +24,7 @@ type (
 		Name    string   `form:"name,maxlength=40" help:"In full" placeholder:"Ada"`
 		Story   string   `form:"story,longtext,optional"`
 		Lunch   meal     `form:"lunch" options:"meat,fish,none"`
-		Tracks  []string `form:"tracks" options:"go,sql,css"`
+		Tracks  []string `form:"tracks,other" options:"go,sql,css"`
 		Coming  bool     `form:"coming"`
 		Seats   int8     `form:"seats,max=4"`
 		Age     *uint    `form:"age"`
@@ -34,7 +34,7 @@ type (
 		On      day      `form:"on,optional,min=2020-01-01"`
 		Days    []day
 		Numbers []int16
-		Reason  *string            `form:"reason" showif:"lunch=fish|none"`
+		Reason  *string            `form:"reason" showif:"lunch=fish|none" pattern:"(?s).*" patternhelp:"Any"`
 		Floor   int                `form:"floor" showif:"coming=true"`
 		CV      *formsvc.File      `form:"cv,file" accept:".pdf,image/*"`
 		Photos  []formsvc.File     `form:"a/b,file,required"`
@@ -55,7 +55,7 @@ func TestModulesOf(t *testing.T) {
 		{Name: "name", Help: "In full", Placeholder: "Ada", Type: formsvc.TextModule, MaxLength: 40, Required: true},
 		{Name: "story", Type: formsvc.LongTextModule},
 		{Name: "lunch", Type: formsvc.ChoiceModule, Options: []string{"meat", "fish", "none"}, Required: true},
-		{Name: "tracks", Type: formsvc.ChoiceModule, Options: []string{"go", "sql", "css"}, Multiple: true},
+		{Name: "tracks", Type: formsvc.ChoiceModule, Options: []string{"go", "sql", "css"}, Multiple: true, Other: true},
 		{Name: "coming", Type: formsvc.BooleanModule, Required: true},
 		named("seats", bound("-128", "4")),
 		{Name: "age", Type: formsvc.NumberModule, Integer: true, Min: "0"},
@@ -65,7 +65,7 @@ func TestModulesOf(t *testing.T) {
 		{Name: "on", Type: formsvc.DateModule, Min: "2020-01-01"},
 		{Name: "Days", Type: formsvc.DateModule, Multiple: true},
 		{Name: "Numbers", Type: formsvc.NumberModule, Integer: true, Min: "-32768", Max: "32767", Multiple: true},
-		{Name: "reason", Type: formsvc.TextModule, ShowIf: &formsvc.Condition{Module: "lunch", Equals: []string{"fish", "none"}}},
+		{Name: "reason", Type: formsvc.TextModule, Pattern: "(?s).*", PatternHelp: "Any", ShowIf: &formsvc.Condition{Module: "lunch", Equals: []string{"fish", "none"}}},
 		named("floor", formsvc.Module{
 			Type: formsvc.NumberModule, Integer: true, Required: true, ShowIf: &formsvc.Condition{Module: "coming", Equals: []string{"true"}},
 		}),

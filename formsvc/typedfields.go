@@ -72,6 +72,7 @@ func newTypedField(field *reflect.StructField) (typedField, error) {
 	m := Module{
 		Name: cmp.Or(name, field.Name), Label: field.Tag.Get("label"), Help: field.Tag.Get("help"), Placeholder: field.Tag.Get("placeholder"),
 		Type: fits.Type, Required: single == field.Type, Multiple: kind == reflect.Slice, Integer: fits.Integer,
+		Pattern: field.Tag.Get("pattern"), PatternHelp: field.Tag.Get("patternhelp"),
 	}
 	if options, ok := field.Tag.Lookup("options"); ok {
 		m.Type, m.Options, m.Integer = ChoiceModule, strings.Split(options, ","), false
@@ -116,6 +117,8 @@ func (m *Module) setRule(rule string, fits *Module) (err error) {
 			return fmt.Errorf("only a string can be of type %s", t)
 		}
 		m.Type = t
+	case "other":
+		m.Other = true
 	case "format":
 		m.Format = value
 	case "hidden":

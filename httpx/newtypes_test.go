@@ -1,6 +1,7 @@
 package httpx_test
 
 import (
+	"cmp"
 	"encoding/csv"
 	"net/http/httptest"
 	"net/url"
@@ -15,10 +16,13 @@ import (
 	"github.com/formsvc/toolkit/httpx/intake"
 )
 
-// A phone, time, rating, scale or consent is the same in the database, in every export and after an import, however the form was filled in.
+// A phone, time, rating, scale, consent, patterned text or other answer is the same in the database, in every export and after an import, however the form was filled in.
 func TestFormToExportToImport(t *testing.T) {
 	const body = `{"title":"c","requireEmail":false,"form":{"enabled":true},"modules":[{"name":"tel","type":"phone"},{"name":"at","type":"time"},` +
-		`{"name":"stars","type":"rating","minLabel":"Bad"},{"name":"scale","type":"scale","min":-2},{"name":"ok","type":"consent"}]}`
+		`{"name":"stars","type":"rating","minLabel":"Bad"},{"name":"scale","type":"scale","min":-2},{"name":"ok","type":"consent"},` +
+		`{"name":"part","type":"section","page":true},{"name":"code","pattern":"[=+]?[A-Z]{2}[0-9]+"},` +
+		`{"name":"pick","type":"choice","options":["Red","Blue"],"other":true},` +
+		`{"name":"many","type":"choice","options":["a"],"other":true,"multiple":true}]}`
 	onEveryStore(t, func(t *testing.T, w *world) {
 		created := w.do("POST", "/v1/campaigns", body).is(201, "").body
 		for _, want := range []string{`"min":1,"max":5,"minLabel":"Bad"}`, `"min":-2,"max":10}`} {
@@ -50,6 +54,9 @@ func TestFormToExportToImport(t *testing.T) {
 			{"stars", "0", "", "", false}, {"stars", "6", "", "", false}, {"stars", "1.0", "", "", false},
 			{"scale", "-2", "-2", "", true}, {"scale", "0", "0", "", true}, {"scale", "10", "10", "", true}, {"scale", "-3", "", "", false},
 			{"ok", "true", "true", "", false}, {"ok", "false", "", "", false},
+			{"code", "AB1", "AB1", "", false}, {"code", "=AB1", "=AB1", "'=AB1", false}, {"code", "ab1", "", "", false}, {"code", "AB1 ", "AB1", "", false},
+			{"pick", "Blue", "Blue", "", false}, {"pick", " Red", "Red", "", false}, {"pick", " Pink ", "Pink", "", false}, {"pick", "-1+1", "-1+1", "'-1+1", false},
+			{"many", "a", "a", "", false}, {"many", "b; c", "b; c", `"b; c"`, false}, {"many", "part", "part", "", false}, {"part", "x", "", "", false},
 		} {
 			w.now = w.now.Add(time.Minute)
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/"+c.FormToken, strings.NewReader(url.Values{test.name: {test.sent}}.Encode()))
@@ -77,7 +84,8 @@ func TestFormToExportToImport(t *testing.T) {
 				equal(t, record[1][at], want, when+": the CSV has %s")
 				book, rows := workbook(t, w.do("GET", list+".xlsx?order=asc", "").is(200, "").body)
 				cell := must(excelize.CoordinatesToCellName(slices.Index(rows[0], test.name)+1, 2))
-				shown := map[bool]string{true: "Yes", false: test.stored}[test.name == "ok"]
+				shown := cmp.Or(map[string]string{"ok": "Yes", "manyb; c": `"b; c"`}[strings.TrimSuffix(test.name+test.stored, "true")], test.stored)
+				equal(t, slices.Index(rows[0], "part")+slices.Index(record[0], "part"), -2, when+": columns %d of a section")
 				equal(t, must(book.GetCellValue("Responses", cell, excelize.Options{RawCellValue: true})), shown, when+": the workbook has %s")
 				equal(t, must(book.GetCellType("Responses", cell)) == excelize.CellTypeUnset, test.typed, when+": the cell has a number: %t")
 				if text := w.do("GET", list+".ndjson?order=asc", "").is(200, "").body; !strings.Contains(text, `"`+test.name+`":{"value":["`+test.stored+`"]}`) {

@@ -71,6 +71,36 @@ func TestFormsInBrowsers(t *testing.T) {
 	v.finish()
 }
 
+// A form has one page at a time. Pages without a question to ask are skipped, and the first page with an error is shown.
+func TestPagesInBrowsers(t *testing.T) {
+	t.Parallel()
+	browser, s := launchBrowser(t), newShell(t).serve(t)
+	dog := map[string]any{"module": "pet", "equals": []string{"dog"}}
+	campaign, path := s.published(t, map[string]any{}, map[string]any{"name": "pet", "type": "choice", "options": []string{"cat", "dog"}, "other": true, "required": true},
+		map[string]any{"name": "code", "pattern": "[A-Z]+"}, map[string]any{"name": "p2", "label": "Dogs", "type": "section", "page": true},
+		map[string]any{"name": "breed", "showIf": dog, "required": true}, map[string]any{"name": "p3", "label": "The end", "type": "section", "page": true}, map[string]any{"name": "note"})
+	v := &person{tab: browser.open(t, s.url, path, "light", 0), service: s}
+	v.sees("Survey")
+	v.clicks("button", "Next")
+	v.says("Choose an option")
+	v.types(".own", "Newt")
+	v.types("[name=code]", "x"+kb.Enter)
+	v.says("Page 2 of 2")
+	v.until(`document.activeElement.textContent === "The end"`)
+	v.audit("last page")
+	v.do(chromedp.Sleep(2100 * time.Millisecond))
+	v.types("[name=note]", "typed"+kb.Enter)
+	v.says("Write this in the expected form")
+	v.until(`document.querySelector(".progress").textContent === "Page 1 of 2" && document.querySelector(".own").value === "Newt"`)
+	v.do(chromedp.SetValue(chromedp.CSS("[name=code]"), "X"))
+	v.clicks("button", "Next")
+	v.clicks("button", "Send")
+	v.until(`location.pathname.endsWith("/thanks")`)
+	if got := s.answers(t, campaign); !strings.Contains(got, `"pet":{"value":["Newt"]}`) || !strings.Contains(got, `"note":{"value":["typed"]}`) {
+		t.Error(got)
+	}
+}
+
 // Without scripts the browser itself keeps half a date, and with them the page asks for a file before anything is sent.
 func TestChecksBeforeSending(t *testing.T) {
 	t.Parallel()

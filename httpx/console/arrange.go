@@ -38,10 +38,10 @@ func (f *campaignForm) arrange(do, newType, removed string) {
 	var m formsvc.Module
 	switch {
 	case what == "add":
-		m.Type, m.Format = typeIn(cmp.Or(number, newType, "text"))
+		setType(&m, cmp.Or(number, newType, "text"))
 		insert(len(f.Modules), m, "")
 	case what == "insert" && inRange:
-		m.Type, m.Format = typeIn(cmp.Or(kind, "text"))
+		setType(&m, cmp.Or(kind, "text"))
 		insert(i+1, m, "")
 	case what == "copy" && inRange:
 		m = f.Modules[i]

@@ -121,11 +121,11 @@ func (v *visit) readCampaignForm() campaignForm {
 		f.Modules = append(f.Modules, v.readQuestion(&f, i))
 	}
 	for i := range f.Modules {
-		if m := &f.Modules[i]; m.Name == "" && m.Label != "" {
+		if m := &f.Modules[i]; m.Name == "" && (m.Label != "" || m.Type == formsvc.SectionModule) {
 			if f.answered == nil {
 				f.answered, _, _ = v.readAnswered() // without it, a name may be one of an old question
 			}
-			m.Name = f.freeName(m.Label)
+			m.Name = f.freeName(cmp.Or(m.Label, string(m.Type)))
 		}
 	}
 	f.followRenames(v)

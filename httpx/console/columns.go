@@ -73,7 +73,7 @@ const longID = 40
 // columns returns the columns to show, in order, and all others after them: those of the address, or those chosen last, or the first.
 // Removed questions come last. They are found in the address and in the responses on the page; the summary leads to all of them.
 func (v *visit) columns(list []formsvc.Response) (shown, all []column) {
-	c := &v.campaign
+	asked := v.campaign.Questions()
 	chosen, given := v.viewed()["c"]
 	last, before := v.kept(columnsCookie)["c"]
 	switch {
@@ -81,9 +81,9 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column) {
 	case before:
 		chosen = last
 	default:
-		for i := range c.Modules {
-			if t := c.Modules[i].Type; t != formsvc.FileModule && t != formsvc.LongTextModule && len(chosen) < usualColumns {
-				chosen = append(chosen, columnID(c.Modules[i].Name))
+		for i := range asked {
+			if t := asked[i].Type; t != formsvc.FileModule && t != formsvc.LongTextModule && len(chosen) < usualColumns {
+				chosen = append(chosen, columnID(asked[i].Name))
 			}
 		}
 	}
@@ -91,13 +91,13 @@ func (v *visit) columns(list []formsvc.Response) (shown, all []column) {
 	add := func(name, label string, m *formsvc.Module) {
 		all = append(all, column{Name: name, Label: short(shownCell, label), ID: columnID(name), module: m})
 	}
-	for i := range c.Modules {
-		if m := &c.Modules[i]; m.Type != formsvc.FileModule || v.who.permits(formsvc.FilesRead) {
+	for i := range asked {
+		if m := &asked[i]; m.Type != formsvc.FileModule || v.who.permits(formsvc.FilesRead) {
 			add(m.Name, cmp.Or(m.Label, m.Name), m)
 		}
 	}
 	add(changedColumn, "Changed", nil)
-	removed := map[bool]string{true: " (removed)"}[len(c.Modules) > 0]
+	removed := map[bool]string{true: " (removed)"}[len(asked) > 0]
 	for _, name := range v.oldNames(list, chosen) {
 		add(name, name+removed, nil)
 	}
@@ -126,8 +126,8 @@ func eachAnswer(list []formsvc.Response, do func(name string, values []string)) 
 // oldNames returns the names of answers that no question has, sorted.
 func (v *visit) oldNames(list []formsvc.Response, chosen []string) []string {
 	old, asked := map[string]bool{}, map[string]bool{"": true}
-	for i := range v.campaign.Modules {
-		name := v.campaign.Modules[i].Name
+	for _, m := range v.campaign.Questions() {
+		name := m.Name
 		asked[name], asked[columnID(name)] = true, true
 	}
 	for _, id := range chosen {

@@ -30,7 +30,7 @@ type asked struct {
 // readConditions adds the conditions on answers to a search, to the query of the export, and to the page. The page names invalid ones,
 // which the search leaves out.
 func (v *visit) readConditions(p *campaignPage, search *formsvc.Search, export url.Values) {
-	query, modules := v.viewed(), slices.Clone(v.campaign.Modules)
+	query, modules := v.viewed(), slices.Clone(v.campaign.Questions())
 	of := func(id string) func(formsvc.Module) bool {
 		return func(m formsvc.Module) bool { return columnID(m.Name) == id }
 	}
@@ -101,6 +101,7 @@ func readAsked(m *formsvc.Module, query url.Values) (q asked, f formsvc.AnswerFi
 			f.Any, q.Options = append(f.Any, old), append(q.Options, choice{Value: old, Text: old, Chosen: true})
 		}
 	}
+	q.More = q.More || m.Other
 	shown := make([]string, len(f.Any))
 	for i, value := range f.Any {
 		shown[i] = short(shownCell, m.Shown(value))

@@ -86,7 +86,7 @@ func TestMails(t *testing.T) {
 	w.submit(page, "/deliveries/"+string(list[0].ID)+"/redeliver", url.Values{"back": {response}}).is(303).leadsTo(response).says("sent again")
 	w.deliverMails(&inbox)
 	w.get(response).says("bob@example.com sent").lacks("failed")
-	w.get("/webhooks/" + string(hook.ID)).is(200).says("Mails to ada@example.com").lacks("Rotate the secret", "HMAC")
+	w.get("/webhooks/"+string(hook.ID)).is(200).says("Mails to ada@example.com").lacks("Rotate the secret", "HMAC")
 	w.submit(w.get(path), "/webhooks/"+string(hook.ID)+"/delete", url.Values{"back": {path}}).is(303).leadsTo(path).says("Removed.", "Nobody gets a mail yet.")
 }
 

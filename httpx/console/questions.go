@@ -60,6 +60,13 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 			m.Default = valuesOf(&m, valuesOf(&was, linesAsStored(text, m.Default)))
 		}
 	}
+	m.Other = m.Other && !shown("choice") || field("other") != ""
+	if shown("choice") && !m.Other {
+		m.MaxLength = 0
+	}
+	if sent("pattern") {
+		m.Pattern, m.PatternHelp = asStored(field("pattern"), m.Pattern), asStored(field("patternHelp"), m.PatternHelp)
+	}
 	if shown("choice", "file", "text", "email", "url", "phone") {
 		m.Multiple = field("multiple") != ""
 	}
@@ -84,35 +91,44 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 			m.ShowIf.Equals = slices.Clone(v.r.PostForm["tick."+strconv.Itoa(i)])
 		}
 	}
-	m.Type, m.Format = typeIn(field("type"))
+	setType(&m, field("type"))
 	f.lose(&m, shown(m.Type))
 	return m
 }
 
-// typeOf returns the type of a module as a page's field has it, with its format. typeIn reads it.
+// typeOf returns the type of a module as a page's field has it, with its format, or whether it begins a page. setType reads it.
 func typeOf(m formsvc.Module) string {
-	if m.Format == "" {
+	switch {
+	case m.Page:
+		return newPage
+	case m.Format == "":
 		return string(m.Type)
 	}
 	return string(m.Type) + ":" + m.Format
 }
 
-func typeIn(text string) (formsvc.ModuleType, string) {
+// newPage is the type of a section that begins a page.
+const newPage = "section:page"
+
+func setType(m *formsvc.Module, text string) {
 	t, format, _ := strings.Cut(text, ":")
-	return formsvc.ModuleType(t), format
+	if m.Type, m.Format, m.Page = formsvc.ModuleType(t), format, text == newPage; m.Page {
+		m.Format = ""
+	}
 }
 
 // types returns the types of questions, with those of the host, and that of a module whose format isn't known any more.
 func (h *Handler) types(chosen string) (list []choice) {
-	for _, t := range strings.Fields("text longtext choice boolean number rating scale date time email phone url consent file") {
-		list = append(list, choice{Value: t, Text: h.texts["types"][t], Icon: t})
+	for _, t := range strings.Fields("text longtext choice boolean number rating scale date time email phone url consent file section " + newPage) {
+		icon, _, _ := strings.Cut(t, ":")
+		list = append(list, choice{Value: t, Text: h.texts["types"][t], Icon: icon})
 	}
 	of := h.svc.Campaigns.Formats()
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		m := formsvc.Module{Type: cmp.Or(of[name].Type, formsvc.TextModule), Format: name}
 		list = append(list, choice{Value: typeOf(m), Text: cmp.Or(of[name].Label, name), Icon: string(m.Type)})
 	}
-	_, format := typeIn(chosen)
+	_, format, _ := strings.Cut(chosen, ":")
 	if format != "" && !slices.ContainsFunc(list, func(c choice) bool { return c.Value == chosen }) {
 		list = append(list, choice{Value: chosen, Text: format})
 	}
@@ -141,12 +157,19 @@ func asStored(typed, stored string) string {
 // lose removes what a question of its type can't have, and notes it. same is whether it was shown with this type.
 func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	var lost []string
-	typed := slices.Contains([]formsvc.ModuleType{"text", "longtext", "email", "url", "phone"}, m.Type)
+	typed, section := m.Type.Typed(), m.Type == formsvc.SectionModule
+	if m.Pattern+m.PatternHelp != "" && !typed {
+		lost, m.Pattern, m.PatternHelp = append(lost, "the pattern of its answers"), "", ""
+	}
+	if m.Other && m.Type != formsvc.ChoiceModule {
+		lost, m.Other = append(lost, "answers beside its choices"), false
+	}
+	m.Required = m.Required && !section
 	if m.Type != formsvc.ChoiceModule && len(m.Options) > 0 {
 		lost = append(lost, "the choices "+short(200, strings.Join(shownAll(m, m.Options), ", ")))
 		m.Options, m.Labels, m.Places = nil, nil, nil
 	}
-	if !typed && m.MaxLength > 0 {
+	if !typed && !m.Other && m.MaxLength > 0 {
 		lost, m.MaxLength = append(lost, "the limit of characters"), 0
 	}
 	if !typed && m.Type != formsvc.NumberModule && m.Placeholder != "" {
@@ -158,7 +181,7 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 	if m.MinLabel+m.MaxLabel != "" && !m.Type.Steps() {
 		lost, m.MinLabel, m.MaxLabel = append(lost, "the words beside its numbers"), "", ""
 	}
-	if m.Multiple && (m.Type.Steps() || m.Type == formsvc.ConsentModule) {
+	if m.Multiple && (section || m.Type.Steps() || m.Type == formsvc.ConsentModule) {
 		lost, m.Multiple = append(lost, "that it takes several answers"), false
 	}
 	if m.Hidden && m.Type != formsvc.TextModule && m.Type != formsvc.ChoiceModule {
@@ -168,7 +191,7 @@ func (f *campaignForm) lose(m *formsvc.Module, same bool) {
 		lost, m.Accept = append(lost, "the types of files"), nil
 	}
 	bad := func(value string) bool { code, _ := m.Check(value); return code != "" }
-	if !same && ((m.Type == formsvc.FileModule || m.Type == formsvc.ConsentModule) && m.Default != nil || slices.ContainsFunc(m.Default, bad)) {
+	if !same && (m.Type == formsvc.ConsentModule && m.Default != nil || slices.ContainsFunc(m.Default, bad)) {
 		lost, m.Default = append(lost, "the answer that it begins with"), nil
 	}
 	if len(lost) > 0 {
@@ -231,7 +254,7 @@ func (f *campaignForm) markConditions(v *visit) {
 		}
 		m := named(f.Modules, on.Module)
 		switch {
-		case m == nil || m.Type == formsvc.FileModule:
+		case m == nil || !m.Type.Answered():
 			v.wrong[at] = fmt.Sprintf("The question that this depends on, “%s”, is gone. Choose another one, or “always ask”.", short(60, on.Module))
 		case named(f.Modules[:i], on.Module) == nil:
 			v.wrong[at] = fmt.Sprintf("This depends on “%s”, which must come before it.", short(60, cmp.Or(m.Label, on.Module)))
@@ -250,7 +273,7 @@ func (f *campaignForm) markConditions(v *visit) {
 func (f campaignForm) Earlier(i int) (list []choice) {
 	on := f.Modules[i].ShowIf
 	for _, m := range f.Modules[:i] {
-		if m.Name != "" && m.Type != formsvc.FileModule {
+		if m.Name != "" && m.Type.Answered() {
 			list = append(list, choice{Value: m.Name, Text: short(60, cmp.Or(m.Label, m.Name)), Chosen: on != nil && on.Module == m.Name})
 		}
 	}
@@ -339,7 +362,7 @@ func (v *visit) confirms(f *campaignForm) (asks bool, err error) {
 	}
 	for _, m := range v.campaign.Modules {
 		label, now := short(60, cmp.Or(m.Label, m.Name)), named(f.Modules, m.Name)
-		if n := counts[m.Name]; n > 0 && now == nil {
+		if n := counts[m.Name]; n > 0 && (now == nil || now.Type == formsvc.SectionModule) {
 			f.Losses = append(f.Losses, fmt.Sprintf("Answers to “%s” (%d of the last %d responses have one) are then shown as those of an old question.", label, n, read))
 		}
 		for _, value := range m.Options {

@@ -84,7 +84,7 @@ func (v *visit) showResponse(status int) error {
 	}
 	p.Who = who(&p.Response)
 	p.Statuses, p.AnyStatus, _, err = v.statuses(p.Response.Status)
-	if err = cmp.Or(err, p.readAnswers(v.campaign.Modules), v.readRecords(&p), v.readHistory(&p), v.readMails(&p), v.readNeighbours(&p)); err != nil {
+	if err = cmp.Or(err, p.readAnswers(v.campaign.Questions()), v.readRecords(&p), v.readHistory(&p), v.readMails(&p), v.readNeighbours(&p)); err != nil {
 		return err
 	}
 	p.Held = v.h.heldText(&p.Response)

@@ -74,7 +74,9 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 	add := func(m formsvc.Module, complete string) {
 		q := question{Module: m, ID: "form-" + strings.ToLower(c.FormToken[:6]) + "-" + strconv.Itoa(len(list)+1), Complete: complete, T: t}
-		q.Label = cmp.Or(m.Label, m.Name)
+		if m.Type != formsvc.SectionModule {
+			q.Label = cmp.Or(m.Label, m.Name)
+		}
 		if on := m.ShowIf; on != nil {
 			of := named(c.Modules, on.Module)
 			values := shownAll(of, on.Equals)

@@ -108,7 +108,7 @@ func (v *visit) paste(f *campaignForm, text string) {
 // lead is what may stand before a line of a list: space, a dash, and a number.
 var lead = regexp.MustCompile(`^([\s\x{a0}]*)([-–—•*·]?)\s*(?:\d{1,3}[.)]\s+)?`)
 
-// listed reads a list of questions, one a line. Lines below one that are further in, or have a dash, are its choices. See [guessed].
+// listed reads a list of questions, one a line. Lines below one that are further in, or have a dash, are its choices. Lines after # are headings. See [guessed].
 func listed(text string, guesses map[string]string) (list []formsvc.Module) {
 	outer := -1
 	for line := range strings.Lines(text) {
@@ -116,9 +116,16 @@ func listed(text string, guesses map[string]string) (list []formsvc.Module) {
 		depth, line := len(strings.ReplaceAll(at[1], "\t", "    "))+min(len(at[2]), 1), strings.TrimSpace(line[len(at[0]):])
 		switch {
 		case line == "":
+		case strings.HasPrefix(line, "# "):
+			outer, list = -1, append(list, formsvc.Module{Type: formsvc.SectionModule, Label: strings.TrimSpace(line[2:])})
 		case outer >= 0 && depth > outer:
 			m := &list[len(list)-1]
-			m.Type, m.Options = formsvc.ChoiceModule, append(m.Options, line)
+			m.Type = formsvc.ChoiceModule
+			if own, _ := regexp.MatchString("(?i)"+guesses["other"], line); own {
+				m.Other = true
+			} else {
+				m.Options = append(m.Options, line)
+			}
 		default:
 			outer, list = depth, append(list, guessed(line, guesses))
 		}

@@ -116,18 +116,20 @@ func TestPastedList(t *testing.T) {
 	w := newSignedIn(t)
 	const list = "  1. Your name: *\n  2) E-mail address*\r\n\n  Date of birth?\n  Phone number\n  Number of guests\n  Meal *: Meat / Fish / Vegan\n" +
 		"  Vegetarian: yes/no\n  Colour\n    - Red\n\t* Blue *\n  Size:\n   S\n   M\n  Website: https://example.com\n  Your CV\n  Update\n  Any comments?\n" +
-		"  Time of arrival\n  How satisfied are you?\n  I agree to the terms *\n"
+		"  Time of arrival\n  How satisfied are you?\n  I agree to the terms *\n" +
+		"# About you\n## Pet\n- Cat\n- Other (say which)\nBook: Red / Other\n"
 	show := func(c formsvc.CampaignInput) (text string) {
 		for _, m := range c.Modules {
-			text += fmt.Sprint(m.Label, "|", m.Type, "|", m.Required, "|", strings.Join(m.Options, ","), "\n")
+			text += fmt.Sprint(m.Label, "|", m.Type, "|", m.Required, "|", strings.Join(m.Options, ","), map[bool]string{true: " and others"}[m.Other], "\n")
 		}
 		return text
 	}
 	const want = "Your name|text|true|\nE-mail address|email|true|\nDate of birth?|date|false|\nPhone number|phone|false|\nNumber of guests|number|false|\n" +
 		"Meal|choice|true|Meat,Fish,Vegan\nVegetarian|boolean|false|\nColour|choice|false|Red,Blue *\nSize|choice|false|S,M\n" +
 		"Website: https://example.com|text|false|\nYour CV|file|false|\nUpdate|text|false|\nAny comments?|longtext|false|\n" +
-		"Time of arrival|text|false|\nHow satisfied are you?|rating|false|\nI agree to the terms|consent|true|\n"
-	page := w.submit(w.get("/campaigns/new"), "/campaigns/new", url.Values{"do": {"paste"}, "list": {list}}).is(200).says("Questions read from the list: 16.")
+		"Time of arrival|text|false|\nHow satisfied are you?|rating|false|\nI agree to the terms|consent|true|\n" +
+		"About you|section|false|\n## Pet|choice|false|Cat and others\nBook|choice|false|Red,Other\n"
+	page := w.submit(w.get("/campaigns/new"), "/campaigns/new", url.Values{"do": {"paste"}, "list": {list}}).is(200).says("Questions read from the list: 19.")
 	equal(t, show(w.created(w.submit(page, "/campaigns", url.Values{"do": {"stay"}, "title": {"Pasted"}}))), want, "the list is %s")
 	w.submit(w.get("/campaigns/new"), "/campaigns/new", url.Values{"do": {"paste"}, "list": {" \n-\n"}}).is(422).says("has 0 questions, and must have 1 to 60")
 

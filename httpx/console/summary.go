@@ -108,7 +108,7 @@ func (v *visit) count(again bool) (*count, *summaryPage, error) {
 		p.Statuses = append(p.Statuses, group{status, []portion{{counts[status], p.All}}})
 	}
 	var by *formsvc.Module
-	v.campaign.Modules = slices.Clone(v.campaign.Modules)
+	v.campaign.Modules = slices.Clone(v.campaign.Questions())
 	for i := range v.campaign.Modules {
 		m := &v.campaign.Modules[i]
 		m.Options = m.Choices()
@@ -227,6 +227,6 @@ func (s *summary) fill(t *tally, shown []int, dates string) {
 		add(t.Shown(value), value)
 	}
 	if t.counts[countOf{others, 0}] > 0 && len(s.Groups) > 0 {
-		add("Others, which can't be chosen any more", others)
+		add(map[bool]string{true: "Other answers", false: "Others, which can't be chosen any more"}[t.Other], others)
 	}
 }

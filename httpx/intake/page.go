@@ -27,6 +27,7 @@ type page struct {
 	Left          string  // how many places are left, if they are few
 	Trap          bool    // whether there is a field for bots
 	Scripts       bool
+	Paged         bool // whether a section begins a page
 	Frame         theme.Frame
 }
 
@@ -54,6 +55,10 @@ type field struct {
 	Min, Max, Accept      string // attributes
 	Steps                 bool   // whether its options are a row of numbers
 	Ends                  []note // beside the row's first and last number
+	Other                 bool   // whether it takes an answer of the visitor's own
+	Own                   string // that answer
+	Page                  bool   // whether it is a section that begins a page
+	Needed                bool   // whether the script checks that there is an answer
 	module                *formsvc.Module
 }
 
@@ -62,6 +67,7 @@ type option struct {
 	Chosen       bool
 	Note         string // about its places
 	Full         bool   // whether it can't be chosen
+	Own          bool   // the visitor's own answer, which is typed beside it
 }
 
 // A note stands between a label and its input.
@@ -114,7 +120,9 @@ func (v *visit) newFields(s *sent) []field {
 		}
 		if m != nil { // asked once
 			f.Label, f.Placeholder, f.Required = cmp.Or(m.Label, f.Label), m.Placeholder, f.Required || m.Required && m.ShowIf == nil
+			f.module = m
 			f.addNote("help", m.Help)
+			f.addNote("pattern", m.PatternHelp)
 			if m.MaxLength > 0 {
 				f.Most = m.MaxLength
 			}
@@ -138,12 +146,14 @@ func (v *visit) newFields(s *sent) []field {
 		}
 	}
 	files := slices.ContainsFunc(list, func(f field) bool { return f.Kind == "file" })
+	paged := slices.ContainsFunc(list, func(f field) bool { return f.Page })
 	hidden := c.Hidden(s.input.Answers)
 	for i := range list {
 		f := &list[i]
 		f.T, f.ID = v.t, "q"+strconv.Itoa(i+1)
 		// With files the browser checks first, since an error after an upload is costly. It can't know the conditions.
-		f.Native = files && f.Required && f.If == "" && f.Kind != "checkbox"
+		f.Native = files && f.Required && f.If == "" && f.Kind != "checkbox" && !f.Other
+		f.Needed = paged && f.Required
 		f.Again = f.Kind == "file" && s.expects(f.Name) && !hidden[f.Name]
 		f.Without = f.Again && slices.Contains(s.form["_without"], f.Name)
 		typed := s.form[f.Name]
@@ -179,14 +189,15 @@ func isUser(name string) bool { return name == "email" || name == "firstName" ||
 // newField returns the field of a module.
 func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) field {
 	f := field{
-		Name: m.Name, Label: cmp.Or(m.Label, m.Name), Placeholder: m.Placeholder, Required: m.Required, Multiple: m.Multiple, Most: m.MaxLength,
-		Accept: strings.Join(m.Accept, ","), module: m,
+		Name: m.Name, Label: labelOf(m), Placeholder: m.Placeholder, Required: m.Required, Multiple: m.Multiple, Most: m.MaxLength,
+		Accept: strings.Join(m.Accept, ","), module: m, Other: m.Other, Page: m.Page,
 	}
 	if m.Hidden {
 		f.Kind = "hidden"
 		return f
 	}
 	f.addNote("help", m.Help)
+	f.addNote("pattern", m.PatternHelp)
 	if on := m.ShowIf; on != nil {
 		text, _ := json.Marshal(on.Equals) // strings
 		f.If, f.Equals, f.Number = on.Module, string(text), modules[on.Module].Type == formsvc.NumberModule
@@ -198,7 +209,7 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 	f.Kind = cmp.Or(map[formsvc.ModuleType]string{
 		formsvc.LongTextModule: "longtext", formsvc.EmailModule: "email", formsvc.URLModule: "url", formsvc.DateModule: "date",
 		formsvc.FileModule: "file", formsvc.BooleanModule: "radio", formsvc.ChoiceModule: "radio", formsvc.PhoneModule: "tel",
-		formsvc.TimeModule: "time", formsvc.RatingModule: "radio", formsvc.ScaleModule: "radio", formsvc.ConsentModule: "consent",
+		formsvc.TimeModule: "time", formsvc.RatingModule: "radio", formsvc.ScaleModule: "radio", formsvc.ConsentModule: "consent", formsvc.SectionModule: "section",
 	}[m.Type], "text")
 	switch m.Type {
 	case formsvc.NumberModule:
@@ -223,6 +234,9 @@ func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) 
 		f.Steps, f.Ends = m.Type.Steps(), []note{{"min", m.MinLabel}, {"max", m.MaxLabel}}
 		for _, o := range m.Choices() {
 			f.Options = append(f.Options, option{Value: o, Label: m.Shown(o)})
+		}
+		if m.Other {
+			f.Options = append(f.Options, option{Label: v.t["other"], Own: true})
 		}
 		if m.Multiple {
 			f.Kind = "checkbox"
@@ -285,49 +299,6 @@ func (f *field) addNote(kind, text string) {
 	}
 }
 
-// fill sets what was typed, as far as there are bytes left on the page.
-func (f *field) fill(typed []string, left *int) {
-	for i := range f.Options {
-		f.Options[i].Chosen = slices.Contains(typed, f.Options[i].Value)
-	}
-	if f.Kind == "radio" && len(typed) == 0 && !f.Required {
-		f.Options[len(f.Options)-1].Chosen = true
-	}
-	of := formsvc.Module{Type: formsvc.ModuleType(f.Kind)}
-	dropped := func(value string) bool { code, _ := of.Check(value); return code != "" && value != "" }
-	if (f.Kind == "date" || f.Kind == "time") && slices.ContainsFunc(typed, dropped) {
-		f.Kind = "text" // an input of that type would drop it
-	}
-	least := 1
-	switch {
-	case f.Options != nil:
-		return
-	case f.Kind == "file":
-		typed = nil
-	case f.Multiple:
-		least = inputs
-	}
-	for _, value := range typed {
-		if size := inputSize + 5*len(f.Label[:min(len(f.Label), 160)]) + escapedSize(value); size <= *left && len(f.Values) < inputsMost {
-			f.Values = append(f.Values, value)
-			*left -= size
-		} else {
-			f.fail(f.T["notKept"])
-		}
-	}
-	f.Values = append(f.Values, make([]string, max(least-len(f.Values), 0))...)
-}
-
-// escapedSize returns at least how many bytes a text takes in a page.
-func escapedSize(s string) (n int) {
-	for i := range len(s) {
-		if n++; strings.IndexByte("\x00\"'&<>+`=", s[i]) >= 0 {
-			n += 5
-		}
-	}
-	return n
-}
-
 // fail sets the error, unless there is one.
 func (f *field) fail(text string) {
 	if f.Error == "" {
@@ -369,6 +340,7 @@ func (v *visit) formPage(s *sent, token string) *page {
 		case "_honeypot":
 			p.Trap = false
 		}
+		p.Paged = p.Paged || f.Page
 	}
 	return p
 }
@@ -377,7 +349,9 @@ func (v *visit) formPage(s *sent, token string) *page {
 func (v *visit) tell(p *page, faults []formsvc.FieldError) {
 	at := make(map[string]int, len(p.Fields))
 	for i := range p.Fields {
-		at[p.Fields[i].Name] = i
+		if p.Fields[i].Kind != "section" {
+			at[p.Fields[i].Name] = i
+		}
 	}
 	var others []link
 	for _, fault := range faults {
@@ -432,6 +406,8 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 		return v.bounds(f.module)
 	case code == "file_type" && f.module != nil:
 		return v.t.format("error_file_type", isolate(strings.Join(f.module.Accept, ", ")))
+	case code == "pattern_mismatch" && f.module != nil:
+		return cmp.Or(f.module.PatternHelp, v.t["error_pattern_mismatch"])
 	case code == "file_again":
 		return v.t["filesAgain"]
 	case code == "required" && f.Kind == "file":

@@ -251,7 +251,7 @@ func (s *sent) interpret(c *formsvc.Campaign, t texts) {
 	}
 	for i, a := range s.input.Answers {
 		if m := s.modules[a.Name]; m != nil && m.Choices() != nil {
-			s.input.Answers[i].Value = distinct(a.Value)
+			s.input.Answers[i].Value = distinct(m.Canonical(a.Value))
 		}
 	}
 	if len(c.Modules) == 0 && len(s.input.Answers) > namesAtMost {
@@ -278,6 +278,9 @@ func (s *sent) clean(m *formsvc.Module, value string, t texts) string {
 		return ""
 	}
 	if m != nil {
+		if m.Pattern != "" && m.Type == formsvc.TextModule {
+			return trimmed
+		}
 		switch m.Type {
 		case formsvc.EmailModule, formsvc.URLModule, formsvc.PhoneModule, formsvc.RatingModule, formsvc.ScaleModule:
 			return trimmed

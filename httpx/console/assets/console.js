@@ -234,8 +234,10 @@ function edit(form) {
   function follow() {
     const inside = frame?.contentDocument, card = cards()[opened()];
     const name = card?.querySelector("[name^='name.']").value;
-    const field = name && [...inside?.querySelectorAll("[name]") ?? []].find((input) => input.name === name);
-    if (field) frame.contentWindow.scrollTo({ top: field.closest(".q").offsetTop - 24, behavior: "smooth" });
+    const field = name && [...inside?.querySelectorAll("[name], [data-name]") ?? []].find((input) => (input.dataset.name ?? input.name) === name);
+    if (!field) return;
+    field.dispatchEvent(new Event("reveal", { bubbles: true }));
+    frame.contentWindow.scrollTo({ top: field.closest(".q").offsetTop - 24, behavior: "smooth" });
   }
 
   function listen() {
@@ -296,11 +298,11 @@ function edit(form) {
 
   // answers returns what was tried in the preview, and answer fills it in again.
   const inputs = () => [...frame.contentDocument?.querySelectorAll("input:not([type=hidden], [type=file]), select, textarea") ?? []];
-  const answers = () => inputs().map((input) => [input.name, input.value, input.checked]);
+  const answers = () => inputs().map((input) => [input.name, input.value, input.checked, input.type]);
   function answer(tried) {
     for (const input of inputs()) {
       const option = input.matches("[type=radio], [type=checkbox]");
-      const was = tried.find(([name, value]) => name === input.name && (!option || value === input.value));
+      const was = tried.find(([name, value, , type]) => name === input.name && type === input.type && (!option || value === input.value));
       if (!was) continue;
       if (option) input.checked = was[2];
       else input.value = was[1];

@@ -95,6 +95,10 @@ type moduleBody struct {
 	Default     *array[text]       `json:"default"`
 	Hidden      bool               `json:"hidden"`
 	Places      map[string]int     `json:"places"`
+	Pattern     optional           `json:"pattern"`
+	PatternHelp optional           `json:"patternHelp"`
+	Other       bool               `json:"other"`
+	Page        bool               `json:"page"`
 	ShowIf      *struct {
 		Module text        `json:"module"`
 		Equals array[text] `json:"equals"`
@@ -167,8 +171,9 @@ func (m *moduleBody) module() formsvc.Module {
 		Type: formsvc.ModuleType(cmp.Or(m.Type, "text")), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
 		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
 		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default),
-		Hidden: m.Hidden,
-		Places: m.Places,
+		Hidden:  m.Hidden,
+		Places:  m.Places,
+		Pattern: string(m.Pattern), PatternHelp: string(m.PatternHelp), Other: m.Other, Page: m.Page,
 	}
 	if m.Options != nil {
 		out.Labels = map[string]string{}

@@ -19,6 +19,8 @@ const modules = [
   { name: 'stars', label: 'Stars', type: 'rating' },
   { name: 'terms', label: 'Terms', type: 'consent' },
   { name: 'scan', label: 'A scan', type: 'file' },
+  { name: 'rest', label: 'The rest', type: 'section', page: true },
+  { name: 'meal', label: 'Meal', type: 'choice', options: ['Fish'], other: true },
 ]
 
 for (const database of databases()) {
@@ -79,7 +81,7 @@ for (const database of databases()) {
         ['name', 'Your name', 'string', true], ['country', 'Country', 'options', false],
         ['languages', 'Languages', 'array', false], ['age', 'Age', 'number', false],
         ['born', 'Born on', 'dateTime', false], ['news', 'Newsletter', 'boolean', false], ['why', 'Why?', 'string', false],
-        ['stars', 'Stars', 'number', false], ['terms', 'Terms', 'options', false],
+        ['stars', 'Stars', 'number', false], ['terms', 'Terms', 'options', false], ['meal', 'Meal', 'string', false],
       ])
       assert.deepEqual(fields[1].options, [{ name: 'FR', value: 'FR' }, { name: 'Great Britain', value: 'GB' }])
 

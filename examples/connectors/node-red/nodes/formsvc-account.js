@@ -50,6 +50,6 @@ module.exports = function (RED) {
 
   serve('/formsvc/campaign', async (client, { campaign }) => {
     const { title, modules } = await get(client, `/v1/campaigns/${encodeURIComponent(campaign)}`)
-    return { title, modules: modules.filter(({ type }) => type !== 'file') } // files are uploaded by another operation
+    return { title, modules: modules.filter(({ type }) => type !== 'file' && type !== 'section') } // files are uploaded by another operation
   })
 }

@@ -48,7 +48,7 @@ async function modulesOf(z, bundle) {
   if (!/^[0-9a-f-]{36}$/i.test(uuid)) return []
   try {
     const { data } = await call(z, bundle, 'GET', `/v1/campaigns/${uuid}`)
-    return (data.modules ?? []).filter(({ type }) => type !== 'file') // files have an action of their own
+    return (data.modules ?? []).filter(({ type }) => type !== 'file' && type !== 'section') // files have an action of their own
   } catch (error) {
     if (['not_found', 'permission_denied'].includes(error.problem?.code)) return []
     throw error
@@ -75,15 +75,16 @@ async function answerFields(z, bundle) {
   ]
 }
 
-function moduleField({ name, label, type, options, required, multiple, showIf }) {
+function moduleField({ name, label, type, options, other, required, multiple, showIf }) {
   return {
     key: PREFIX + Buffer.from(name).toString('hex'),
     label: label || name,
     type: { boolean: 'boolean', longtext: 'text' }[type] ?? 'string',
     required: required && !showIf, // other answers may hide it; the service knows
     ...(multiple && { list: true }),
-    ...(type === 'choice' && { choices: options.map(o => ({ value: o.value ?? o, label: o.label ?? o.value ?? o, sample: o.value ?? o })) }),
+    ...(type === 'choice' && !other && { choices: options.map(o => ({ value: o.value ?? o, label: o.label ?? o.value ?? o, sample: o.value ?? o })) }),
     ...(type === 'consent' && { choices: [{ value: 'true', label: 'Yes', sample: 'true' }] }), // without consent it stays empty
+    ...(other && { helpText: `One of these, or another text: ${options.map(o => o.value ?? o).join(', ')}` }),
     ...(HELP[type] && { helpText: HELP[type] }),
   }
 }

@@ -101,6 +101,8 @@ for (const database of databases()) {
           { name: 'stars', type: 'rating' },
           { name: 'terms', type: 'consent' },
           { name: 'scan', type: 'file' },
+          { name: 'rest', type: 'section', page: true },
+          { name: 'meal', type: 'choice', options: ['Fish'], other: true },
         ],
       })
       const inputData = { campaign: uuid, email: 'ada@example.com' }
@@ -117,6 +119,7 @@ for (const database of databases()) {
         ['why', 'text', false, undefined, undefined],
         ['stars', 'string', false, undefined, undefined],
         ['terms', 'string', false, undefined, ['true']],
+        ['meal', 'string', false, undefined, undefined],
       ])
       const values = ['both', 'GB', ['English', 'French'], false, '1815-12-10', '1.50']
       fields.forEach(({ key }, number) => { inputData[key] = values[number] })

@@ -17,6 +17,7 @@ export interface Module {
   required: boolean
   options: (string | { value: string, label?: string })[]
   multiple: boolean
+  other?: boolean
   showIf: object | null
 }
 
@@ -88,7 +89,7 @@ export async function getModules(this: ILoadOptionsFunctions): Promise<ResourceM
   }
   const campaign = await json<Campaign>(this, 'GET', `/v1/campaigns/${chosen}`)
   return {
-    fields: campaign.modules.filter(({ type }) => type !== 'file').map(asField),
+    fields: campaign.modules.filter(({ type }) => type !== 'file' && type !== 'section').map(asField),
     emptyFieldsNotice: 'This campaign has no questions. Give the answers as names and values, or as JSON.',
   }
 }
@@ -105,8 +106,9 @@ function asField(module: Module): ResourceMapperField {
   }
 }
 
-function typeOf({ type, multiple, options }: Module): Pick<ResourceMapperField, 'type' | 'options'> {
+function typeOf({ type, multiple, other, options }: Module): Pick<ResourceMapperField, 'type' | 'options'> {
   if (multiple) return { type: 'array' }
+  if (other) return { type: 'string' } // a choice that takes other texts, too
   switch (type) {
     case 'number':
     case 'rating':
