@@ -219,7 +219,7 @@ func (m *Mailer) confirm(ctx context.Context, d *delivery.Mail, p *payload, camp
 	l := &letter{Language: language, Heading: title, Small: []string{m.say(language, "receiptWhy")}}
 	l.Paragraphs = []string{cmp.Or(strings.TrimSpace(c.Text), m.say(language, "receipt"))}
 	l.Rows = []row{
-		{m.say(language, "reference"), p.Data.Response.Reference}, {m.say(language, "time"), shown(p.Data.Response.CreatedAt)},
+		{m.say(language, "reference"), p.Data.Response.Reference}, {m.say(language, "time"), shown(p.Data.Response.CreatedAt, campaign)},
 	}
 	if c.Answers {
 		known, err := m.svc.Webhooks.Known(ctx, campaign.AccountID, to)
@@ -294,7 +294,7 @@ func (m *Mailer) notify(ctx context.Context, d *delivery.Mail, p *payload, campa
 	}
 	l.Heading = title
 	l.Paragraphs = []string{m.say(language, name)}
-	l.Rows = []row{{m.say(language, "reference"), r.Reference}, {m.say(language, "time"), shown(p.At)}}
+	l.Rows = []row{{m.say(language, "reference"), r.Reference}, {m.say(language, "time"), shown(p.At, campaign)}}
 	if name == "change" {
 		l.Rows = append(l.Rows, row{m.say(language, "what"), p.Event}, row{m.say(language, "status"), r.Status})
 	}
@@ -380,5 +380,11 @@ func cut(s string, n int) string {
 	return s
 }
 
-// shown returns a time that is read alike in every language.
-func shown(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+// shown returns a time in the zone of the form, as it is read alike in every language.
+func shown(t time.Time, campaign *formsvc.Campaign) string {
+	zone, err := campaign.Zone()
+	if err != nil { // of another release
+		zone = time.UTC
+	}
+	return t.In(zone).Format("2006-01-02 15:04 MST")
+}
