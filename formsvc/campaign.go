@@ -59,13 +59,10 @@ func (in *CampaignInput) Texts() []string {
 	list = append(list, in.Form.Confirmation.Subject, in.Form.Confirmation.Text, in.Form.Confirmation.ReplyTo)
 	list = append(append(append(list, in.Form.AllowedOrigins...), in.Form.Texts.all()...), in.Form.Prefill...)
 	for _, m := range in.Modules {
-		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel), m.Options...)
+		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel, m.Pattern, m.PatternHelp), m.Options...)
 		list = slices.AppendSeq(slices.AppendSeq(list, maps.Keys(m.Labels)), maps.Values(m.Labels))
 		list = slices.AppendSeq(list, maps.Keys(m.Places))
 		list = append(append(append(list, m.Format), m.Accept...), m.Default...)
-		if m.Pattern != "" {
-			list = append(list, m.Pattern, m.PatternHelp)
-		}
 		if m.ShowIf != nil {
 			list = append(append(list, m.ShowIf.Module), m.ShowIf.Equals...)
 		}

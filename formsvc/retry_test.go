@@ -57,7 +57,7 @@ func TestCreateResponseRetries(t *testing.T) {
 
 func TestCampaignIsCached(t *testing.T) {
 	w := newWorld(t)
-	modules := make([]formsvc.Module, 250)
+	modules := make([]formsvc.Module, 220)
 	for i := range modules {
 		modules[i].Name = fmt.Sprint(i)
 	}

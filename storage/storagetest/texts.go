@@ -164,6 +164,9 @@ func places(path string, v reflect.Value) []place {
 			list = append(list, places(fmt.Sprintf("%s[%d]", path, i), v.Index(i))...)
 		}
 	case reflect.Map:
+		if v.Type() == reflect.TypeFor[map[string]int]() {
+			list = append(list, place{path + "'s key", v.Type().Key(), func(text string) { v.Set(reflect.ValueOf(map[string]int{text: 1})) }})
+		}
 		if v.Type() == reflect.TypeFor[map[string]string]() {
 			if v.IsNil() {
 				v.Set(reflect.MakeMap(v.Type()))
