@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -337,5 +338,39 @@ func (v *visit) thanks() error {
 	if about == "" {
 		about = v.t["thanks"]
 	}
-	return v.show(http.StatusOK, &page{Title: v.t["thanksTitle"], About: about})
+	p := &page{Title: v.t["thanksTitle"], About: about}
+	if reference := v.remembered(); reference != "" {
+		p.Reference = v.t.format("reference", reference)
+	}
+	return v.show(http.StatusOK, p)
 }
+
+// The cookie that tells the thanks page what was sent, for five minutes. In a frame of another site browsers may not keep it; the page then shows
+// no reference. In the address anybody could put a text of theirs on the page.
+const (
+	sentCookie = "formsvc-sent"
+	sentAge    = 300 // seconds
+)
+
+// remember sets the cookie. Its path is by default that of the handler.
+func (v *visit) remember(reference string) {
+	value := url.QueryEscape(v.token + " " + reference)
+	http.SetCookie(v.w, &http.Cookie{Name: sentCookie, Value: value, MaxAge: sentAge, HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode})
+}
+
+// remembered returns the reference of the response that this form was last sent with, or "".
+func (v *visit) remembered() string {
+	cookie, err := v.r.Cookie(sentCookie)
+	if err != nil {
+		return ""
+	}
+	value, err := url.QueryUnescape(cookie.Value)
+	token, reference, _ := strings.Cut(value, " ")
+	if err != nil || token != v.token || len(reference) > maxReference {
+		return ""
+	}
+	return reference
+}
+
+// maxReference is the largest size of a reference in bytes: 64 characters.
+const maxReference = 256

@@ -24,6 +24,7 @@ type page struct {
 	Files, Dates  bool    // whether a field takes files, or is a date or time, which browsers must check
 	Page          string  // the field _page; "" for none
 	Button        string  // of a page that asks one thing; "" for none
+	Reference     string  // of the response that was sent
 	Left          string  // how many places are left, if they are few
 	Trap          bool    // whether there is a field for bots
 	Scripts       bool

@@ -90,6 +90,17 @@ func TestEveryModuleRoundTrip(t *testing.T) {
 		"size", "", "land", "G", "days", "Fri", "days", "Sun", "langs", "en", "langs", "", "langs", "de").is(303)
 	equal(t, a.header.Get("Location"), w.campaign.FormToken+"/thanks", "redirected to %q")
 	w.get("/thanks").is(200).has("See you there.", `href="../assets/form.css?`)
+	cookie := strings.ReplaceAll(a.header.Get("Set-Cookie"), "; ", ";")
+	own, _, _ := strings.Cut(cookie, ";")
+	if !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "Max-Age=300") || strings.Contains(cookie, "Path") {
+		t.Errorf("cookie %q", cookie)
+	}
+	w.get("/thanks", "Cookie", own).is(200).has("Your reference: " + w.responses()[0].Reference)
+	for _, other := range []string{"formsvc-sent=" + strings.Repeat("a", 300), "formsvc-sent=x+Buy", "formsvc-sent=%zz", strings.Replace(own, w.campaign.FormToken, "x", 1)} {
+		if got := w.get("/thanks", "Cookie", other).is(200); strings.Contains(got.body, "reference") {
+			t.Errorf("with the cookie %.60q the page says\n%s", other, got.body)
+		}
+	}
 	list := w.responses()
 	if len(list) != 1 {
 		t.Fatalf("%d responses", len(list))

@@ -263,6 +263,7 @@ func (v *visit) done(reference string) error {
 	to := strings.ReplaceAll(v.campaign.Form.RedirectURL, "{reference}", escaped)
 	if to == "" {
 		to = v.root + v.token + "/thanks" // relative, for any prefix
+		v.remember(reference)
 	}
 	header.Set("Location", to)
 	header.Set("Content-Security-Policy", v.policy())
