@@ -54,6 +54,8 @@ type ResponseInput struct {
 	// FormToken makes Create fail with [ErrNotFound] unless the campaign's form is enabled and has this token at that
 	// time, and refuses addresses whose domain has no dot. Defaults to any campaign and address.
 	FormToken string
+
+	changed bool // whether a campaign had other answers for the response, see [Module.Canonical]
 }
 
 // response returns the new response that the input asks for, without its identifier, reference and times.

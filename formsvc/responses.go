@@ -81,7 +81,10 @@ func (s Responses) accepts(ctx context.Context, c *Campaign, v ValidationError, 
 	}
 	v.Fields = slices.Clip(v.Fields)
 	v.requireUser(c, &in.User, true, true, true)
-	r.Answers = NewAnswers(v.checkAnswers(&c.CampaignInput, in.Answers)...)
+	answers := v.checkAnswers(&c.CampaignInput, in.Answers)
+	if changed := len(answers) > 0 && &answers[0] != &in.Answers[0]; changed || in.changed { // encoding them costs as much as the rest
+		r.Answers, in.changed = NewAnswers(answers...), changed
+	}
 	if in.FormToken != "" {
 		v.checkDomains(in, c.Modules)
 	}
