@@ -132,7 +132,7 @@ const (
 )
 
 // MailToken returns what the link in a mail proves: that its holder reads the mails of the webhook's address. With confirm it is for
-// [Webhooks.Confirm], otherwise for [Webhooks.Unsubscribe]. It is valid as long as the webhook has this address.
+// [Webhooks.Confirm], otherwise for [Webhooks.Unsubscribe]. It is valid as long as the webhook has this address: a new one comes with another secret.
 func (w *Webhook) MailToken(confirm bool) string {
 	purpose := byte(unsubscribing)
 	if confirm {
@@ -147,7 +147,6 @@ func (w *Webhook) mailToken(purpose byte) []byte {
 	token := slices.Concat([]byte{purpose}, account[:], id[:])
 	mac := hmac.New(sha256.New, []byte(w.Secret))
 	mac.Write(token)
-	mac.Write([]byte(w.URL))
 	return mac.Sum(token)[:len(token)+16]
 }
 

@@ -107,7 +107,7 @@ const answersOf = "Buy at http://evil.example <b>now</b>"
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	w := newMailWorld(t, func(in *formsvc.CampaignInput) {
-		in.Form.Language = "de"
+		in.Form.Language, in.EmailOptional = "de", true
 		in.Form.Confirmation = formsvc.Confirmation{Enabled: true, Text: "See you & yours.", ReplyTo: "camp@example.com", Answers: true}
 	})
 	r := w.send("ada@example.com", answersOf, "")
@@ -129,9 +129,13 @@ func TestConfirmation(t *testing.T) {
 	if list := w.mails("OWNER@example.com", "owner@example.com"); !strings.Contains(list[0].Text, "Your <meal>: Vegan") || !strings.Contains(list[0].HTML, "&lt;b&gt;now") {
 		t.Errorf("%s\n%s", list[0].Text, list[0].HTML)
 	}
-	// Keys and persons create responses without confirmation, and so does a form without an address.
+	// Without an address, and over the API, there is none.
+	r = w.send("", "x", "")
 	w.Response(&w.form)
-	w.mails("owner@example.com")
+	w.mails("owner@example.com", "owner@example.com")
+	if list, err := w.Deliveries.Mails(t.Context(), r.Key()); err != nil || len(list) != 1 {
+		t.Errorf("%d mails about a response without an address, %v", len(list), err)
+	}
 }
 
 // Held responses send nothing before they are released, and then everything.
