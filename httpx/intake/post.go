@@ -259,11 +259,12 @@ func (v *visit) done(reference string) error {
 		_, _ = v.w.Write(wire.AppendReply(nil, map[string]string{"reference": reference})) // on an error the client has disconnected
 		return nil
 	}
-	escaped := strings.ReplaceAll(url.QueryEscape(reference), "+", "%20") // for a path, too
-	to := strings.ReplaceAll(v.campaign.Form.RedirectURL, "{reference}", escaped)
-	if to == "" {
-		to = v.root + v.token + "/thanks" // relative, for any prefix
+	to := v.root + v.token + "/thanks" // relative, for any prefix
+	if own := v.campaign.Form.RedirectURL; own == "" {
 		v.remember(reference)
+	} else {
+		escaped := strings.ReplaceAll(url.QueryEscape(reference), "+", "%20") // for a path, too
+		to = strings.ReplaceAll(own, "{reference}", escaped)
 	}
 	header.Set("Location", to)
 	header.Set("Content-Security-Policy", v.policy())

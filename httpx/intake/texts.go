@@ -133,6 +133,9 @@ func (v *visit) translate() {
 
 // preferred returns the language of the pages that a header Accept-Language likes best.
 func (h *Handler) preferred(header string) string {
+	if header == "" {
+		return "en"
+	}
 	tags, _, _ := language.ParseAcceptLanguage(header) // none if it isn't one
 	for _, tag := range tags {
 		if base, _ := tag.Base(); h.texts[base.String()] != nil {
