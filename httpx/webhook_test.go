@@ -154,3 +154,29 @@ func TestWebhookConditions(t *testing.T) {
 	put(`"4-1"`).is(200, "") // and isn't a change by another client
 	w.do("POST", path+"/rotate", `{}`, header("If-Match", `"5-0"`)).is(400, "invalid_header")
 }
+
+// A webhook that sends mail shows no secret, which would confirm its address, and is the same after it is read and sent back.
+func TestMailWebhooks(t *testing.T) {
+	w := newWorld(t, nil)
+	create := func() *answer {
+		return w.do("POST", "/v1/webhooks", `{"url":"mailto:ada@example.com","events":["response.created"],"mail":{"daily":true,"replyTo":true}}`, header("Idempotency-Key", "k"))
+	}
+	a := create().is(201, "").has(`{"daily":true,"replyTo":true,"confirmedAt":null}`, "mail").has(`true`, "disabled")
+	for _, body := range []string{a.body, create().is(201, "").body} {
+		if strings.Contains(body, "secret\"") || strings.Contains(body, "whsec") {
+			t.Errorf("the secret is shown: %s", body)
+		}
+	}
+	path := a.header.Get("Location")
+	w.do("PUT", path, strings.Replace(a.body, `"disabled":true`, `"disabled":false`, 1)).is(200, "").has(`true`, "disabled").has(`{"daily":true,"replyTo":true,"confirmedAt":null}`, "mail")
+	w.do("POST", path+"/rotate", "").is(422, "validation_failed").faults("/url not_allowed")
+	for body, fault := range map[string]string{
+		`{"url":"mailto:ada","events":["response.created"]}`:                                           "/url invalid_url",
+		`{"url":"mailto:ada@example.com?bcc=eve@example.com","events":["response.created"]}`:           "/url invalid_url",
+		`{"url":"mailto:ada@example.com","events":["response.created"],"secret":"0123456789abcdef"}`:   "/secret not_allowed",
+		`{"url":"mailto:ada@example.com","events":["response.created"],"headers":{"X-A":"1"}}`:         "/headers not_allowed",
+		`{"url":"https://receiver.example.com/a","events":["response.created"],"mail":{"daily":true}}`: "/mail not_allowed",
+	} {
+		w.do("POST", "/v1/webhooks", body).is(422, "validation_failed").faults(fault)
+	}
+}

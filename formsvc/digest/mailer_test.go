@@ -148,7 +148,9 @@ func TestHeldResponsesSendNoMail(t *testing.T) {
 	status := "pending"
 	_, err := w.Responses.Update(t.Context(), r.Key(), formsvc.ResponsePatch{Status: &status})
 	w.must(err)
-	w.mails("ada@example.com", "owner@example.com")
+	if list := w.mails("ada@example.com", "owner@example.com"); list[1].ReplyTo != "" {
+		t.Errorf("replies go to %q, which the owner didn't choose", list[1].ReplyTo)
+	}
 	list, err := w.Deliveries.Mails(t.Context(), r.Key())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d mails about the response, %v", len(list), err)
@@ -194,14 +196,25 @@ func TestMailLimits(t *testing.T) {
 	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour {
 		t.Errorf("%d mails in the first hour", n)
 	}
+	for range 3 { // waiting isn't failing
+		w.Advance(5 * time.Minute)
+		w.mails()
+	}
 	w.Advance(time.Hour)
 	_, err = w.engine.RunOnce(t.Context())
 	w.must(err)
 	if n := len(w.inbox.Mails()); n != 10 {
 		t.Errorf("%d mails in the next hour, want the other 10", n)
 	}
-	w.send("ada@example.com", "x", "")
-	w.mails("ada@example.com") // on another day
+	// On another day, and a mail counts once, however often it is tried.
+	w.inbox.Fail(func(*digest.Message) error { return errors.New("connection refused") })
+	for range 3 {
+		w.send("ada@example.com", "x", "")
+	}
+	w.mails()
+	w.inbox.Fail(nil)
+	w.Advance(time.Minute)
+	w.mails("ada@example.com", "ada@example.com", "ada@example.com")
 }
 
 func TestNotice(t *testing.T) {
@@ -352,6 +365,36 @@ func TestRefusedMail(t *testing.T) {
 		if err != nil || len(list) != 1 || len(list[0].Log) != 1 || list[0].State != c.state ||
 			fmt.Sprintf("%d %s", list[0].Log[0].Status, list[0].Log[0].Answer) != c.shown {
 			t.Errorf("%v: %+v, %v", c.err, list, err)
+		}
+	}
+}
+
+// The webhook of confirmations takes no place of the account's own ones, and nobody can change it.
+func TestWebhookOfConfirmations(t *testing.T) {
+	t.Parallel()
+	w := newMailWorld(t, func(in *formsvc.CampaignInput) { in.Form.Confirmation.Enabled = true })
+	in := formsvc.WebhookInput{Events: []formsvc.EventType{webhook.ResponseCreated}}
+	for i := range formsvc.MaxWebhooks + 1 {
+		in.URL = fmt.Sprintf("https://example.com/%d", i)
+		if _, _, err := w.Webhooks.Create(t.Context(), w.AccountID, in); errors.Is(err, formsvc.ErrLimit) != (i == formsvc.MaxWebhooks) {
+			t.Fatalf("webhook %d: %v", i+1, err)
+		}
+	}
+	if list, err := w.Webhooks.List(t.Context(), w.AccountID); err != nil || len(list) != formsvc.MaxWebhooks {
+		t.Errorf("%d are listed, %v", len(list), err)
+	}
+	key := formsvc.WebhookKey{AccountID: w.AccountID, ID: w.AccountID}
+	hook, err := w.Webhooks.Get(t.Context(), key)
+	if err != nil || !hook.ToSubmitters() {
+		t.Errorf("%+v, %v", hook, err)
+	}
+	_, errReplace := w.Webhooks.Replace(t.Context(), key, in)
+	_, errDisable := w.Webhooks.SetDisabled(t.Context(), key, true)
+	_, errRotate := w.Webhooks.Rotate(t.Context(), key, formsvc.Rotation{})
+	_, errTest := w.Webhooks.Test(t.Context(), key)
+	for _, err := range []error{errReplace, errDisable, errRotate, errTest, w.Webhooks.Delete(t.Context(), key)} {
+		if !errors.Is(err, formsvc.ErrNotFound) {
+			t.Errorf("it was changed: %v", err)
 		}
 	}
 }
