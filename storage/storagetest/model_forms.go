@@ -420,6 +420,9 @@ func (m *model) updateWebhook() {
 
 func (m *model) deleteWebhook() {
 	key := m.hook()
+	if key.ID == key.AccountID { // it could be created again, and stores may keep deliveries of a deleted webhook for a while
+		return
+	}
 	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: key.ID})
 	m.do("DeleteWebhook", func(s Store, _ int) (any, error) { return nil, s.DeleteWebhook(m.ctx, key, change) })
 	if m.err == nil { // whether what is under way can be finished isn't specified
