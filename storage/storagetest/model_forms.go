@@ -380,7 +380,7 @@ func (m *model) webhook(w *formsvc.Webhook) {
 
 func (m *model) addWebhook() {
 	w := m.newWebhook(m.owner(m.accounts[0]))
-	if m.chance("to submitters", 4) {
+	if slices.Contains(m.accounts, w.AccountID) && m.chance("to submitters", 4) {
 		w.ID = w.AccountID
 	}
 	m.webhook(&w)
