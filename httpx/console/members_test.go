@@ -147,13 +147,13 @@ func TestFormsKeepEveryMember(t *testing.T) {
 // A change of nothing but line breaks is a change.
 func TestLineBreaksAreChanges(t *testing.T) {
 	w := newSignedIn(t)
-	in := formsvc.CampaignInput{Title: "c", Description: "ab", Modules: []module{{Name: "story", Type: "longtext", Default: []string{"ab"}}}}
+	in := formsvc.CampaignInput{Title: "c", Description: "ab", Form: formsvc.Form{Enabled: true}, Modules: []module{{Name: "story", Type: "longtext", Default: []string{"ab"}}}}
 	c := must(w.svc.Campaigns.Create(t.Context(), w.account.ID, in))
 	path := "/campaigns/" + string(c.ID)
 	w.submit(w.get(path+"/edit"), path+"/edit", url.Values{"description": {"a\nb"}, "default.0": {"a\n\nb"}}).is(303)
 	w.submit(w.get(path+"/share"), path+"/share", url.Values{"description": {"a\nb"}, "full": {"\na\n\nb"}}).is(303)
 	got := must(w.svc.Campaigns.Get(t.Context(), c.Key()))
 	if got.Description != "a\nb" || got.Modules[0].Default[0] != "a\n\nb" || got.Form.Description != "a\nb" || got.Form.Texts.Full != "a\n\nb" {
-		t.Errorf("got %q, %q and %+q", got.Description, got.Modules[0].Default, got.Form)
+		t.Errorf("got %q, %q and %+v", got.Description, got.Modules[0].Default, got.Form)
 	}
 }

@@ -15,7 +15,10 @@ func (v *visit) readWords(form *formsvc.Form) {
 		t.Closed, t.Full = textAsStored(v.field("closed"), t.Closed), textAsStored(v.field("full"), t.Full)
 	}
 	if v.r.PostForm.Has("prefills") {
-		form.Prefill = inOrder(v.r.PostForm["prefill"], form.Prefill)
+		gone := func(name string) bool {
+			return !slices.ContainsFunc(fillables(&v.campaign), func(f fillable) bool { return f.Name == name })
+		}
+		form.Prefill = slices.DeleteFunc(inOrder(v.r.PostForm["prefill"], form.Prefill), gone)
 	}
 }
 

@@ -152,6 +152,9 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 	case why.Status >= http.StatusInternalServerError, overQuota(why):
 		p.Problems = []link{{Text: v.t["sendAgain"]}}
 	}
+	if own := v.campaign.Form.Texts.Full; own != "" && (why.Code == "campaign_full" || textOf(why) == "full" || v.full()) {
+		p.Problems = append(p.Problems, link{Text: own})
+	}
 	if s.partial {
 		p.Problems = append(p.Problems, link{Text: v.t["partial"]})
 	}
