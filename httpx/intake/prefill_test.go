@@ -117,6 +117,6 @@ func TestOwnWords(t *testing.T) {
 		}
 		w.wait(2 * time.Second)
 		w.get("").is(409).has("Ten formularz jest zamknięty", "Koniec\nzapisów")
-		w.post("a", "x").is(409).has("Koniec\nzapisów")
+		w.post("a", "x").is(409).has("Koniec\nzapisów", "Odpowiedzi nie zostały zapisane")
 	}
 }

@@ -71,7 +71,7 @@ func TestOtherOnPage(t *testing.T) {
 			"code\u2069 – Two letters &amp; a digit", `value="ab1"`, `value="d" checked`, `value="Water" checked`, `name="which" value="" data-own checked`, `name="which" value="Milk"`,
 			`data-own selected>`, `name="town" value="Rome"`,
 		}},
-		{[]string{"bring", "s", "p2", "x"}, []string{"p2\u2069 – The form has no field of this name"}},
+		{[]string{"bring", "s", "p2", "typed <x>"}, []string{"p2\u2069 – The form has no field of this name", "typed &lt;x&gt;</textarea>"}},
 	} {
 		w.wait(time.Minute)
 		w.post(c.fields...).is(422).has(c.has...)
