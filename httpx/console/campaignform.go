@@ -181,6 +181,9 @@ func (v *visit) saveCampaign() error {
 	case errors.Is(err, formsvc.ErrStale):
 		f.IfVersion, f.Differences = v.campaign.Version, v.differences(&f)
 		f.Problem = "Someone else changed this campaign since you opened it. Compare both below. Saving again replaces theirs by yours."
+		if len(f.Differences) == 0 {
+			f.Problem = "Someone else changed settings of this campaign that aren't on this page. They are kept. Save again."
+		}
 		return v.showCampaignForm(http.StatusConflict, f)
 	case err != nil:
 		return err

@@ -156,4 +156,13 @@ func TestLineBreaksAreChanges(t *testing.T) {
 	if got.Description != "a\nb" || got.Modules[0].Default[0] != "a\n\nb" || got.Form.Description != "a\nb" || got.Form.Texts.Full != "a\n\nb" {
 		t.Errorf("got %q, %q and %+v", got.Description, got.Modules[0].Default, got.Form)
 	}
+
+	// What other pages set stays if the editor was open meanwhile.
+	edit := w.get(path + "/edit")
+	w.submit(w.get(path+"/mail"), path+"/mail", url.Values{"text": {"Bye"}}).is(303)
+	edit = w.submit(edit, path+"/edit", nil).is(409).says("They are kept. Save again.")
+	w.submit(edit, path+"/edit", url.Values{"title": {"New"}}).is(303)
+	if got = must(w.svc.Campaigns.Get(t.Context(), c.Key())); got.Title != "New" || got.Form.Confirmation.Text != "Bye" || got.Form.Texts.Full != "a\n\nb" {
+		t.Errorf("got %+v", got)
+	}
 }
