@@ -22,7 +22,9 @@ func TestFormToExportToImport(t *testing.T) {
 		`{"name":"stars","type":"rating","minLabel":"Bad"},{"name":"scale","type":"scale","min":-2},{"name":"ok","type":"consent"},` +
 		`{"name":"part","type":"section","page":true},{"name":"code","pattern":"[=+]?[A-Z]{2}[0-9]+"},` +
 		`{"name":"pick","type":"choice","options":["Red","Blue"],"other":true},` +
-		`{"name":"many","type":"choice","options":["a"],"other":true,"multiple":true}]}`
+		`{"name":"many","type":"choice","options":["a"],"other":true,"multiple":true},` +
+		`{"name":"note","type":"longtext"},{"name":"words","multiple":true},{"name":"amount","type":"number"},{"name":"day","type":"date"},{"name":"sure","type":"boolean"},` +
+		`{"name":"mail","type":"email"},{"name":"web","type":"url"},{"name":"from","hidden":true}]}`
 	onEveryStore(t, func(t *testing.T, w *world) {
 		created := w.do("POST", "/v1/campaigns", body).is(201, "").body
 		for _, want := range []string{`"min":1,"max":5,"minLabel":"Bad"}`, `"min":-2,"max":10}`} {
@@ -57,6 +59,10 @@ func TestFormToExportToImport(t *testing.T) {
 			{"code", "AB1", "AB1", "", false}, {"code", "=AB1", "=AB1", "'=AB1", false}, {"code", "ab1", "", "", false}, {"code", "AB1 ", "AB1", "", false},
 			{"pick", "Blue", "Blue", "", false}, {"pick", " Red", "Red", "", false}, {"pick", " Pink ", "Pink", "", false}, {"pick", "-1+1", "-1+1", "'-1+1", false},
 			{"many", "a", "a", "", false}, {"many", "b; c", "b; c", `"b; c"`, false}, {"many", "part", "part", "", false}, {"part", "x", "", "", false},
+			{"note", " =x;  y ", " =x;  y ", "' =x;  y ", false}, {"note", "@x", "@x", "'@x", false}, {"words", "a; b", "a; b", `"a; b"`, false}, {"from", "+1", "+1", "'+1", false},
+			{"amount", "-1234.50", "-1234.50", "", true}, {"amount", "0012", "12", "", true}, {"amount", "12345678901234567890", "12345678901234567890", "", false}, {"amount", "1e", "", "", false},
+			{"day", "2026-02-29", "", "", false}, {"day", "2024-02-29", "2024-02-29", "", true}, {"day", "0099-12-31", "0099-12-31", "", false}, {"sure", "false", "false", "", false},
+			{"mail", "=a@b.de", "=a@b.de", "'=a@b.de", false}, {"web", "https://example.com/?a=;", "https://example.com/?a=;", "", false},
 		} {
 			w.now = w.now.Add(time.Minute)
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/"+c.FormToken, strings.NewReader(url.Values{test.name: {test.sent}}.Encode()))
@@ -84,7 +90,7 @@ func TestFormToExportToImport(t *testing.T) {
 				equal(t, record[1][at], want, when+": the CSV has %s")
 				book, rows := workbook(t, w.do("GET", list+".xlsx?order=asc", "").is(200, "").body)
 				cell := must(excelize.CoordinatesToCellName(slices.Index(rows[0], test.name)+1, 2))
-				shown := cmp.Or(map[string]string{"ok": "Yes", "manyb; c": `"b; c"`}[strings.TrimSuffix(test.name+test.stored, "true")], test.stored)
+				shown := cmp.Or(map[string]string{"ok": "Yes", "manyb; c": `"b; c"`, "wordsa; b": `"a; b"`, "day2024-02-29": "45351", "surefalse": "No"}[strings.TrimSuffix(test.name+test.stored, "true")], test.stored)
 				equal(t, slices.Index(rows[0], "part")+slices.Index(record[0], "part"), -2, when+": columns %d of a section")
 				equal(t, must(book.GetCellValue("Responses", cell, excelize.Options{RawCellValue: true})), shown, when+": the workbook has %s")
 				equal(t, must(book.GetCellType("Responses", cell)) == excelize.CellTypeUnset, test.typed, when+": the cell has a number: %t")

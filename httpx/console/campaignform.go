@@ -111,7 +111,7 @@ func (v *visit) readCampaignForm() campaignForm {
 		v.campaign.CampaignInput = start.CampaignInput
 	}
 	f := campaignForm{CampaignInput: v.campaign.CampaignInput, ID: v.campaign.ID, File: start.File, Opens: v.field("opensAt"), Closes: v.field("closesAt"), renamed: map[int]map[string]string{}}
-	f.Title, f.Description, f.EmailOptional = asStored(v.field("title"), f.Title), asStored(v.field("description"), f.Description), v.field("requireEmail") == ""
+	f.Title, f.Description, f.EmailOptional = asStored(v.field("title"), f.Title), textAsStored(v.field("description"), f.Description), v.field("requireEmail") == ""
 	f.RequireName, f.Form.HideName = v.field("askName") == "required", v.field("askName") == "no"
 	f.IfVersion, _ = strconv.ParseInt(v.field("version"), 10, 64)
 	f.Open, _ = strconv.Atoi(v.field("open"))
@@ -181,6 +181,9 @@ func (v *visit) saveCampaign() error {
 	case errors.Is(err, formsvc.ErrStale):
 		f.IfVersion, f.Differences = v.campaign.Version, v.differences(&f)
 		f.Problem = "Someone else changed this campaign since you opened it. Compare both below. Saving again replaces theirs by yours."
+		if len(f.Differences) == 0 {
+			f.Problem = "Someone else changed settings of this campaign that aren't on this page. They are kept. Save again."
+		}
 		return v.showCampaignForm(http.StatusConflict, f)
 	case err != nil:
 		return err

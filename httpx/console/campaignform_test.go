@@ -152,7 +152,7 @@ func TestTableOfResponses(t *testing.T) {
 		}
 	}
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(list[0].ID), string(list[1].ID), "x"}, "status": {"validated"}, "do": {"status"}}).is(303)
-	w.get(path+"?note=selected&n=2&refused=1").says("Done: 2. Left as they were, since they can't change now or are gone: 1.", "validated")
+	w.get(path+"?note=selected&n=2&refused=1").says("Done: 2. Left as they were, since no place is left for them, they can't change now or are gone: 1.", "validated")
 	w.submit(w.get(path), path+"/selected", url.Values{"response": {string(list[0].ID)}, "do": {"delete"}}).is(303)
 	w.get(path).lacks(list[0].Reference).says(list[1].Reference, list[2].Reference, "validated", "pending")
 	w.submit(w.get(path), path+"/delete", nil).is(409).says("This campaign has responses")

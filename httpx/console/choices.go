@@ -21,6 +21,17 @@ func linesAsStored(typed string, stored []string) []string {
 	return list
 }
 
+// inOrder returns what was ticked in its stored order, and what is new at the end.
+func inOrder(ticked, stored []string) []string {
+	list := slices.DeleteFunc(slices.Clone(stored), func(s string) bool { return !slices.Contains(ticked, s) })
+	for _, s := range ticked {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // unlisted reports whether a campaign has a choice that can't be a line of its own.
 func unlisted(c *formsvc.Campaign) bool {
 	bad := func(s string) bool { return strings.TrimSpace(s) == "" || strings.ContainsAny(s, "\r\n") }

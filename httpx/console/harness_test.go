@@ -186,7 +186,7 @@ func (w *world) get(path string) *answer {
 }
 
 // submit sends the form on a page with the given path as its action, with fields changed. As a browser does, it sends
-// all fields of the form.
+// all fields of the form, with its line ends.
 func (w *world) submit(page *answer, path string, fields url.Values, edits ...func(*http.Request)) *answer {
 	w.t.Helper()
 	form := page.form(path)
@@ -196,6 +196,11 @@ func (w *world) submit(page *answer, path string, fields url.Values, edits ...fu
 			continue
 		}
 		form[name] = values
+	}
+	for _, values := range form {
+		for i, text := range values {
+			values[i] = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
+		}
 	}
 	return w.do("POST", path, form, append(edits, func(r *http.Request) { r.Header.Set("Origin", w.server.URL) })...)
 }
@@ -220,8 +225,11 @@ func filled(form *html.Node) url.Values {
 		switch n.Data {
 		case "input":
 			_, checked := attributeOf(n, "checked")
-			if kind := attribute(n, "type"); kind != "checkbox" || checked {
-				values.Add(name, attribute(n, "value"))
+			switch kind, value := attribute(n, "type"), attribute(n, "value"); {
+			case kind == "" || kind == "email" || kind == "url": // has one line
+				values.Add(name, strings.NewReplacer("\r", "", "\n", "").Replace(value))
+			case kind != "checkbox" || checked:
+				values.Add(name, value)
 			}
 		case "textarea":
 			values.Add(name, textOf(n))

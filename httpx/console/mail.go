@@ -47,8 +47,10 @@ func (v *visit) showMail(status int, p mailPage) error {
 
 // saveMail changes the mail to the people who send the form.
 func (v *visit) saveMail() error {
+	was := &v.campaign.Form.Confirmation
 	c := formsvc.Confirmation{
-		Enabled: v.field("enabled") != "", Subject: v.field("subject"), Text: v.field("text"), ReplyTo: v.field("replyTo"), Answers: v.field("answers") != "",
+		Enabled: v.field("enabled") != "", Subject: asStored(v.field("subject"), was.Subject), Text: textAsStored(v.field("text"), was.Text),
+		ReplyTo: v.field("replyTo"), Answers: v.field("answers") != "",
 	}
 	err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form.Confirmation = c })
 	if errors.Is(err, formsvc.ErrStale) {

@@ -4,25 +4,21 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 // readWords reads the owner's words on the form's page, and what its address may fill in, if they were sent.
 func (v *visit) readWords(form *formsvc.Form) {
-	text := func(name string) string { return strings.ReplaceAll(v.field(name), "\r\n", "\n") }
-	if v.r.PostForm.Has("button") {
-		form.Texts = formsvc.FormTexts{Button: text("button"), ThanksTitle: text("thanksTitle"), Closed: text("closed"), Full: text("full")}
+	if t := &form.Texts; v.r.PostForm.Has("button") {
+		t.Button, t.ThanksTitle = asStored(v.field("button"), t.Button), asStored(v.field("thanksTitle"), t.ThanksTitle)
+		t.Closed, t.Full = textAsStored(v.field("closed"), t.Closed), textAsStored(v.field("full"), t.Full)
 	}
 	if v.r.PostForm.Has("prefills") {
-		form.Prefill = nil
-		for _, f := range fillables(&v.campaign) {
-			sent := func(value string) bool { return strings.ReplaceAll(value, "\r\n", "\n") == f.Name } // browsers change line ends
-			if slices.ContainsFunc(v.r.PostForm["prefill"], sent) {
-				form.Prefill = append(form.Prefill, f.Name)
-			}
+		gone := func(name string) bool {
+			return !slices.ContainsFunc(fillables(&v.campaign), func(f fillable) bool { return f.Name == name })
 		}
+		form.Prefill = slices.DeleteFunc(inOrder(v.r.PostForm["prefill"], form.Prefill), gone)
 	}
 }
 

@@ -51,9 +51,9 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 		m.Places = v.readPlaces(&m, &was, i, f.renamed[i])
 	}
 	if sent("default") {
-		text, old := strings.ReplaceAll(field("default"), "\r\n", "\n"), strings.Join(shownAll(&was, m.Default), "\n")
+		text, old := field("default"), strings.Join(shownAll(&was, m.Default), "\n")
 		switch {
-		case text == strings.TrimSpace(old), len(m.Default) == 1 && !m.Multiple && asStored(text, old) == old: // unchanged
+		case textAsStored(text, old) == old, len(m.Default) == 1 && !m.Multiple && !shown("longtext") && asStored(text, old) == old: // unchanged
 		case text != "" && shown("longtext"):
 			m.Default = []string{text}
 		default:
@@ -88,7 +88,7 @@ func (v *visit) readQuestion(f *campaignForm, i int) formsvc.Module {
 	if earlier := v.r.PostForm.Get("showModule." + strconv.Itoa(i)); earlier != "" {
 		m.ShowIf = &formsvc.Condition{Module: earlier, Equals: linesAsStored(field("showValues"), equals)}
 		if !sent("showValues") && v.r.PostForm.Get("ticked."+strconv.Itoa(i)) == earlier { // else they are of another question
-			m.ShowIf.Equals = slices.Clone(v.r.PostForm["tick."+strconv.Itoa(i)])
+			m.ShowIf.Equals = inOrder(v.r.PostForm["tick."+strconv.Itoa(i)], equals)
 		}
 	}
 	setType(&m, field("type"))
@@ -151,7 +151,15 @@ func asStored(typed, stored string) string {
 	if bare.Replace(typed) == bare.Replace(strings.TrimSpace(stored)) {
 		return stored
 	}
-	return strings.ReplaceAll(typed, "\r\n", "\n")
+	return typed
+}
+
+// textAsStored is asStored for a field with lines.
+func textAsStored(typed, stored string) string {
+	if typed == strings.TrimSpace(strings.ReplaceAll(stored, "\r\n", "\n")) {
+		return stored
+	}
+	return typed
 }
 
 // lose removes what a question of its type can't have, and notes it. same is whether it was shown with this type.

@@ -42,7 +42,8 @@ func (v *visit) showShare(status int, p sharePage) (err error) {
 // saveShare publishes the form, or changes its settings.
 func (v *visit) saveShare() error {
 	form := v.campaign.Form // with what other pages set
-	form.Enabled, form.Description, form.SuccessMessage = v.field("enabled") != "", v.field("description"), v.field("successMessage")
+	form.Enabled, form.Description = v.field("enabled") != "", textAsStored(v.field("description"), form.Description)
+	form.SuccessMessage = textAsStored(v.field("successMessage"), form.SuccessMessage)
 	form.RedirectURL, form.AllowedOrigins, form.Language = v.field("redirectUrl"), lines(v.r.PostForm.Get("origins")), v.field("language")
 	v.readWords(&form)
 	for i, site := range form.AllowedOrigins {

@@ -194,7 +194,7 @@ func TestUndoOfStatus(t *testing.T) {
 	}
 	done := w.submit(w.get(path), path+"/selected", url.Values{"response": ids, "do": {"status"}, "status": {"validated"}}).is(303).leadsTo(path).says("Done: 3", "Undo")
 	w.submit(w.get(path+"/responses/"+ids[2]), path+"/responses/"+ids[2]+"/status", url.Values{"status": {"completed"}}).is(303)
-	w.submit(done, path+"/selected", url.Values{"do": {"undo"}}).is(303).leadsTo(path).says("Undone: 2. Left as they were, since they have changed since, can't change back or are gone: 1.", "called twice", "completed")
+	w.submit(done, path+"/selected", url.Values{"do": {"undo"}}).is(303).leadsTo(path).says("Undone: 2. Left as they were, since they have changed since, no place is left for them, they can't change back or are gone: 1.", "called twice", "completed")
 	other, elsewhere := w.form()
 	r := w.response(&other, "Elsewhere")
 	page := w.get(elsewhere + "?note=selected").lacks(">Undo<")

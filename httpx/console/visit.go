@@ -95,7 +95,7 @@ func (v *visit) enter() error {
 }
 
 // readForm reads the form, if there is one. Browsers that don't send a form's origin are too old for SameSite cookies,
-// so forms have a token too.
+// so forms have a token too. Line ends become those of stored texts: browsers send others, even in fields that nobody sees.
 func (v *visit) readForm() error {
 	if v.r.Method != http.MethodPost {
 		return nil
@@ -114,6 +114,9 @@ func (v *visit) readForm() error {
 	for _, values := range v.r.PostForm {
 		if err := formsvc.CheckText(values...); err != nil {
 			return &refusal{http.StatusBadRequest, "The form can't be read", "The text isn't valid UTF-8 or has a NUL character."}
+		}
+		for i, text := range values {
+			values[i] = strings.ReplaceAll(text, "\r\n", "\n")
 		}
 	}
 	return nil

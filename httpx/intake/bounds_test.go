@@ -201,6 +201,9 @@ func TestFullStore(t *testing.T) {
 		if x.accept == "text/html" {
 			a.has(`value="kept"`)
 		}
+		if x.status == 409 && x.accept == "text/html" {
+			a.has("Your answers weren&#39;t saved")
+		}
 	}
 }
 

@@ -107,7 +107,9 @@ func (v *visit) fail(err error) {
 	if over != nil {
 		shown.About = v.t.format(over.text, over.most) + " " + v.t["smaller"]
 	} else if text == "closed" {
-		shown.Title, shown.About = v.when()
+		if shown.Title, shown.About = v.when(); v.r.Method == http.MethodPost {
+			shown.About += "\n\n" + v.t["full"]
+		}
 	}
 	refusal, refused := errors.AsType[*formsvc.Refusal](err)
 	if refused {
@@ -152,13 +154,17 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 	case why.Status >= http.StatusInternalServerError, overQuota(why):
 		p.Problems = []link{{Text: v.t["sendAgain"]}}
 	}
+	if own := v.campaign.Form.Texts.Full; own != "" && (why.Code == "campaign_full" || textOf(why) == "full" || v.full()) {
+		p.Problems = append(p.Problems, link{Text: own})
+	}
 	if s.partial {
 		p.Problems = append(p.Problems, link{Text: v.t["partial"]})
 	}
 	v.tell(p, faults)
 	left := typedSize / 4
 	for _, name := range s.names { // what the form doesn't ask any more is shown, but not sent again
-		if left > inputSize && len(s.modules) > 0 && s.modules[name] == nil && !isUser(name) && !s.ours(name) {
+		m := s.modules[name]
+		if left > inputSize && len(s.modules) > 0 && (m == nil || m.Type == formsvc.SectionModule) && !isUser(name) && !s.ours(name) {
 			f := field{T: v.t, ID: "q" + strconv.Itoa(len(p.Fields)+1), Label: name, Kind: "longtext", Error: v.t["error_unknown_module"]}
 			f.fill(s.form[name], &left)
 			f.describe()

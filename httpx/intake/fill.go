@@ -35,7 +35,7 @@ func (f *field) fillOwn(typed []string, left *int) (chosen []string) {
 
 // fill sets what was typed, as far as there are bytes left on the page.
 func (f *field) fill(typed []string, left *int) {
-	if f.Other {
+	if f.Other && f.Kind != "hidden" {
 		typed = f.fillOwn(typed, left)
 	}
 	for i := range f.Options {

@@ -16,7 +16,7 @@ func TestPlacesOnTheForm(t *testing.T) {
 	size := formsvc.Module{
 		Name: "size", Type: formsvc.ChoiceModule, Options: []string{"s", "m", "l"}, Labels: map[string]string{"s": "Small"}, Places: map[string]int{"s": 1, "m": 100},
 	}
-	w := newWorld(t, formsvc.CampaignInput{Form: formsvc.Form{MaxResponses: 2, OncePerEmail: true}, Modules: []formsvc.Module{size, {Name: "why"}}}, nil)
+	w := newWorld(t, formsvc.CampaignInput{Form: formsvc.Form{MaxResponses: 2, OncePerEmail: true, Texts: formsvc.FormTexts{Full: "Ask Ada"}}, Modules: []formsvc.Module{size, {Name: "why"}}}, nil)
 	a := w.get("").is(200).has("Places left: 2", `Small</span> <small>– Places left: 1`)
 	if strings.Contains(a.body, "Places left: 100") || strings.Contains(a.body, " disabled") {
 		t.Error("many places are said, or a free one can't be chosen")
@@ -31,8 +31,8 @@ func TestPlacesOnTheForm(t *testing.T) {
 	reply.has(`"code":"choice_full"`, `"pointer":"/responses/size/value/0"`)
 	w.json(`{"user":{"email":"a@example.com"},"responses":{}}`).is(409).has(`"code":"already_answered"`, `"pointer":"/user/email"`)
 	w.post("email", "b@example.com").is(303)
-	w.get("").is(409).has("All places are taken", "takes no more answers")
-	w.post("email", "c@example.com", "why", "I typed a lot").is(409).has("so your answers weren&#39;t saved", "I typed a lot", "c@example.com")
+	w.get("").is(409).has("All places are taken", "Ask Ada")
+	w.post("email", "c@example.com", "why", "I typed a lot").is(409).has("so your answers weren&#39;t saved", "Ask Ada", "I typed a lot", "c@example.com")
 	w.post("email", "nobody", "why", "x").is(422).has("so your answers weren&#39;t saved", "Enter an email address")
 	w.json(`{"user":{"email":"c@example.com"},"responses":{}}`).is(409).has(`"code":"campaign_full"`)
 	w.must(w.svc.Responses.Delete(t.Context(), w.responses()[0].Key(), nil))

@@ -10,12 +10,13 @@ import (
 )
 
 func prefilled() formsvc.CampaignInput {
-	in := formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{Language: "de", Prefill: []string{"email", "firstName", "n", "d", "t", "pick", "many", "yes", "iban", "source", "kind", "long"}}}
+	in := formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{Language: "de", Prefill: []string{"email", "firstName", "n", "d", "t", "pick", "many", "yes", "iban", "source", "kind", "via", "long"}}}
 	in.Modules = []formsvc.Module{
 		{Name: "n", Type: formsvc.NumberModule, Min: "0"}, {Name: "d", Type: formsvc.DateModule}, {Name: "t", MaxLength: 5, Default: []string{"start"}}, {Name: "other"},
 		{Name: "pick", Type: formsvc.ChoiceModule, Options: []string{"a", "b"}, Labels: map[string]string{"b": "Bee"}},
 		{Name: "many", Type: formsvc.ChoiceModule, Options: []string{"x", "y", "z"}, Multiple: true}, {Name: "yes", Type: formsvc.BooleanModule},
 		{Name: "iban", Format: "iban"}, {Name: "source", Hidden: true}, {Name: "kind", Type: formsvc.ChoiceModule, Options: []string{"k", "l"}, Hidden: true, Default: []string{"k"}},
+		{Name: "via", Type: formsvc.ChoiceModule, Options: []string{"k"}, Hidden: true, Other: true},
 		{Name: "long", Type: formsvc.LongTextModule}, {Name: "ok", Type: formsvc.ConsentModule},
 		{Name: "why", Required: true, ShowIf: &formsvc.Condition{Module: "source", Equals: []string{"fair"}}},
 	}
@@ -41,7 +42,7 @@ func TestPrefill(t *testing.T) {
 		"t=%22%3E%3Cb": `name="t" value="&#34;&gt;&lt;b"`, "other=x": `name="other" value=""`, "unknown=x": `name="other" value=""`, "t=%zz": `name="t" value="start"`, "t=a;b": `name="t" value="start"`,
 		"pick=b": `value="b" checked`, "pick=Bee": `value="b" checked`, "pick=c": `value="" checked`, "pick=a&pick=b": `value="" checked`, "pick=b&pick=Bee": `value="b" checked`,
 		"many=x&many=q&many=z": `value="x" id="q9" checked`, "yes=true": `value="true" id="q10" checked`, "iban=DE1": `name="iban" value="DE1"`, "iban=DE2": `name="iban" value=""`,
-		"source=mail": `<input type="hidden" name="source" value="mail">`, "kind=l": `<input type="hidden" name="kind" value="l">`, "kind=z": `<input type="hidden" name="kind" value="k">`,
+		"source=mail": `<input type="hidden" name="source" value="mail">`, "kind=l": `<input type="hidden" name="kind" value="l">`, "kind=z": `<input type="hidden" name="kind" value="k">`, "via=a+friend": `<input type="hidden" name="via" value="a friend">`,
 		"long=a%0Ab": ">\na\nb</textarea>", "ok=true": `name="ok" value="true" id=`, "t=x&long=" + strings.Repeat("x", 17<<10): `name="t" value="start"`, strings.Repeat("many=x&", 101): `value="x" id="q9">`,
 	} {
 		a := w.get("?" + query).is(200).has(want)
@@ -57,11 +58,11 @@ func TestPrefill(t *testing.T) {
 	// They are a visitor's input: what is typed wins, and all is checked again.
 	page := w.get("?t=abc&source=mail").token()
 	w.wait(3 * time.Second)
-	wrong := w.post("_page", page, "t", "typed", "source", "mail", "kind", "zzz", "n", "1,5").is(422)
+	wrong := w.post("_page", page, "t", "typed", "source", "mail", "kind", "zzz", "via", "a friend", "n", "1,5").is(422)
 	if strings.Contains(wrong.body, "zzz") {
 		t.Error("a hidden value that nobody can correct comes again")
 	}
-	wrong.has("kind\u2069 – ", `name="t" value="typed"`, `name="source" value="mail"`, `<li>`)
+	wrong.has("kind\u2069 – ", `name="via" value="a friend"`, `name="t" value="typed"`, `name="source" value="mail"`, `<li>`)
 	w.post("_page", page, "t", "typed", "source", "mail", "kind", "l", "n", "1,5").is(303)
 	w.json(`{"responses":{"source":{"value":["api"]}}}`).is(201)
 	w.json(`{"responses":{"kind":{"value":["zzz"]}}}`).is(422)
@@ -116,6 +117,6 @@ func TestOwnWords(t *testing.T) {
 		}
 		w.wait(2 * time.Second)
 		w.get("").is(409).has("Ten formularz jest zamknięty", "Koniec\nzapisów")
-		w.post("a", "x").is(409).has("Koniec\nzapisów")
+		w.post("a", "x").is(409).has("Koniec\nzapisów", "Odpowiedzi nie zostały zapisane")
 	}
 }

@@ -28,7 +28,7 @@ func TestPageWithSections(t *testing.T) {
 	a := w.get("").is(200).has(
 		`data-next="Next" data-back="Back" data-progress="Page %d of %d"`, `<div class="q" data-needed="bring">`,
 		`<input type="radio" name="bring" value="" data-own> <span dir="auto">Other</span></label>`,
-		`<input class="own" id="q4-own" name="bring" value="" dir="auto" autocomplete="off" aria-label="Your own answer" maxlength="20">`,
+		`<input class="own" id="q4-own" name="bring" value="" dir="auto" aria-label="Your own answer" maxlength="20">`,
 		`<p class="note" id="q5-pattern">Two letters &amp; a digit</p>`,
 		`<div class="q section" data-name="p2" data-page data-if="bring" data-equals="[&#34;d&#34;]">`, `<h2 tabindex="-1" dir="auto">Drinks</h2>`, `dir="auto">Which ones?</p>`,
 		`<input type="checkbox" name="which" value="" data-own>`, `<div class="q section" data-name="p3" data-page>`,
@@ -36,6 +36,9 @@ func TestPageWithSections(t *testing.T) {
 	)
 	if strings.Contains(a.body, "<h2 tabindex=\"-1\" dir=\"auto\">p3") || strings.Count(a.body, "<form") != 1 || strings.Contains(a.body, ` required`) {
 		t.Error("a section has its name as a heading, or there are forms within the form, or the browser demands a choice")
+	}
+	if strings.Count(a.body, `autocomplete="off"`) != 1 { // that of the field for bots
+		t.Error("browsers drop an own answer when the visitor comes back to the page")
 	}
 	in.Modules = slices.DeleteFunc(in.Modules, func(m formsvc.Module) bool { return m.Type == "section" })
 	if a := newWorld(t, in, nil).get("").is(200); strings.Contains(a.body, "data-next") || strings.Contains(a.body, "data-needed") {
@@ -71,7 +74,7 @@ func TestOtherOnPage(t *testing.T) {
 			"code\u2069 – Two letters &amp; a digit", `value="ab1"`, `value="d" checked`, `value="Water" checked`, `name="which" value="" data-own checked`, `name="which" value="Milk"`,
 			`data-own selected>`, `name="town" value="Rome"`,
 		}},
-		{[]string{"bring", "s", "p2", "x"}, []string{"p2\u2069 – The form has no field of this name"}},
+		{[]string{"bring", "s", "p2", "typed <x>"}, []string{"p2\u2069 – The form has no field of this name", "typed &lt;x&gt;</textarea>"}},
 	} {
 		w.wait(time.Minute)
 		w.post(c.fields...).is(422).has(c.has...)

@@ -125,7 +125,7 @@ func (v *visit) translate() {
 	}
 	if own := form.Texts; own != (formsvc.FormTexts{}) {
 		v.t = maps.Clone(v.t)
-		for name, text := range map[string]string{"send": own.Button, "thanksTitle": own.ThanksTitle, "closed": own.Closed, "full": own.Full, "taken": own.Full} {
+		for name, text := range map[string]string{"send": own.Button, "thanksTitle": own.ThanksTitle, "closed": own.Closed, "taken": own.Full} {
 			v.t[name] = cmp.Or(text, v.t[name])
 		}
 	}

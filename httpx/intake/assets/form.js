@@ -122,12 +122,12 @@ if (form) {
     if (turns?.next() || !check(all(".q"))) event.preventDefault();
   });
   const update = (event) => {
-    own(event);
+    if (event) own(event); // at first a browser must find the names, to fill in what was typed before
     show();
     turns?.again();
   };
   document.addEventListener("input", update);
-  addEventListener("pageshow", update); // a browser fills in what was typed before
+  addEventListener("pageshow", update); // it has done so then
   update();
   if (document.querySelector("[data-page]")) turns = paged();
   turns?.to(document.querySelector(".q.wrong"));
