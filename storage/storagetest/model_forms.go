@@ -380,7 +380,8 @@ func (m *model) webhook(w *formsvc.Webhook) {
 
 func (m *model) addWebhook() {
 	w := m.newWebhook(m.owner(m.accounts[0]))
-	if slices.Contains(m.accounts, w.AccountID) && m.chance("to submitters", 4) {
+	once := formsvc.WebhookKey{AccountID: w.AccountID, ID: w.AccountID}
+	if slices.Contains(m.accounts, w.AccountID) && !slices.Contains(m.hooks, once) && m.chance("to submitters", 4) {
 		w.ID = w.AccountID
 	}
 	m.webhook(&w)
@@ -420,9 +421,6 @@ func (m *model) updateWebhook() {
 
 func (m *model) deleteWebhook() {
 	key := m.hook()
-	if key.ID == key.AccountID { // it could be created again, and stores may keep deliveries of a deleted webhook for a while
-		return
-	}
 	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: key.ID})
 	m.do("DeleteWebhook", func(s Store, _ int) (any, error) { return nil, s.DeleteWebhook(m.ctx, key, change) })
 	if m.err == nil { // whether what is under way can be finished isn't specified
