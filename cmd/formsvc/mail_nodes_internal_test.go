@@ -1,16 +1,16 @@
 package main
 
 import (
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/formsvc/digest"
 	"github.com/formsvc/toolkit/formsvc/formsvctest"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
-	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -29,46 +29,38 @@ func TestTwoNodesMail(t *testing.T) {
 		mails := must(digest.NewMailer(svc, &inbox, &digest.MailerOptions{FormsURL: "https://forms.example.com/f"}))
 		nodes, engines = append(nodes, svc), append(engines, must(delivery.New(store, &delivery.Options{Mail: mails.Mail, Now: clock})))
 	}
-	both := func(work func(i int) error) {
-		t.Helper()
-		var group sync.WaitGroup
-		for i := range nodes {
-			group.Go(func() {
-				if err := work(i); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		group.Wait()
-	}
-	send := func(i int) error { _, err := engines[i].RunOnce(t.Context()); return err }
 	account := must(nodes[0].Accounts.Ensure(t.Context(), "owner"))
 	form := must(nodes[0].Campaigns.Create(t.Context(), account, formsvc.CampaignInput{
 		Title: "Form", Form: formsvc.Form{Enabled: true, Confirmation: formsvc.Confirmation{Enabled: true}},
 	}))
-	visit := func(i int) error {
-		_, err := nodes[i].Responses.Create(t.Context(), form.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}, FormToken: form.FormToken})
-		return err
+	in := formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}, FormToken: form.FormToken}
+	both := func(work func(i int) error) {
+		t.Helper()
+		var group errgroup.Group
+		for i := range nodes {
+			group.Go(func() error { return work(i) })
+		}
+		noError(t, group.Wait())
 	}
+	visit := func(i int) error { _, err := nodes[i].Responses.Create(t.Context(), form.Key(), in); return err }
+	send := func(i int) error { _, err := engines[i].RunOnce(t.Context()); return err }
 	for range 10 {
 		both(visit)
 	}
 	both(send)
 	equal(t, len(inbox.Mails()), formsvc.DefaultMailsPerAddress, "%d of 20 mails to one address")
 	hook, _, err := nodes[0].Webhooks.Create(t.Context(), account, formsvc.WebhookInput{
-		URL: "mailto:owner@example.com", Events: []formsvc.EventType{webhook.ResponseCreated}, Mail: formsvc.MailInput{Daily: true},
+		URL: "mailto:owner@example.com", Events: []formsvc.EventType{"response.created"}, Mail: formsvc.MailInput{Daily: true},
 	})
 	noError(t, err)
-	for day := range 5 {
-		if day == 0 {
-			hook = must(nodes[1].Webhooks.Confirm(t.Context(), hook.MailToken(true)))
-		}
-		now = now.Add(24 * time.Hour)
+	_ = must(nodes[1].Webhooks.Confirm(t.Context(), hook.MailToken(true)))
+	for range 5 {
 		both(visit)
 		both(send)
 		inbox.Mails()
+		now = now.Add(24 * time.Hour)
 		both(func(i int) error { return nodes[i].Webhooks.SendSummaries(t.Context()) })
 		both(send)
-		equal(t, len(inbox.Mails()), 1, "day %d: %d daily mails", day)
+		equal(t, len(inbox.Mails()), 1, "%d daily mails")
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // WebhookInput is what a webhook needs.
 type WebhookInput struct {
-	URL          string              `json:"url"` // absolute, http or https
+	URL          string              `json:"url"` // absolute, http or https; or mailto: and an address
 	Events       []formsvc.EventType `json:"events"`
 	CampaignUUID string              `json:"campaignUuid,omitzero"` // events of this campaign only; "" means all
 	Secret       string              `json:"secret,omitzero"`       // signs every request; "" means a generated one, or the one it has

@@ -178,9 +178,7 @@ func TestMailServerHangs(t *testing.T) {
 		for i := range 200 {
 			e := endpoint(fmt.Sprintf("mail%d", i))
 			e.URL = "mailto:" + e.ID + "@example.com"
-			for n := range 3 {
-				q.add(fmt.Sprint(e.ID, "-", n), e, "body")
-			}
+			q.add(e.ID, e, "body")
 		}
 		for range 100 {
 			before := q.delivered("healthy")
@@ -197,6 +195,6 @@ func TestMailServerHangs(t *testing.T) {
 		equal(t, q.delivered("new"), 1, "%d delivered to a webhook that nothing is known about")
 		working.Store(true)
 		time.Sleep(2 * time.Hour)
-		equal(t, q.delivered("mail"), 600, "%d mails sent")
+		equal(t, q.delivered("mail"), 200, "%d mails sent")
 	})
 }

@@ -186,7 +186,7 @@ func words(sent *mail.SendError) string {
 // client returns a client for one mail. Its connection ends with ctx.
 func (m *Mailer) client(ctx context.Context) (*mail.Client, error) {
 	options := []mail.Option{
-		mail.WithPort(m.port), mail.WithTimeout(2*m.timeout), mail.WithTLSPolicy(m.startTLS), mail.WithTLSConfig(m.config()),
+		mail.WithPort(m.port), mail.WithTimeout(2 * m.timeout), mail.WithTLSPolicy(m.startTLS), mail.WithTLSConfig(m.config()),
 		mail.WithDialContextFunc(func(dialing context.Context, network, _ string) (net.Conn, error) {
 			// The library's own address is wrong for IPv6.
 			return m.dial(ctx, dialing, network, net.JoinHostPort(m.host, strconv.Itoa(m.port)))
