@@ -12,12 +12,20 @@ import (
 
 // WebhookInput is what a webhook needs.
 type WebhookInput struct {
-	URL          string              `json:"url"` // absolute, http or https
+	URL          string              `json:"url"` // absolute, http or https; or mailto: and an address
 	Events       []formsvc.EventType `json:"events"`
 	CampaignUUID string              `json:"campaignUuid,omitzero"` // events of this campaign only; "" means all
 	Secret       string              `json:"secret,omitzero"`       // signs every request; "" means a generated one, or the one it has
 	Headers      map[string]*string  `json:"headers,omitempty"`     // of each request; nil keeps a value, and stands for it in replies
 	Disabled     bool                `json:"disabled,omitzero"`     // receives only what is redelivered
+	Mail         *WebhookMail        `json:"mail,omitzero"`         // nil unless the URL is mailto:
+}
+
+// A WebhookMail says how a webhook with a mailto: URL sends mail.
+type WebhookMail struct {
+	Daily       bool      `json:"daily"`                // one mail a day with the numbers of new responses
+	ReplyTo     bool      `json:"replyTo"`              // replies go to the person who sent the form
+	ConfirmedAt time.Time `json:"confirmedAt,omitzero"` // when the recipient agreed; the server sets it
 }
 
 // A Webhook is a URL that receives events. Secret is set only where the reply shows it, once: by Create and Rotate.

@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -159,5 +160,41 @@ func TestRecoveringReceiverRegainsItsWindow(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		equal(t, fmt.Sprint(at), "[1 2 4 8 8 8 8 8]", "requests at once: %s")
+	})
+}
+
+// A mail server hangs, with mails to 200 addresses. Webhooks get new deliveries at once, and each mail is retried.
+func TestMailServerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, w := newQueue(), newReceivers()
+		var working atomic.Bool
+		run(t, q, delivery.Options{Transport: w, Mail: func(ctx context.Context, _ delivery.Mail) error {
+			if !working.Load() {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}})
+		warmUp(t, q, "healthy", 10)
+		for i := range 200 {
+			e := endpoint(fmt.Sprintf("mail%d", i))
+			e.URL = "mailto:" + e.ID + "@example.com"
+			q.add(e.ID, e, "body")
+		}
+		for range 100 {
+			before := q.delivered("healthy")
+			q.addTo("healthy", 10, 1)
+			time.Sleep(15 * time.Millisecond)
+			synctest.Wait()
+			if got := q.delivered("healthy") - before; got != 10 {
+				t.Fatalf("%d of 10 delivered in time", got)
+			}
+			time.Sleep(time.Second)
+		}
+		q.addTo("new", 1, 1)
+		time.Sleep(delivery.DefaultTimeout)
+		equal(t, q.delivered("new"), 1, "%d delivered to a webhook that nothing is known about")
+		working.Store(true)
+		time.Sleep(2 * time.Hour)
+		equal(t, q.delivered("mail"), 200, "%d mails sent")
 	})
 }

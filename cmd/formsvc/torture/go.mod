@@ -8,12 +8,18 @@ replace github.com/formsvc/toolkit => ../../..
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
+	github.com/emersion/go-smtp v0.25.1
 	github.com/formsvc/toolkit v0.0.0
 	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/rs/zerolog v1.34.0
 	golang.org/x/sync v0.23.0
 	golang.org/x/time v0.16.0
 	modernc.org/sqlite v1.60.1
+)
+
+require (
+	code.dny.dev/ssrf v0.3.0 // indirect
+	github.com/emersion/go-sasl v0.0.0-20241020182733-b788ff22d5a6 // indirect
 )
 
 require (

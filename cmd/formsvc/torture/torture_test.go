@@ -24,7 +24,7 @@ var (
 
 const (
 	// kinds is the number of tests that share the time of -for.
-	kinds = 9
+	kinds = 10
 	// patience limits every wait for something that should happen soon. Only a failing test takes as long.
 	patience = 2 * time.Minute
 )

@@ -7,8 +7,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	netmail "net/mail"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -112,7 +114,7 @@ func (m *Mailer) Send(ctx context.Context, in digest.Message) error {
 	}
 	// A failure after the server accepted the mail, such as on QUIT, doesn't matter.
 	if err = client.DialAndSendWithContext(ctx, msg); err != nil && !msg.IsDelivered() {
-		return refusal(err, in.To)
+		return refusal(ctx, err, in.To)
 	}
 	return nil
 }
@@ -147,24 +149,44 @@ func (m *Mailer) message(in *digest.Message) (*mail.Msg, error) {
 // shownRefusal is how much of a server's reply is kept, in bytes.
 const shownRefusal = 500
 
-// refusal returns a server's reply in the words that people see, without the address. Other errors are returned unchanged.
-func refusal(err error, to string) error {
+// refusal returns a server's reply in the words that people see, without the address. Other errors say whether the server was too slow
+// or ended the connection, which the library hides.
+func refusal(ctx context.Context, err error, to string) error {
+	var code int
+	var text string
 	sent, ok := errors.AsType[*mail.SendError](err)
-	if !ok || sent.ErrorCode() == 0 {
+	early, refused := errors.AsType[*textproto.Error](err) // the connection or the login, unless sent says more
+	switch {
+	case ok && sent.ErrorCode() != 0:
+		code, text = sent.ErrorCode(), words(sent)
+	case refused && !ok:
+		code, text = early.Code, fmt.Sprint(early.Code, " ", early.Msg)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case ok:
+		return io.ErrUnexpectedEOF
+	default:
 		return err
 	}
-	text := strings.ToValidUTF8(strings.ReplaceAll(sent.Error(), to, "the recipient"), "")
-	text, _, _ = strings.Cut(text, ", affected recipient")
-	if _, reply, ok := strings.Cut(text, " command: "); ok {
-		text = reply
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, to, "the recipient"), "")
+	return &delivery.MailError{Code: code, Text: text[:min(len(text), shownRefusal)], Final: ok && code >= 500 && sent.Reason == mail.ErrSMTPRcptTo}
+}
+
+// words returns a reply, which the library puts between words of its own.
+func words(sent *mail.SendError) string {
+	text, _, _ := strings.Cut(sent.Error(), ", affected ")
+	code := strconv.Itoa(sent.ErrorCode()) + " "
+	_, reply, _ := strings.Cut(text, ": "+code)
+	if quoted, err := strconv.QuotedPrefix(reply); err == nil {
+		reply, _ = strconv.Unquote(quoted)
 	}
-	return &delivery.MailError{Code: sent.ErrorCode(), Text: text[:min(len(text), shownRefusal)], Final: sent.ErrorCode() >= 500 && sent.Reason == mail.ErrSMTPRcptTo}
+	return code + reply
 }
 
 // client returns a client for one mail. Its connection ends with ctx.
 func (m *Mailer) client(ctx context.Context) (*mail.Client, error) {
 	options := []mail.Option{
-		mail.WithPort(m.port), mail.WithTimeout(m.timeout), mail.WithTLSPolicy(m.startTLS), mail.WithTLSConfig(m.config()),
+		mail.WithPort(m.port), mail.WithTimeout(2 * m.timeout), mail.WithTLSPolicy(m.startTLS), mail.WithTLSConfig(m.config()),
 		mail.WithDialContextFunc(func(dialing context.Context, network, _ string) (net.Conn, error) {
 			// The library's own address is wrong for IPv6.
 			return m.dial(ctx, dialing, network, net.JoinHostPort(m.host, strconv.Itoa(m.port)))

@@ -26,6 +26,8 @@ type serverOptions struct {
 	Mute bool
 	// MuteAfter makes it stop replying after a reply that contains this text unencrypted.
 	MuteAfter string
+	// Instead makes it send Say and close the connection instead of a reply that contains this text.
+	Instead, Say string
 }
 
 // A received is an accepted mail.
@@ -200,6 +202,10 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	o := &c.server.opts
 	if c.mute || o.Mute {
 		return len(p), nil
+	}
+	if o.Instead != "" && bytes.Contains(p, []byte(o.Instead)) {
+		_, _ = io.WriteString(c.Conn, o.Say)
+		return 0, c.Close()
 	}
 	c.mute = o.MuteAfter != "" && bytes.Contains(p, []byte(o.MuteAfter))
 	return c.Conn.Write(p)
