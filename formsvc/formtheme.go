@@ -134,6 +134,13 @@ func scaled(from image.Image, width, height int) image.Image {
 // accentForm is a colour as browsers write it.
 var accentForm = regexp.MustCompile(`^#[0-9a-f]{6}$`)
 
+// Check fails with a *[ValidationError] if the looks aren't valid.
+func (t *FormTheme) Check() error {
+	var e ValidationError
+	e.checkTheme(*t)
+	return e.err()
+}
+
 // checkTheme notes the faults of a form's looks, and returns them in canonical form.
 func (e *ValidationError) checkTheme(t FormTheme) FormTheme {
 	if t.Accent = strings.ToLower(t.Accent); t.Accent != "" && !accentForm.MatchString(t.Accent) {
