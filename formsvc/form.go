@@ -33,8 +33,9 @@ type Form struct {
 	MaxResponses int `json:"maxResponses,omitzero"`
 	// OncePerEmail takes one response of an e-mail address ([FoldEmail]), spam apart. Somebody who uses another address is
 	// another person. It needs a campaign that requires an address.
-	OncePerEmail bool      `json:"oncePerEmail,omitzero"`
-	Theme        FormTheme `json:"theme,omitzero"`
+	OncePerEmail bool `json:"oncePerEmail,omitzero"`
+	// Theme is how the page looks.
+	Theme FormTheme `json:"theme,omitzero"`
 }
 
 // Limits of a [Form].

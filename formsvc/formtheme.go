@@ -44,7 +44,8 @@ var errPicture = errors.New("must be a whole PNG, JPEG or GIF of at most 4,000 Ã
 
 // Logo makes the logo of a form from a PNG, JPEG or GIF of at most 4,000 Ã— 4,000 pixels and [MaxPicture] bytes. One at a time is made.
 // It fails with a *[ValidationError] at /form/theme/logo.
-func (c Campaigns) Logo(ctx context.Context, picture []byte) ([]byte, error) {
+func (c Campaigns) Logo(ctx context.Context, picture []byte) (_ []byte, err error) {
+	defer wrap(&err, "make logo")
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
