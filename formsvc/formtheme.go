@@ -9,6 +9,7 @@ import (
 	_ "image/gif" // of logos
 	"image/jpeg"
 	"image/png"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,22 +76,32 @@ func newLogo(picture []byte, most int) ([]byte, error) {
 		return picture, nil // to make it again would blur it
 	}
 	if scale < 1 {
-		from = scaled(from, max(1, int(float64(width)*scale)), max(1, int(float64(height)*scale)))
+		from = scaled(from, max(1, int(math.Round(float64(width)*scale))), max(1, int(math.Round(float64(height)*scale))))
 	}
+	for {
+		if logo := encoded(from); len(logo) <= MaxLogo {
+			return logo, nil
+		}
+		from = scaled(from, max(1, from.Bounds().Dx()/2), max(1, from.Bounds().Dy()/2))
+	}
+}
+
+// encoded returns a picture as PNG, or as JPEG on white if a PNG is too large.
+func encoded(from image.Image) []byte {
 	var b bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&b, from); err == nil && b.Len() <= MaxLogo {
-		return b.Bytes(), nil
+	_ = encoder.Encode(&b, from) // a buffer takes all
+	if b.Len() <= MaxLogo {
+		return b.Bytes()
 	}
 	opaque := image.NewRGBA(from.Bounds())
 	draw.Draw(opaque, opaque.Rect, image.White, image.Point{}, draw.Src)
 	draw.Draw(opaque, opaque.Rect, from, from.Bounds().Min, draw.Over)
-	for quality := 90; quality > 0; quality -= 10 {
-		if b.Reset(); jpeg.Encode(&b, opaque, &jpeg.Options{Quality: quality}) == nil && b.Len() <= MaxLogo {
-			return b.Bytes(), nil
-		}
+	for quality := 90; quality >= 30 && b.Len() > MaxLogo; quality -= 20 {
+		b.Reset()
+		_ = jpeg.Encode(&b, opaque, &jpeg.Options{Quality: quality})
 	}
-	return nil, errPicture
+	return b.Bytes()
 }
 
 // bare reports whether a JPEG has neither metadata nor comments, as those that we make.

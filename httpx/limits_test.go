@@ -36,6 +36,6 @@ func TestFormTheme(t *testing.T) {
 	}
 	equal(t, again.text("form", "theme", "logo"), created.text("form", "theme", "logo"), "the logo becomes %q, was %q")
 	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"accent":"red","scheme":"x","width":"x","logo":"?"}}}`).is(422, "validation_failed").faults(
-		"/form/theme/accent invalid_value", "/form/theme/logo invalid_image", "/form/theme/scheme invalid_value", "/form/theme/width invalid_value")
+		"/form/theme/accent invalid_value", "/form/theme/scheme invalid_value", "/form/theme/width invalid_value", "/form/theme/logo invalid_image")
 	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"cover":"x"}}}`).is(400, "invalid_body")
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	qr "github.com/piglig/go-qr"
 
@@ -54,7 +55,7 @@ func (v *visit) saveLooks() error {
 
 // readLooks reads the looks of the form. made is a new logo for a hidden field, so that it is chosen once even if the page is shown again.
 func (v *visit) readLooks(look *formsvc.FormTheme) (made string, err error) {
-	if accent := v.field("accent"); accent != plainAccent || look.Accent != "" {
+	if accent := strings.ToLower(v.field("accent")); accent != plainAccent || look.Accent != "" {
 		look.Accent = accent
 	}
 	if v.field("plain") != "" {

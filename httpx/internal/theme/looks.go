@@ -31,7 +31,7 @@ func ServeLooks(w http.ResponseWriter, r *http.Request, ours []byte, name string
 	if parts[0] != "" {
 		in.Accent = "#" + parts[0]
 	}
-	if in.Check() != nil || Looks(&in) != name {
+	if in.Check() != nil || Looks(&in) != name || strings.ToLower(name) != name {
 		return false
 	}
 	Send(w, r, name, []byte(stylesheet(string(ours), &in)))
