@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"image"
 	"image/png"
-	"io"
-	"mime/multipart"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -20,26 +19,8 @@ import (
 func (w *world) looks(page *answer, path string, logo []byte, fields url.Values) *answer {
 	w.t.Helper()
 	form := page.form(path + "/looks")
-	for name, values := range fields {
-		form[name] = values
-	}
-	var body bytes.Buffer
-	m := multipart.NewWriter(&body)
-	for name, values := range form {
-		for _, value := range values {
-			w.must(m.WriteField(name, value))
-		}
-	}
-	if logo != nil {
-		_, err := must(m.CreateFormFile("logo", "a.png")).Write(logo)
-		w.must(err)
-	}
-	w.must(m.Close())
-	return w.do("POST", path+"/looks", nil, func(r *http.Request) {
-		r.Body, r.ContentLength = io.NopCloser(&body), int64(body.Len())
-		r.Header.Set("Content-Type", m.FormDataContentType())
-		r.Header.Set("Origin", w.server.URL)
-	})
+	maps.Copy(form, fields)
+	return w.upload(path+"/looks", form, "logo", logo)
 }
 
 // Looks are saved, previewed and shown, and a logo is chosen once only. A copy has them.

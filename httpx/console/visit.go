@@ -103,11 +103,11 @@ func (v *visit) readForm() error {
 	most := int64(maxForm)
 	if v.r.Pattern == looksPattern {
 		most = maxLooks
-		if transfers := v.h.api.Limits().Transfers; !transfers.Take(string(v.account()), 1) {
+		transfers := v.h.api.Limits().Transfers
+		if !transfers.Take(string(v.account()), 1) {
 			return errBusy
-		} else {
-			defer transfers.Give(string(v.account()), 1)
 		}
+		defer transfers.Give(string(v.account()), 1)
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, most)
 	err := v.r.ParseForm()
