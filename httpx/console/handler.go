@@ -214,10 +214,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = below.Pattern
 }
 
-// policy lets pages load our style sheet, script and images, have images in themselves (logos of forms that aren't saved yet), and
-// send forms to us. It forbids inline scripts and styles, other
+// policy lets pages load our style sheet, script and images and send forms to us. It forbids inline scripts and styles, other
 // hosts and frames.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; " +
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
 // serve runs a page, or shows the error page if it fails.

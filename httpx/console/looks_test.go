@@ -55,11 +55,15 @@ func TestLooks(t *testing.T) {
 		t.Errorf("previewed %+v, saved %+v", previewed, theme())
 	}
 	fields.Del("do")
-	again := w.looks(share, path, logo.Bytes(), url.Values{"accent": {"#FFFF00"}, "scheme": {"dark"}, "width": {"narrow"}, "logoAlt": {strings.Repeat("x", 201)}}).is(422).has(`<img class="logo" src="data:image/png;base64,`)
+	again := w.looks(share, path, logo.Bytes(), url.Values{"accent": {"#FFFF00"}, "scheme": {"dark"}, "width": {"narrow"}, "logoAlt": {strings.Repeat("x", 201)}}).is(422).says("is kept until you save")
 	w.looks(again, path, nil, fields).is(303)
 	if !reflect.DeepEqual(theme(), want) {
 		t.Errorf("saved %+v", theme())
 	}
+	if got := w.get(path + "/logo").is(200); got.body != string(small) || got.header.Get("Content-Type") != "image/png" {
+		t.Error(got.header)
+	}
+	w.get(path + "/share").has(path + `/logo?v=`)
 	w.looks(share, path, nil, url.Values{"scheme": {"light"}}).is(409).says("Someone else changed this campaign").has(`value="light" selected`)
 	w.submit(w.get(path+"/share"), path+"/share", nil).is(303) // keeps them
 	w.submit(w.get(path+"/edit"), path+"/edit", url.Values{"do": {"save"}}).is(303)
@@ -76,6 +80,7 @@ func TestLooks(t *testing.T) {
 		t.Errorf("removed: %+v", got)
 	}
 
+	w.get(path + "/logo").is(404)
 	code := w.get(path+"/qr.svg").is(200).has("<svg", "<path")
 	if code.header.Get("Content-Type") != "image/svg+xml" {
 		t.Error(code.header)
