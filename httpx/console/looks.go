@@ -80,17 +80,6 @@ func (v *visit) readLooks(look *formsvc.FormTheme) (made string, err error) {
 	return made, nil
 }
 
-// logo sends the logo of the form.
-func (v *visit) logo() error {
-	logo := v.campaign.Form.Theme.Logo
-	if len(logo) == 0 {
-		return formsvc.ErrNotFound
-	}
-	v.w.Header().Set("Content-Type", http.DetectContentType(logo))
-	_, _ = v.w.Write(logo) // the visitor may have left
-	return nil
-}
-
 // Accent returns the color of the form, or of forms without one of their own.
 func (p sharePage) Accent() string {
 	if p.Form.Theme.Accent == "" {

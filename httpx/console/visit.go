@@ -314,7 +314,7 @@ func choices[T ~string](h *Handler, values, chosen []T) (list []choice) {
 func place(pointer string) string {
 	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	depth := max(map[string]int{"form": 2, "modules": 3}[parts[0]], 1)
-	if strings.HasPrefix(pointer, "/form/texts/") || strings.HasPrefix(pointer, "/form/confirmation/") {
+	if strings.HasPrefix(pointer, "/form/texts/") || strings.HasPrefix(pointer, "/form/theme/") || strings.HasPrefix(pointer, "/form/confirmation/") {
 		depth = 3
 	}
 	return strings.Join(parts[:min(len(parts), depth)], ".")
