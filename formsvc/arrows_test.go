@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 	"httpx":                     {"httpx/internal/mount", "httpx/internal/wire", "httpx/internal/people", "httpx/internal/xlsx", "httpx/internal/gate", "httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 	"httpx/client":              {"httpx/internal/wire", "formsvc", "webhook", "blobstore", "forms"},
 	"httpx/intake":              {"httpx/internal/mount", "httpx/internal/theme", "httpx/internal/wire", "github.com/dustin/go-humanize", "httpx/internal/gate", "httpx/internal/limits", "formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "golang.org/x/sync/semaphore", "golang.org/x/text"},
-	"httpx/console":             {"httpx", "httpx/client", "httpx/internal/mount", "httpx/internal/theme", "httpx/internal/wire", "httpx/internal/people", "httpx/internal/xlsx", "github.com/dustin/go-humanize", "httpx/internal/gate", "httpx/internal/limits", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
+	"httpx/console":             {"github.com/piglig/go-qr", "httpx", "httpx/client", "httpx/internal/mount", "httpx/internal/theme", "httpx/internal/wire", "httpx/internal/people", "httpx/internal/xlsx", "github.com/dustin/go-humanize", "httpx/internal/gate", "httpx/internal/limits", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"examples": {}, // tests of the guide; the programs may import anything
 

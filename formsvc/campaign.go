@@ -37,7 +37,7 @@ type Campaign struct {
 // Size returns about how many bytes of memory the campaign takes.
 func (c *Campaign) Size() int {
 	const fixed, module, text = 600, 64, 16 // the struct with its identifiers, a module without its texts, a text
-	size := fixed + len(c.Modules)*module
+	size := fixed + len(c.Modules)*module + len(c.Form.Theme.Logo)
 	for _, s := range c.Texts() {
 		size += text + len(s)
 	}
@@ -57,6 +57,7 @@ func (c *Campaign) Texts() []string {
 func (in *CampaignInput) Texts() []string {
 	list := []string{in.Title, in.Description, string(in.Status), in.Workflow, in.TimeZone, in.Form.Description, in.Form.SuccessMessage, in.Form.RedirectURL, in.Form.Language}
 	list = append(list, in.Form.Confirmation.Subject, in.Form.Confirmation.Text, in.Form.Confirmation.ReplyTo)
+	list = append(list, in.Form.Theme.Accent, in.Form.Theme.Scheme, in.Form.Theme.Width, in.Form.Theme.LogoAlt)
 	list = append(append(append(list, in.Form.AllowedOrigins...), in.Form.Texts.all()...), in.Form.Prefill...)
 	for _, m := range in.Modules {
 		list = append(append(list, m.Name, m.Label, m.Help, m.Placeholder, string(m.Type), string(m.Min), string(m.Max), m.MinLabel, m.MaxLabel, m.Pattern, m.PatternHelp), m.Options...)

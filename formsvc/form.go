@@ -34,6 +34,8 @@ type Form struct {
 	// OncePerEmail takes one response of an e-mail address ([FoldEmail]), spam apart. Somebody who uses another address is
 	// another person. It needs a campaign that requires an address.
 	OncePerEmail bool `json:"oncePerEmail,omitzero"`
+	// Theme is how the page looks.
+	Theme FormTheme `json:"theme,omitzero"`
 }
 
 // Limits of a [Form].
@@ -130,6 +132,7 @@ func (e *ValidationError) checkForm(f Form) Form {
 		e.add("/form/redirectUrl", "invalid_url", "must be an absolute http or https URL")
 	}
 	e.checkFormTexts(f.Texts)
+	f.Theme = e.checkTheme(f.Theme)
 	if known := e.host.languages(); f.Language != "" && !slices.Contains(known, f.Language) {
 		e.add("/form/language", "invalid_value", "must be empty or one of %s", strings.Join(known, ", "))
 	}

@@ -134,6 +134,7 @@ type core struct {
 	actor        Actor                                      // of changes
 	byMember     bool                                       // whether it is a member
 	hashing      chan struct{}                              // held while a password is hashed
+	drawing      chan struct{}                              // held while a picture is made smaller
 	refused      []FieldError                               // faults of the input, see Call
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
 	uses         *boundedMap[ID, KeyUse]                    // not written yet
@@ -185,6 +186,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
 		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map), followers: new(sync.Map),
 		hashing: make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, 4))), // a processor stays for others
+		drawing: make(chan struct{}, 1),
 	}
 	c.forget()
 	return assemble(c), nil

@@ -23,3 +23,19 @@ func TestLimits(t *testing.T) {
 	w.do("PUT", campaign, `{"title":"x","modules":[{"name":"size","type":"choice","options":["s"],"places":{"s":null}}]}`).is(422, "validation_failed").faults("/modules/0/places/s out_of_range")
 	w.do("PUT", campaign, `{"title":"x","timeZone":"Nowhere"}`).is(422, "validation_failed").faults("/timeZone unknown_time_zone")
 }
+
+// The looks of a form are stored and returned, with a logo in base64.
+func TestFormTheme(t *testing.T) {
+	w := newWorld(t, nil)
+	const logo = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+	theme := `{"accent":"#1557A8","scheme":"dark","width":"wide","logo":"` + logo + `","logoAlt":"Rose"}`
+	created := w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":`+theme+`}}`).is(201, "")
+	again := w.do("PUT", "/v1/campaigns/"+created.text("uuid"), created.body).is(200, "")
+	for _, a := range []*answer{created, again} {
+		a.has(`"#1557a8"`, "form", "theme", "accent").has(`"dark"`, "form", "theme", "scheme").has(`"wide"`, "form", "theme", "width").has(`"Rose"`, "form", "theme", "logoAlt")
+	}
+	equal(t, again.text("form", "theme", "logo"), created.text("form", "theme", "logo"), "the logo becomes %q, was %q")
+	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"accent":"red","scheme":"x","width":"x","logo":"?"}}}`).is(422, "validation_failed").faults(
+		"/form/theme/accent invalid_value", "/form/theme/scheme invalid_value", "/form/theme/width invalid_value", "/form/theme/logo invalid_image")
+	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"cover":"x"}}}`).is(400, "invalid_body")
+}

@@ -89,6 +89,6 @@ func TestSnippetsOnAnotherSite(t *testing.T) {
 	equal(t, visitor.eval(`document.querySelector("iframe").height`), high, "a forged message changes the height from %s to %s", high)
 	visitor.do(chromedp.KeyEvent("\r"))
 	arrive(3, "by a frame")
-	visitor.until(`document.querySelector("iframe").height === "700"`)
+	visitor.until(`document.querySelector("iframe").height < 400`) // the thanks are short
 	visitor.keep("thanks.png")
 }

@@ -150,6 +150,9 @@ func (v *visit) saveCampaign() error {
 	f := v.readCampaignForm()
 	switch do := v.field("do"); {
 	case do == "preview" && v.h.opts.Preview != nil:
+		if v.r.Header.Get("Sec-Fetch-Dest") == "empty" { // of our script, into a frame that our policy holds for, too
+			f.Form.Theme.Logo = nil
+		}
 		return v.preview(&f)
 	case do == "paste":
 		v.paste(&f, v.r.PostForm.Get("list"))

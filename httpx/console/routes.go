@@ -106,6 +106,8 @@ func (h *Handler) routes() *http.ServeMux {
 	page("POST /campaigns/{campaign}/summary", (*visit).countAgain, answers)
 	page("GET /campaigns/{campaign}/share", (*visit).share, campaigns)
 	page("POST /campaigns/{campaign}/share", (*visit).saveShare, edit)
+	page(looksPattern, (*visit).saveLooks, edit)
+	page("GET /campaigns/{campaign}/qr.svg", (*visit).qrCode, campaigns)
 	page("GET /campaigns/{campaign}/mail", (*visit).mails, mails)
 	page("POST /campaigns/{campaign}/mail", (*visit).saveMail, append(edit, mails...))
 	page("POST /campaigns/{campaign}/mail/notices", (*visit).addNotice, connect)

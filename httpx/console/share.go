@@ -22,13 +22,15 @@ type sharePage struct {
 	Stale    bool   // whether somebody else changed the campaign
 	Version  int64
 	Fields   []fillable // that the address can fill in
+	Previews bool
+	Made     string // a logo that isn't saved yet, in base64
 }
 
 // share shows the address of a campaign's form and its settings.
 func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form: v.campaign.Form}) }
 
 func (v *visit) showShare(status int, p sharePage) (err error) {
-	p.Fields = fillables(&v.campaign)
+	p.Fields, p.Previews = fillables(&v.campaign), v.h.opts.Preview != nil
 	p.Guessed, p.Version = v.h.baseURL == nil && v.h.formsURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
 	if v.campaign.Form.Enabled {
 		p.FormURL = v.public(v.h.formsURL) + "/" + v.campaign.FormToken

@@ -44,10 +44,11 @@ func (v *visit) snippets(address string) (s snippets, err error) {
 	words["send"] = cmp.Or(c.Form.Texts.Button, words["send"])
 	data := struct {
 		URL, Title string
+		Script     string // that gives frames their height
 		T          map[string]string
 		Files      bool
 		Questions  []question
-	}{URL: address, Title: short(200, c.Title), T: words}
+	}{URL: address, Script: v.public(v.h.formsURL) + "/assets/embed.js", Title: short(200, c.Title), T: words}
 	show := func(name string) string {
 		var b strings.Builder
 		err = cmp.Or(err, v.h.snippets.ExecuteTemplate(&b, name, &data))

@@ -19,17 +19,27 @@ import (
 // open uploads a form file on the page of a new campaign.
 func (w *world) open(file string) *answer {
 	w.t.Helper()
+	form := w.get("/campaigns/new").is(200).form("/campaigns/new")
+	form.Set("do", "open")
+	return w.upload("/campaigns/new", form, "file", []byte(file))
+}
+
+// upload sends a form with a file, unless that is nil.
+func (w *world) upload(path string, form url.Values, name string, file []byte) *answer {
+	w.t.Helper()
 	var body bytes.Buffer
 	m := multipart.NewWriter(&body)
-	for name, values := range w.get("/campaigns/new").is(200).form("/campaigns/new") {
-		w.must(m.WriteField(name, values[0]))
+	for name, values := range form {
+		for _, value := range values {
+			w.must(m.WriteField(name, value))
+		}
 	}
-	w.must(m.WriteField("do", "open"))
-	part := must(m.CreateFormFile("file", "a.form.json"))
-	_, err := part.Write([]byte(file))
-	w.must(err)
+	if file != nil {
+		_, err := must(m.CreateFormFile(name, "a.form.json")).Write(file)
+		w.must(err)
+	}
 	w.must(m.Close())
-	return w.do("POST", "/campaigns/new", nil, func(r *http.Request) {
+	return w.do("POST", path, nil, func(r *http.Request) {
 		r.Body, r.ContentLength = io.NopCloser(&body), int64(body.Len())
 		r.Header.Set("Content-Type", m.FormDataContentType())
 		r.Header.Set("Origin", w.server.URL)

@@ -100,13 +100,22 @@ func (v *visit) readForm() error {
 	if v.r.Method != http.MethodPost {
 		return nil
 	}
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	most := int64(maxForm)
+	if v.r.Pattern == looksPattern {
+		most = maxLooks
+		transfers := v.h.api.Limits().Transfers
+		if !transfers.Take(string(v.account()), 1) {
+			return errBusy
+		}
+		defer transfers.Give(string(v.account()), 1)
+	}
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, most)
 	err := v.r.ParseForm()
 	if err == nil {
-		err = v.r.ParseMultipartForm(maxForm) // keeps all of it in memory
+		err = v.r.ParseMultipartForm(most) // keeps all of it in memory
 	}
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
-		return &refusal{http.StatusBadRequest, "The form can't be read", fmt.Sprintf("It's incomplete, or has more than %d kB. Shorten its texts, and submit it again.", maxForm/1000)}
+		return &refusal{http.StatusBadRequest, "The form can't be read", fmt.Sprintf("It's incomplete, or has more than %d kB. Make it smaller, and submit it again.", most/1000)}
 	}
 	if !hmac.Equal([]byte(v.r.PostForm.Get("token")), []byte(v.token())) {
 		return &refusal{http.StatusForbidden, "The form has expired", "You may have signed in again since you opened it. Go back, reload the page and submit it again."}
@@ -308,7 +317,7 @@ func choices[T ~string](h *Handler, values, chosen []T) (list []choice) {
 func place(pointer string) string {
 	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	depth := max(map[string]int{"form": 2, "modules": 3}[parts[0]], 1)
-	if strings.HasPrefix(pointer, "/form/texts/") || strings.HasPrefix(pointer, "/form/confirmation/") {
+	if strings.HasPrefix(pointer, "/form/texts/") || strings.HasPrefix(pointer, "/form/theme/") || strings.HasPrefix(pointer, "/form/confirmation/") {
 		depth = 3
 	}
 	return strings.Join(parts[:min(len(parts), depth)], ".")

@@ -78,7 +78,7 @@ type Handler struct {
 	heldSlots *semaphore.Weighted
 }
 
-//go:embed templates/page.html assets/form.css assets/form.js assets/form.svg
+//go:embed templates/page.html assets/form.css assets/form.js assets/form.svg assets/frame.js assets/embed.js
 var assets embed.FS
 
 // New returns a Handler for the service. It fails if an option is invalid, or as [Handler.Ready] does.
@@ -143,7 +143,7 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	r.Pattern = "/"
-	if name, ok := strings.CutPrefix(path, "assets/"); ok && h.theme.Serve(w, r, name) {
+	if name, ok := strings.CutPrefix(path, "assets/"); ok && (h.theme.Serve(w, r, name) || h.looks(w, r, name)) {
 		r.Pattern = "GET /assets/{name}"
 		return
 	}
@@ -155,6 +155,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case token == "mail" && rest != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost):
 			r.Pattern = r.Method + " /mail/{token}"
 			return v.mail(rest)
+		case v.token != "" && strings.HasPrefix(rest, "logo-") && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			r.Pattern = "GET /{token}/logo"
+			return v.logo(rest)
 		case v.token == "" || rest != "thanks" && strings.ContainsFunc(rest, letter):
 			return formsvc.ErrNotFound
 		case r.Method == http.MethodPost && rest != "thanks":

@@ -3,6 +3,7 @@ package intake
 import (
 	"cmp"
 	"encoding/json"
+	"html/template"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,10 @@ type page struct {
 	Scripts       bool
 	Paged         bool // whether a section begins a page
 	Frame         theme.Frame
+	Looks         string       // the asset with the form's own looks; "" for none
+	Logo          template.URL // of the form; "" for none
+	LogoAlt       string
+	Origins       string // of pages that embed this one, separated by spaces; "" for none
 }
 
 // A link is an error in the summary. Href is "" if it belongs to no field.

@@ -107,6 +107,7 @@ func (v *visit) show(status int, p *page) error {
 func (v *visit) render(p *page, most int) ([]byte, error) {
 	p.T, p.Version, p.Root = v.t, v.h.theme.Version, v.root
 	p.Scripts = len(p.Fields) > 0
+	v.dress(p)
 	frame, err := v.h.theme.Frame(v.root, p.Title, v.t)
 	p.Frame = frame
 	b := limited{left: most}
@@ -140,8 +141,9 @@ func (v *visit) begin(status, size int) {
 // policy returns the Content-Security-Policy of a page. Browsers hold the redirects after a form against form-action, too, so
 // there is none if the owner chose where they go.
 func (v *visit) policy() string {
-	action, ancestors := "form-action 'self'; ", "'none'"
+	action, ancestors, pictures := "form-action 'self'; ", "'none'", "'self'"
 	if v.preview {
+		pictures = "'self' data:" // see dress
 		ancestors += "; sandbox allow-scripts"
 	} else if v.campaign != nil {
 		f := &v.campaign.Form
@@ -152,5 +154,5 @@ func (v *visit) policy() string {
 			ancestors = strings.Join(f.AllowedOrigins, " ") // origins are checked when they are saved
 		}
 	}
-	return "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; " + action + "frame-ancestors " + ancestors
+	return "default-src 'none'; img-src " + pictures + "; style-src 'self'; script-src 'self'; base-uri 'none'; " + action + "frame-ancestors " + ancestors
 }

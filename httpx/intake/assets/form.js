@@ -146,10 +146,3 @@ if (form) {
   }
 }
 document.querySelector(".summary")?.focus();
-
-// A page that embeds this one may give its frame the height that is needed. Pages without a form have no script.
-if (parent !== window) {
-  const tell = (height) => parent.postMessage({ formHeight: height }, "*");
-  new ResizeObserver(() => tell(document.documentElement.offsetHeight)).observe(document.documentElement);
-  addEventListener("submit", (event) => event.defaultPrevented || tell(700));
-}

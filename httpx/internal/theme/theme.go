@@ -69,16 +69,25 @@ func (t *Theme) add(content []byte, suffix string) string {
 	return name
 }
 
-// Serve sends the asset of that name, and reports whether there is one. Browsers keep it: its address changes with its content.
+// Serve sends the asset of that name, and reports whether there is one.
 func (t *Theme) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	content, ok := t.assets[name]
 	if ok {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // of an SVG that is opened as a page
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+		Send(w, r, name, content)
 	}
 	return ok
+}
+
+// Send sends an asset. Browsers keep it: its address changes with its content. That of embed.js, which other
+// sites load, doesn't.
+func Send(w http.ResponseWriter, r *http.Request, name string, content []byte) {
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	if name == "embed.js" {
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+	}
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // of an SVG that is opened as a page
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 
 // Texts returns the texts of a language, which are ours unless the host has others.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/base64"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -59,7 +60,14 @@ type formBody struct {
 
 	Confirmation *confirmationBody `json:"confirmation"`
 	Prefill      *array[text]      `json:"prefill"`
-	Texts        struct {
+	Theme        struct {
+		Accent  optional `json:"accent"`
+		Scheme  optional `json:"scheme"`
+		Width   optional `json:"width"`
+		Logo    optional `json:"logo"`
+		LogoAlt optional `json:"logoAlt"`
+	} `json:"theme"`
+	Texts struct {
 		Button      optional `json:"button"`
 		ThanksTitle optional `json:"thanksTitle"`
 		Closed      optional `json:"closed"`
@@ -151,6 +159,12 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 			},
 			MaxResponses: int(body.Form.MaxResponses), OncePerEmail: body.Form.OncePerEmail,
 		},
+	}
+	look := &body.Form.Theme
+	in.Form.Theme = formsvc.FormTheme{Accent: string(look.Accent), Scheme: string(look.Scheme), Width: string(look.Width), LogoAlt: string(look.LogoAlt)}
+	var bad error
+	if in.Form.Theme.Logo, bad = base64.StdEncoding.DecodeString(string(look.Logo)); bad != nil {
+		in.Form.Theme.Logo = []byte(look.Logo) // isn't a picture, so the service refuses it with all other faults
 	}
 	if c := body.Form.Confirmation; c != nil {
 		in.Form.Confirmation = formsvc.Confirmation{

@@ -1,0 +1,104 @@
+package formsvc_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// picture returns a picture in one of three formats: of noise, or of a half that can be seen and a half that can't.
+func picture(t *testing.T, kind string, width, height int, noise bool) []byte {
+	t.Helper()
+	img := image.NewNRGBA(image.Rect(0, 0, width, height))
+	random := rand.New(rand.NewPCG(1, 2))
+	for y := range height {
+		for x := range width {
+			switch {
+			case noise:
+				n := random.Uint32()
+				img.SetNRGBA(x, y, color.NRGBA{byte(n), byte(n >> 8), byte(n >> 16), 255})
+			case x < width/2:
+				img.SetNRGBA(x, y, color.NRGBA{200, 0, 0, 255})
+			}
+		}
+	}
+	var b bytes.Buffer
+	var err error
+	switch kind {
+	case "png":
+		err = png.Encode(&b, img)
+	case "jpeg":
+		err = jpeg.Encode(&b, img, nil)
+	case "gif":
+		err = gif.Encode(&b, img, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// withText adds metadata to a PNG or JPEG.
+func withText(file []byte) []byte {
+	if file[0] == 0xff {
+		return append(append([]byte{}, file[:2]...), append([]byte("\xff\xe1\x00\x08secret"), file[2:]...)...)
+	}
+	chunk := []byte("tEXtComment\x00secret")
+	chunk = binary.BigEndian.AppendUint32(append(binary.BigEndian.AppendUint32(nil, uint32(len(chunk)-4)), chunk...), crc32.ChecksumIEEE(chunk))
+	return append(append(append([]byte{}, file[:33]...), chunk...), file[33:]...)
+}
+
+// A logo is small, whole and without metadata, and stays as it is.
+func TestLogo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, x := range []struct {
+		picture       []byte
+		width, height int
+		kind          string
+	}{
+		{picture(t, "png", 60, 30, false), 60, 30, "png"}, {picture(t, "gif", 2_000, 1_000, false), 320, 160, "png"}, {picture(t, "jpeg", 1_300, 650, false), 320, 160, "png"},
+		{picture(t, "png", 3_999, 2, false), 640, 1, "png"}, {picture(t, "png", 1, 4_000, false), 1, 160, "png"}, {picture(t, "png", 640, 160, true), 0, 0, "jpeg"},
+		{withText(picture(t, "png", 60, 30, false)), 60, 30, "png"}, {withText(picture(t, "jpeg", 60, 30, true)), 60, 30, "png"}, {picture(t, "jpeg", 60, 30, true), 60, 30, "jpeg"},
+	} {
+		logo := must(w.svc.Campaigns.Logo(t.Context(), x.picture))
+		size, kind, err := image.DecodeConfig(bytes.NewReader(logo))
+		if err != nil || kind != x.kind || x.width > 0 && (size.Width != x.width || size.Height != x.height) || len(logo) > formsvc.MaxLogo || bytes.Contains(logo, []byte("secret")) {
+			t.Errorf("%d × %d %s of %d bytes, %v; want %d × %d %s", size.Width, size.Height, kind, len(logo), err, x.width, x.height, x.kind)
+		}
+		saved := must(w.svc.Campaigns.Create(t.Context(), w.account, formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Theme: formsvc.FormTheme{Logo: logo}}}))
+		if !bytes.Equal(saved.Form.Theme.Logo, logo) {
+			t.Errorf("a %s changes when it is saved", x.kind)
+		}
+		if img, _, _ := image.Decode(bytes.NewReader(logo)); x.kind == "png" && x.width == 320 {
+			if r, _, _, a := img.At(x.width/4, 80).RGBA(); r>>8 < 190 || r>>8 > 210 || a != 0xffff {
+				t.Errorf("the red is %d %d", r>>8, a)
+			}
+		}
+	}
+	whole := picture(t, "jpeg", 60, 30, true)
+	bomb := picture(t, "png", 1, 1, false)
+	binary.BigEndian.PutUint32(bomb[16:], 4_000)
+	binary.BigEndian.PutUint32(bomb[20:], 4_001)
+	binary.BigEndian.PutUint32(bomb[29:], crc32.ChecksumIEEE(bomb[12:29]))
+	for _, bad := range [][]byte{nil, []byte("<svg/>"), whole[:len(whole)/2], bomb, append(picture(t, "png", 1, 1, false), make([]byte, formsvc.MaxPicture)...)} {
+		_, err := w.svc.Campaigns.Logo(t.Context(), bad)
+		wantFaults(t, err, "/form/theme/logo invalid_image")
+	}
+	check := func(theme formsvc.FormTheme, want ...string) {
+		t.Helper()
+		wantFaults(t, w.svc.Campaigns.Check(formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Theme: theme}}), want...)
+	}
+	check(formsvc.FormTheme{Accent: "#ABCDEF", Scheme: "dark", Width: "wide", Logo: picture(t, "gif", 1_000, 1_000, false)})
+	check(formsvc.FormTheme{Logo: picture(t, "gif", 1_100, 1_000, false)}, "/form/theme/logo invalid_image")
+	check(formsvc.FormTheme{Accent: "#fff", Scheme: "red", Width: "40rem", LogoAlt: "a\x00"}, "/form/theme/accent invalid_value", "/form/theme/scheme invalid_value", "/form/theme/width invalid_value", "/form/theme/logoAlt nul_not_allowed")
+}

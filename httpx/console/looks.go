@@ -1,0 +1,108 @@
+package console
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	qr "github.com/piglig/go-qr"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// looksPattern is the page that takes pictures, so its form may be larger than maxForm.
+const (
+	looksPattern = "POST /campaigns/{campaign}/looks"
+	maxLooks     = formsvc.MaxPicture + 64<<10 // bytes
+)
+
+// plainAccent is what a field for a color has if the form has none of its own. Such a field can't be empty.
+const plainAccent = "#1557a8"
+
+// saveLooks changes how the form looks, or previews that.
+func (v *visit) saveLooks() error {
+	form := v.campaign.Form
+	made, err := v.readLooks(&form.Theme)
+	p := sharePage{Form: form, Version: v.version(), Made: made}
+	if v.invalid(err) {
+		return v.showShare(http.StatusUnprocessableEntity, p)
+	} else if err != nil {
+		return err
+	}
+	if v.field("do") == "preview" && v.h.opts.Preview != nil {
+		f := v.formOf(&v.campaign)
+		f.Form = form
+		return v.preview(&f)
+	}
+	err = v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form = form })
+	if errors.Is(err, formsvc.ErrStale) {
+		if v.campaign, err = v.svc.Campaigns.Get(v.ctx(), v.campaign.Key()); err != nil {
+			return err
+		}
+		p.Form, p.Version, p.Stale = v.campaign.Form, v.campaign.Version, true
+		p.Form.Theme = form.Theme
+		return v.showShare(http.StatusConflict, p)
+	}
+	if v.invalid(err) {
+		return v.showShare(http.StatusUnprocessableEntity, p)
+	}
+	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
+}
+
+// readLooks reads the looks of the form. made is a new logo for a hidden field, so that it is chosen once even if the page is shown again.
+func (v *visit) readLooks(look *formsvc.FormTheme) (made string, err error) {
+	if accent := strings.ToLower(v.field("accent")); accent != plainAccent || look.Accent != "" {
+		look.Accent = accent
+	}
+	if v.field("plain") != "" {
+		look.Accent = ""
+	}
+	look.Scheme, look.Width, look.LogoAlt, made = v.field("scheme"), v.field("width"), v.field("logoAlt"), v.field("made")
+	file, _, missing := v.r.FormFile("logo")
+	switch {
+	case missing == nil:
+		var picture []byte
+		if picture, err = io.ReadAll(file); err == nil {
+			picture, err = v.svc.Campaigns.Logo(v.ctx(), picture)
+		}
+		if err != nil {
+			return made, err
+		}
+		look.Logo, made = picture, base64.StdEncoding.EncodeToString(picture)
+	case v.field("noLogo") != "":
+		look.Logo, made = nil, ""
+	case made != "":
+		look.Logo, _ = base64.StdEncoding.DecodeString(made) // the service refuses what isn't a picture
+	}
+	return made, nil
+}
+
+// Accent returns the color of the form, or of forms without one of their own.
+func (p sharePage) Accent() string {
+	if p.Form.Theme.Accent == "" {
+		return plainAccent
+	}
+	return p.Form.Theme.Accent
+}
+
+// qrCode sends the address of the form as a QR code, with the margin of four modules that readers need.
+func (v *visit) qrCode() error {
+	if !v.campaign.Form.Enabled {
+		return formsvc.ErrNotFound
+	}
+	code, err := qr.EncodeText(v.public(v.h.formsURL)+"/"+v.campaign.FormToken, qr.Medium)
+	if err != nil {
+		return err
+	}
+	const module = 8 // of the picture's units
+	svg, err := code.ToSVGBytes(qr.NewQrCodeImgConfig(module, 4*module, qr.WithOptimalSVG()))
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "image/svg+xml")
+	_, _ = v.w.Write(svg) // the visitor may have left
+	return nil
+}
