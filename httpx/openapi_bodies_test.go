@@ -48,6 +48,8 @@ func generate(schema *openapi3.Schema, name, at string, edit func(at string, sch
 		v = nobody
 	case name == "email":
 		v = "ada@example.com"
+	case name == "accent":
+		v = "#1557a8"
 	}
 	return edit(at, schema, v)
 }

@@ -1,6 +1,9 @@
 package console_test
 
 import (
+	"bytes"
+	"image"
+	"image/png"
 	"maps"
 	"net/url"
 	"reflect"
@@ -31,7 +34,7 @@ func members(v reflect.Value, path string, set map[string]bool) {
 }
 
 // everyMember returns campaigns that have all members of CampaignInput, with texts that fields of a page can't have as they are.
-func everyMember() []formsvc.CampaignInput {
+func everyMember(logo []byte) []formsvc.CampaignInput {
 	const odd, lines = " <b>&amp; “ö”\u00a0 ", " \n one\n\n two \n"
 	modules := []module{
 		{
@@ -62,6 +65,7 @@ func everyMember() []formsvc.CampaignInput {
 			Enabled: true, Description: lines, SuccessMessage: lines, RedirectURL: "https://example.com/?r={reference}", AllowedOrigins: []string{"https://b.example", "http://a.example:8080"},
 			Language: "tr", MaxResponses: 1000, OncePerEmail: true, Prefill: []string{"which", "email", " first name\n", "ref", "lastName"},
 			Texts:        formsvc.FormTexts{Button: odd, ThanksTitle: lines, Closed: lines, Full: lines},
+			Theme:        formsvc.FormTheme{Accent: "#ffcc00", Scheme: "dark", Width: "wide", Logo: logo, LogoAlt: odd},
 			Confirmation: formsvc.Confirmation{Enabled: true, Subject: odd, Text: lines, ReplyTo: "ada@example.com", Answers: true},
 		},
 	}
@@ -81,7 +85,11 @@ func TestFormsKeepEveryMember(t *testing.T) {
 	w.must(err)
 	w.serve(nil)
 	w.signIn()
-	inputs := everyMember()
+	var picture bytes.Buffer
+	w.must(png.Encode(&picture, image.NewGray(image.Rect(0, 0, 20, 10))))
+	logo, err := w.svc.Campaigns.Logo(t.Context(), picture.Bytes())
+	w.must(err)
+	inputs := everyMember(logo)
 	set := map[string]bool{}
 	members(reflect.ValueOf(inputs), "", set)
 	maps.DeleteFunc(set, func(name string, is bool) bool { return is || name == ".IfVersion" })

@@ -162,9 +162,12 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 	}
 	look := &body.Form.Theme
 	in.Form.Theme = formsvc.FormTheme{Accent: string(look.Accent), Scheme: string(look.Scheme), Width: string(look.Width), LogoAlt: string(look.LogoAlt)}
-	var bad error
-	if in.Form.Theme.Logo, bad = base64.StdEncoding.DecodeString(string(look.Logo)); bad != nil {
-		in.Form.Theme.Logo = []byte(look.Logo) // isn't a picture, so the service refuses it with all other faults
+	if look.Logo != "" {
+		logo, bad := base64.StdEncoding.DecodeString(string(look.Logo))
+		if bad != nil {
+			logo = []byte(look.Logo) // isn't a picture, so the service refuses it with all other faults
+		}
+		in.Form.Theme.Logo = logo
 	}
 	if c := body.Form.Confirmation; c != nil {
 		in.Form.Confirmation = formsvc.Confirmation{
