@@ -166,6 +166,10 @@ func (e *ValidationError) checkTheme(t FormTheme) FormTheme {
 	}
 	e.checkLine("/form/theme/logoAlt", t.LogoAlt, maxLogoAlt)
 	if len(t.Logo) > 0 {
+		if e.host != nil { // not in [FormTheme.Check]
+			e.host.drawing <- struct{}{}
+			defer func() { <-e.host.drawing }()
+		}
 		var err error
 		if t.Logo, err = newLogo(t.Logo, maxUnscaled); err != nil {
 			e.add("/form/theme/logo", "invalid_image", "must be a whole PNG, JPEG or GIF of at most a million pixels")

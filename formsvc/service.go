@@ -118,6 +118,8 @@ type Options struct {
 	// (version 00) has it, or "". Events keep it. It is called concurrently and must not block;
 	// texts in another form are ignored. Defaults to none. Package otelformsvc has one for OpenTelemetry.
 	TraceParent func(context.Context) string
+
+	drawing chan struct{} // held while a picture is decoded, which takes megabytes
 }
 
 // core is what the services share.
@@ -134,7 +136,6 @@ type core struct {
 	actor        Actor                                      // of changes
 	byMember     bool                                       // whether it is a member
 	hashing      chan struct{}                              // held while a password is hashed
-	drawing      chan struct{}                              // held while a picture is made smaller
 	refused      []FieldError                               // faults of the input, see Call
 	keys         *boundedMap[[sha256.Size]byte, *cachedKey] // cached, by the hash of their value
 	uses         *boundedMap[ID, KeyUse]                    // not written yet
@@ -154,6 +155,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	if opts != nil {
 		o = *opts
 	}
+	o.drawing = make(chan struct{}, 1)
 	o.Workflow, o.Logger = cmp.Or(o.Workflow, &Workflow{}), cmp.Or(o.Logger, slog.Default())
 	if err := cmp.Or(o.Workflow.Check(), o.checkWorkflows(), o.checkFormats()); err != nil {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
@@ -186,7 +188,6 @@ func New(store Store, opts *Options) (*Service, error) {
 		now: func() time.Time { return milliseconds(o.Now()) }, quota: quota,
 		uses: newBoundedMap[ID, KeyUse](keysRemembered), asking: make(chan struct{}, 1), inFlight: new(sync.Map), followers: new(sync.Map),
 		hashing: make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, 4))), // a processor stays for others
-		drawing: make(chan struct{}, 1),
 	}
 	c.forget()
 	return assemble(c), nil
