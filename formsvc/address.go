@@ -3,7 +3,6 @@ package formsvc
 import (
 	"fmt"
 	"net/mail"
-	"slices"
 	"strings"
 )
 
@@ -16,13 +15,16 @@ func validEmail(s string) bool {
 // be in a network where such names exist.
 func (e *ValidationError) checkDomains(in *ResponseInput, modules []Module) {
 	check := func(pointer, address string) {
-		if domain := strings.Trim(address[strings.LastIndexByte(address, '@')+1:], "."); validEmail(address) && !strings.Contains(domain, ".") {
+		if domain := strings.Trim(address[strings.LastIndexByte(address, '@')+1:], "."); !strings.Contains(domain, ".") && validEmail(address) {
 			e.add(pointer, "invalid_email", "must have a domain with a dot, such as example.com")
 		}
 	}
 	check("/user/email", in.User.Email)
-	for _, a := range in.Answers {
-		if slices.ContainsFunc(modules, func(m Module) bool { return m.Name == a.Name && m.Type == EmailModule }) {
+	for i := range modules {
+		for _, a := range in.Answers {
+			if modules[i].Type != EmailModule || modules[i].Name != a.Name {
+				continue
+			}
 			for n, value := range a.Value {
 				check(fmt.Sprintf("/responses/%s/value/%d", pointerEscape(a.Name), n), value)
 			}

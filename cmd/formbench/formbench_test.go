@@ -77,7 +77,7 @@ func TestTwoBuildsOnSQLite(t *testing.T) {
 	results := measured(t, "-store", "sqlite", "-binary", "old="+path, "-binary", "new="+path)
 	var want []string
 	for _, system := range []string{"old", "new"} {
-		for _, name := range []string{"Create%/conns=8/fill=40", "Form%/conns=8/fill=40", "Get%/conns=8/fill=40", "List%/conns=8/fill=40", "Deliver%/conns=8", "Drain%/events=300", "Upload%/bytes=3000000", "Download%/bytes=3000000"} {
+		for _, name := range []string{"Create%/conns=8/fill=40", "Keyed%/conns=8/fill=40", "Form%/conns=8/fill=40", "Get%/conns=8/fill=40", "List%/conns=8/fill=40", "Deliver%/conns=8", "Drain%/events=300", "Upload%/bytes=3000000", "Download%/bytes=3000000"} {
 			want = append(want, strings.Replace(name, "%", "/sys="+system+"/store=sqlite", 1))
 		}
 	}

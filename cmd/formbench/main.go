@@ -167,6 +167,7 @@ func workloads() []workload {
 	river := map[string][]string{sqliteStore: {riverSystem}, postgresStore: {riverSystem}}
 	return []workload{
 		{"create", create, true, map[string][]string{sqliteStore: {pocketSystem, pocketFullSystem}, postgresStore: nil}},
+		{"keyed", keyed, true, map[string][]string{sqliteStore: nil, postgresStore: nil}},
 		{"form", form, true, map[string][]string{sqliteStore: nil, postgresStore: nil}},
 		{"get", get, true, pocketbase},
 		{"list", list, true, pocketbase},

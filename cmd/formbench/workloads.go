@@ -69,9 +69,19 @@ func (c *cell) measure(ctx context.Context, t *target, name string, l *load) (an
 }
 
 // create measures new responses. No webhook wants them.
-func create(ctx context.Context, c *cell) error {
+func create(ctx context.Context, c *cell) error { return c.creates(ctx, "Create", "") }
+
+// keyed measures the same with keys that protect against sending twice, as forms always do.
+func keyed(ctx context.Context, c *cell) error {
+	return c.creates(ctx, "Keyed", "Idempotency-Key: "+mark+"00000000\r\n")
+}
+
+func (c *cell) creates(ctx context.Context, name, header string) error {
 	return c.filled(ctx, func(t *target, _ []string) error {
-		answered, err := c.measure(ctx, t, "Create", t.creates(c.fill))
+		t.auth += header
+		l := t.creates(c.fill)
+		t.auth = strings.TrimSuffix(t.auth, header)
+		answered, err := c.measure(ctx, t, name, l)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -57,6 +58,14 @@ type body struct {
 	v     *visit
 	moved int64 // bytes without those of files
 	files bool  // whether a file is read now
+}
+
+// text returns a body without files, up to a byte more than maxText. announced is its size, or -1.
+func (b *body) text(announced int64) ([]byte, error) {
+	var text bytes.Buffer
+	text.Grow(bytes.MinRead + int(min(max(announced, 0), smallBody))) // what is longer may never arrive
+	_, err := text.ReadFrom(io.LimitReader(b, maxText+1))
+	return text.Bytes(), err
 }
 
 // Read implements io.Reader.

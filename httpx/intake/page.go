@@ -190,7 +190,20 @@ func (v *visit) written(m *formsvc.Module, values []string) []string {
 	return list
 }
 
-func isUser(name string) bool { return name == "email" || name == "firstName" || name == "lastName" }
+func isUser(name string) bool { return userField(&formsvc.User{}, name) != nil }
+
+// userField returns the field of a person with the name, or nil.
+func userField(u *formsvc.User, name string) *string {
+	switch name {
+	case "email":
+		return &u.Email
+	case "firstName":
+		return &u.FirstName
+	case "lastName":
+		return &u.LastName
+	}
+	return nil
+}
 
 // newField returns the field of a module.
 func (v *visit) newField(m *formsvc.Module, modules map[string]*formsvc.Module) field {

@@ -83,7 +83,9 @@ func (v *visit) post() error {
 	if err := v.find(); err != nil {
 		return err
 	}
-	v.script = wantsJSON(v.r, v.w.Header().Get("Access-Control-Allow-Origin") != "")
+	if v.w.Header().Get("Access-Control-Allow-Origin") != "" {
+		v.script = wantsJSON(v.r, true)
+	}
 	if err := v.tooMany(v.h.visitor, v.address+" "+v.token); err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func (v *visit) take(s *sent) error {
 		return v.done("")
 	}
 	if err != nil {
-		return err
+		return v.faulty(s, err)
 	}
 	if err := v.upload(s, r.Key()); err != nil {
 		return err
@@ -211,7 +213,7 @@ func (v *visit) slot(ctx context.Context, s *sent) (release func(), err error) {
 		}
 		return func() { v.h.heldSlots.Release(1) }, nil
 	}
-	shared, long := v.h.opts.Limits, len(formsvc.NewAnswers(s.input.Answers...).JSON())
+	shared, long := v.h.opts.Limits, len(s.answers())
 	from := shared.Requests
 	if long >= longBody {
 		from = shared.Heavy

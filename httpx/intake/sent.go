@@ -2,12 +2,13 @@ package intake
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -18,7 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -38,7 +38,7 @@ const (
 // sent is what a visitor sent.
 type sent struct {
 	modules map[string]*formsvc.Module // of the campaign
-	aliases map[string]string          // what browsers make of a module's name with quotes or line ends
+	aliases map[string]string          // what browsers make of a module's name with quotes or line ends; nil until it is needed
 	names   []string                   // of the fields of a form, in their order
 	form    map[string][]string        // their values; empty for JSON
 	fields  int                        // how many were sent
@@ -49,6 +49,7 @@ type sent struct {
 	spooled spool // the bytes of the files
 	body    *body
 	json    wire.Body // of a script
+	text    string    // the answers of input, once they are encoded
 	input   formsvc.ResponseInput
 	faults  wire.Faults          // that the service doesn't find
 	reads   map[string][2]string // of an ambiguous number or date: how it can be read
@@ -86,10 +87,13 @@ func (s *sent) tooQuick(now time.Time) bool {
 // key returns an idempotency key for what was sent, or for one of its files, under its page. The request is the same for other files.
 func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 	hash := func(parts ...string) [sha256.Size]byte {
-		text, _ := json.Marshal(parts, jsontext.AllowInvalidUTF8(true))
+		var text []byte
+		for _, part := range parts { // each after its length, so that no two lists are the same text
+			text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
+		}
 		return sha256.Sum256(text)
 	}
-	request := hash(string(c.ID), s.page, s.input.User.Email, s.input.User.FirstName, s.input.User.LastName, formsvc.NewAnswers(s.input.Answers...).JSON())
+	request := hash(string(c.ID), s.page, s.input.User.Email, s.input.User.FirstName, s.input.User.LastName, s.answers())
 	if parts == nil {
 		for i := range s.files {
 			f := &s.files[i]
@@ -100,19 +104,22 @@ func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 	return &formsvc.Idempotency{Key: "form:" + hex.EncodeToString(sum[:16]), Request: request}
 }
 
+// answers returns the answers as JSON. They don't change any more.
+func (s *sent) answers() string {
+	if s.text == "" {
+		s.text = formsvc.NewAnswers(s.input.Answers...).JSON()
+	}
+	return s.text
+}
+
 // read reads the body.
 func (v *visit) read(body *body) error {
 	s := &sent{
-		form: make(map[string][]string), modules: make(map[string]*formsvc.Module), aliases: make(map[string]string),
+		form: make(map[string][]string, len(v.campaign.Modules)+5), modules: make(map[string]*formsvc.Module, len(v.campaign.Modules)),
 		reads: make(map[string][2]string), partial: true, stray: strayBytes, body: body,
 	}
 	for i := range v.campaign.Modules {
-		name := v.campaign.Modules[i].Name
-		s.modules[name] = &v.campaign.Modules[i]
-		if strings.ContainsAny(name, "\"\r\n") {
-			lines := strings.NewReplacer("\r\n", "\r\n", "\r", "\r\n", "\n", "\r\n").Replace(name)
-			s.aliases[lines], s.aliases[strings.NewReplacer(`"`, "%22", "\r\n", "%0D%0A").Replace(lines)] = name, name
-		}
+		s.modules[v.campaign.Modules[i].Name] = &v.campaign.Modules[i]
 	}
 	v.sent = s
 	mediaType, parameters, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -125,7 +132,7 @@ func (v *visit) read(body *body) error {
 		err = s.readParts(body, parameters["boundary"], v.h.svc.Files.Limit())
 	case "application/json", "application/x-www-form-urlencoded":
 		var text []byte
-		if text, err = io.ReadAll(io.LimitReader(body, maxText+1)); err != nil {
+		if text, err = body.text(v.r.ContentLength); err != nil {
 			return bodyError(err)
 		}
 		if mediaType == "application/json" {
@@ -193,10 +200,17 @@ func (s *sent) add(name, value string) error {
 
 // known returns the name of the module that a browser means.
 func (s *sent) known(name string) string {
-	if alias, ok := s.aliases[name]; ok && s.modules[name] == nil {
-		return alias
+	if s.modules[name] != nil || !strings.ContainsAny(name, "%\n") {
+		return name
 	}
-	return name
+	if s.aliases == nil {
+		s.aliases = make(map[string]string)
+		for name := range s.modules {
+			lines := strings.NewReplacer("\r\n", "\r\n", "\r", "\r\n", "\n", "\r\n").Replace(name)
+			s.aliases[lines], s.aliases[strings.NewReplacer(`"`, "%22", "\r\n", "%0D%0A").Replace(lines)] = name, name
+		}
+	}
+	return cmp.Or(s.aliases[name], name)
 }
 
 // readJSON reads {"user": {…}, "responses": {…}}.
@@ -221,7 +235,6 @@ func (s *sent) ours(name string) bool {
 // as answers, so that the service names them.
 func (s *sent) interpret(c *formsvc.Campaign, t texts) {
 	user := &s.input.User
-	users := map[string]*string{"email": &user.Email, "firstName": &user.FirstName, "lastName": &user.LastName}
 	for _, name := range s.names {
 		m := s.modules[name]
 		if s.ours(name) {
@@ -239,13 +252,14 @@ func (s *sent) interpret(c *formsvc.Campaign, t texts) {
 				values = append(values, value)
 			}
 		}
-		if to := users[name]; to != nil && len(values) > 0 {
+		to := userField(user, name)
+		if to != nil && len(values) > 0 {
 			*to = strings.TrimSpace(values[0])
 			if m == nil && len(distinct(values)) > 1 {
 				s.faults.Add("/user/"+name, "too_many", "takes one value only")
 			}
 		}
-		if len(values) > 0 && (m != nil || users[name] == nil) {
+		if len(values) > 0 && (m != nil || to == nil) {
 			s.input.Answers = append(s.input.Answers, formsvc.Answer{Name: name, Value: values})
 		}
 	}
@@ -309,24 +323,33 @@ func (s *sent) clean(m *formsvc.Module, value string, t texts) string {
 // pointerTo returns the JSON Pointer of a module.
 func pointerTo(name string) string { return string(jsontext.Pointer("/responses").AppendToken(name)) }
 
-// check returns a *[formsvc.ValidationError] with all faults of what was sent, or [formsvc.ErrCampaignClosed].
+// check returns a *[formsvc.ValidationError] with all faults of what was sent, or [formsvc.ErrCampaignClosed]. What only the rules
+// can find is left to the service if the response is stored next: they are a tenth of the work.
 func (v *visit) check(s *sent) error {
-	err := s.json.WithoutPerson(v.h.svc.Responses.Check(v.r.Context(), v.campaign, s.input))
 	all := &formsvc.ValidationError{Fields: s.faults}
-	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
-		all.Fields = append(all.Fields, invalid.Fields...)
-	} else if err != nil {
+	if s.checkFiles(v.campaign, all); len(all.Fields) == 0 && s.input.Held == formsvc.NotHeld && v.h.opts.Judge == nil {
+		return nil
+	}
+	return v.faulty(s, v.h.svc.Responses.Check(v.r.Context(), v.campaign, s.input))
+}
+
+// faulty returns the error of the service with the faults that it doesn't find, if it is nil or about others.
+func (v *visit) faulty(s *sent, err error) error {
+	all, invalid := errors.AsType[*formsvc.ValidationError](s.json.WithoutPerson(err))
+	if !invalid && err != nil {
 		return err
 	}
+	all = cmp.Or(all, &formsvc.ValidationError{})
+	all.Fields = slices.Concat(s.faults, all.Fields)
 	for i := range all.Fields {
 		if f := &all.Fields[i]; f.Code == "not_applicable" { // only a file module has no answers
 			f.Code, f.Detail = "file_lost", "is a file, and must be sent as multipart/form-data"
 		}
 	}
-	if s.checkFiles(v.campaign, all); len(all.Fields) > 0 {
-		return all
+	if s.checkFiles(v.campaign, all); len(all.Fields) == 0 {
+		return nil
 	}
-	return nil
+	return cmp.Or[error](err, all)
 }
 
 // checkFiles adds the faults of the files.

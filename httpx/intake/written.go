@@ -103,6 +103,9 @@ var (
 // readDate returns a day that is written as in a language as YYYY-MM-DD. In English and Japanese it may begin with the month; if it can be read in
 // two ways, other is the second one. Other texts are returned as they are.
 func readDate(s string, t texts) (day, other string) {
+	if _, err := time.Parse(time.DateOnly, s); err == nil { // as browsers send it
+		return s, ""
+	}
 	text := plainText(s)
 	var orders [][3]string // year, month and day
 	if m := yearFirst.FindStringSubmatch(text); m != nil && (m[2] == m[4] || m[2]+m[4] == "年月") {
