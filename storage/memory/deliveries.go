@@ -113,32 +113,6 @@ func (s *Store) RedeliverFailed(
 	return len(failed), nil
 }
 
-// CreateTest implements [formsvc.Store].
-func (s *Store) CreateTest(
-	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
-) (d formsvc.Delivery, err error) {
-	event.AccountID, event.Test = key.AccountID, true
-	var e *endpoint
-	err = s.write(ctx, func() (change formsvc.Change, err error) {
-		if e, err = s.endpoint(key); err != nil {
-			return change, err
-		}
-		if err := s.checkEvents([]formsvc.Event{event}); err != nil {
-			return change, err
-		}
-		return decided(&e.newDelivery(&event).Delivery, decide)
-	}, func() error {
-		kind := delivery.Replay
-		if event.Retried {
-			kind = delivery.First
-		}
-		d = copyDelivery(e.put(s.keep(&event), kind))
-		s.wakeUp()
-		return nil
-	})
-	return d, err
-}
-
 // QueueStats implements [formsvc.Store].
 func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (formsvc.QueueStats, error) {
 	if err := s.enter(ctx); err != nil {
@@ -191,20 +165,15 @@ func (s *Store) delivery(key formsvc.DeliveryKey) (*queued, error) {
 }
 
 // put queues a delivery of the event, due when the event was created.
-func (e *endpoint) put(event *event, kind delivery.Kind) *queued {
-	d := e.newDelivery(&event.Event)
-	d.kind = kind
+func (e *endpoint) put(event *formsvc.Event) {
+	d := &queued{size: len(event.Payload), Delivery: event.Delivery(e.ID)}
+	if event.Test && !event.Retried {
+		d.kind = delivery.Replay
+	}
+	d.CreatedAt = kept(d.CreatedAt)
 	if e.deliveries.add(d.ID, d) == nil {
 		e.wait(d, event.CreatedAt)
 	}
-	return d
-}
-
-func (e *endpoint) newDelivery(event *formsvc.Event) *queued {
-	return &queued{size: len(event.Payload), Delivery: formsvc.Delivery{
-		ID: formsvc.DeliveryID(event.ID, e.ID), AccountID: e.AccountID, WebhookID: e.ID, EventID: event.ID,
-		Event: event.Type, Test: event.Test, State: formsvc.DeliveryPending, DueAt: kept(event.CreatedAt), CreatedAt: kept(event.CreatedAt),
-	}}
 }
 
 // wait files a pending delivery by its new due time.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // checkEvents returns an error if the events can't be raised. Call it before changing
@@ -35,10 +34,10 @@ func (s *Store) checkEvents(events []formsvc.Event) error {
 // that listens. The caller holds s.mu.
 func (s *Store) raise(events []formsvc.Event) {
 	for i := range events {
-		e := s.keep(&events[i])
-		for _, to := range s.accounts.rows[e.AccountID].webhooks.rows {
+		s.keep(&events[i])
+		for _, to := range s.accounts.rows[events[i].AccountID].webhooks.rows {
 			if to.Listens(&events[i]) {
-				to.put(e, delivery.First)
+				to.put(&events[i])
 				s.wakeUp()
 			}
 		}
@@ -46,14 +45,13 @@ func (s *Store) raise(events []formsvc.Event) {
 }
 
 // keep stores an event with its account.
-func (s *Store) keep(in *formsvc.Event) *event {
+func (s *Store) keep(in *formsvc.Event) {
 	s.commits++
 	e := &event{Event: copyOf(in), position: s.commits}
-	e.Confirm, e.Retried = false, false
+	e.Confirm, e.Retried, e.To = false, false, ""
 	s.events[e.ID] = e
 	a := s.accounts.rows[e.AccountID]
 	a.events = append(a.events, e)
-	return e
 }
 
 // Events implements [formsvc.Store]. One mutex orders all changes, and a position is
