@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -232,16 +231,14 @@ func (e *MailLimitError) Error() string { return e.Text }
 // The counts are those of all nodes.
 func (w Webhooks) TakeMail(ctx context.Context, account ID, address string) (err error) {
 	defer wrap(&err, "mail")
-	now, hour, day := w.s.now(), time.Hour, 24*time.Hour
-	counts := []QuotaCount{
-		{mailsOf(account, ""), now.Truncate(hour), 1}, {mailsOf(account, mailbox(address)), now.Truncate(day), 1},
-	}
+	of := "mails of " + string(account)
+	counts := []QuotaCount{w.s.countIn(time.Hour, of), w.s.countIn(24*time.Hour, of+" to "+mailbox(address))}
 	used, err := w.s.store.AddQuota(ctx, counts)
 	switch perHour, perAddress := w.s.MailsPerHour, w.s.MailsPerAddress; {
 	case err != nil:
 		return err
 	case perHour != 0 && used[0] > perHour:
-		err = &MailLimitError{fmt.Sprintf("this account has sent %d mails this hour", perHour), now.Truncate(hour).Add(hour)}
+		err = &MailLimitError{fmt.Sprintf("this account has sent %d mails this hour", perHour), counts[0].Start.Add(time.Hour)}
 	case perAddress != 0 && used[1] > perAddress:
 		err = &MailLimitError{Text: fmt.Sprintf("this address has got %d mails today", perAddress)}
 	default:
@@ -261,11 +258,6 @@ func mailbox(address string) string {
 		local, domain = strings.ReplaceAll(local, ".", ""), "gmail.com"
 	}
 	return local + "@" + domain
-}
-
-// mailsOf returns the subject of the counts of an account's mails, to one address or to all.
-func mailsOf(account ID, address string) ID {
-	return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte("mails of "+string(account)+" to "+address), 8).String())
 }
 
 // Known reports whether an address is known to belong to its owner in an account: it confirmed a webhook, or a member has it.
@@ -303,13 +295,12 @@ func (d Deliveries) Mails(ctx context.Context, key ResponseKey) (_ []Delivery, e
 	for i := range events {
 		for j := range hooks {
 			delivery, err := d.Get(ctx, DeliveryKey{AccountID: key.AccountID, ID: DeliveryID(events[i].ID, hooks[j].ID)})
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
-			if err != nil {
+			if ignoreNotFound(err) != nil {
 				return nil, err
 			}
-			list = append(list, delivery)
+			if err == nil {
+				list = append(list, delivery)
+			}
 		}
 	}
 	return list, nil
@@ -348,10 +339,7 @@ func (w Webhooks) summarize(ctx context.Context, hook *Webhook) error {
 		}
 		return change, nil
 	})
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
+	return ignoreNotFound(err)
 }
 
 // summary returns the event of a daily mail, and how many responses came since a time and before until.
@@ -375,11 +363,11 @@ func (c *core) summary(ctx context.Context, hook *Webhook, since, until time.Tim
 		page, err := c.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Page: PageQuery{Limit: 1}, Filter: ResponseFilter{
 			NotStatus: StatusSpam, CreatedAfter: since.Add(-time.Microsecond), CreatedBefore: until,
 		}})
-		if errors.Is(err, ErrNotFound) || err == nil && page.Total == 0 {
-			continue
-		}
-		if err != nil {
+		if ignoreNotFound(err) != nil {
 			return Event{}, 0, err
+		}
+		if page.Total == 0 {
+			continue
 		}
 		if all > 0 {
 			b = append(b, ',')
@@ -399,8 +387,5 @@ func (c *core) summaryOf(ctx context.Context, hook *Webhook) ([]Campaign, error)
 		return page.Items, err
 	}
 	campaign, err := c.store.Campaign(ctx, CampaignKey{AccountID: hook.AccountID, ID: hook.CampaignID})
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	return []Campaign{campaign}, err
+	return []Campaign{campaign}, ignoreNotFound(err)
 }
