@@ -115,39 +115,35 @@ func (s *Store) RedeliverFailed(
 
 // QueueStats implements [formsvc.Store].
 func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (formsvc.QueueStats, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.QueueStats{}, err
-	}
-	defer s.mu.Unlock()
-	var stats formsvc.QueueStats
-	for _, e := range s.endpoints.rows {
-		for _, waiting := range e.waiting {
-			stats.Pending += int64(len(waiting))
-			if e.Disabled || len(waiting) == 0 {
-				continue
-			}
-			due := waiting[0].DueAt
-			if !due.After(now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
-				stats.OldestDue = due
+	return locked(ctx, s, func() (formsvc.QueueStats, error) {
+		var stats formsvc.QueueStats
+		for _, e := range s.endpoints.rows {
+			for _, waiting := range e.waiting {
+				stats.Pending += int64(len(waiting))
+				if e.Disabled || len(waiting) == 0 {
+					continue
+				}
+				due := waiting[0].DueAt
+				if !due.After(now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
+					stats.OldestDue = due
+				}
 			}
 		}
-	}
-	stats.Pending = max(min(stats.Pending, limit), 0)
-	return stats, nil
+		stats.Pending = max(min(stats.Pending, limit), 0)
+		return stats, nil
+	})
 }
 
 // Waiting implements [formsvc.Store].
-func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	if e, err := s.endpoints.get(key.ID); err == nil && e.AccountID == key.AccountID {
-		for _, waiting := range e.waiting {
-			n += int64(len(waiting))
+func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (int64, error) {
+	return locked(ctx, s, func() (n int64, err error) {
+		if e, err := s.endpoints.get(key.ID); err == nil && e.AccountID == key.AccountID {
+			for _, waiting := range e.waiting {
+				n += int64(len(waiting))
+			}
 		}
-	}
-	return max(min(n, limit), 0), nil
+		return max(min(n, limit), 0), nil
+	})
 }
 
 // delivery returns a delivery of an account. The caller holds s.mu.

@@ -57,34 +57,30 @@ func (s *Store) keep(in *formsvc.Event) {
 // Events implements [formsvc.Store]. One mutex orders all changes, and a position is
 // an event's number in that order.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.EventPage{}, err
-	}
-	defer s.mu.Unlock()
-	at, err := position(q.After)
-	if err != nil {
-		return formsvc.EventPage{}, err
-	}
-	a, _ := s.accountOrNone(q.AccountID)
-	return pageOf(a.after(at), q), nil
+	return locked(ctx, s, func() (formsvc.EventPage, error) {
+		at, err := position(q.After)
+		if err != nil {
+			return formsvc.EventPage{}, err
+		}
+		a, _ := s.accountOrNone(q.AccountID)
+		return pageOf(a.after(at), q), nil
+	})
 }
 
 // AllEvents implements [formsvc.Store].
 func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.EventPage{}, err
-	}
-	defer s.mu.Unlock()
-	at, err := position(q.After)
-	if err != nil {
-		return formsvc.EventPage{}, err
-	}
-	var events []*event
-	for _, a := range s.accounts.rows {
-		events = append(events, a.after(at)...)
-	}
-	slices.SortFunc(events, func(a, b *event) int { return cmp.Compare(a.position, b.position) })
-	return pageOf(events, q), nil
+	return locked(ctx, s, func() (formsvc.EventPage, error) {
+		at, err := position(q.After)
+		if err != nil {
+			return formsvc.EventPage{}, err
+		}
+		var events []*event
+		for _, a := range s.accounts.rows {
+			events = append(events, a.after(at)...)
+		}
+		slices.SortFunc(events, func(a, b *event) int { return cmp.Compare(a.position, b.position) })
+		return pageOf(events, q), nil
+	})
 }
 
 // position returns the position that a cursor names, as a decimal number.

@@ -94,18 +94,16 @@ func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook,
 
 // DueSummaries implements [formsvc.Store].
 func (s *Store) DueSummaries(ctx context.Context, now time.Time, limit int) ([]formsvc.Webhook, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var due []formsvc.Webhook
-	for _, id := range s.endpoints.ids {
-		e := s.endpoints.rows[id]
-		if next := e.Mail.NextAt; !e.Disabled && e.Mail.Daily && !next.IsZero() && !next.After(now) && len(due) < limit {
-			due = append(due, e.copy())
+	return locked(ctx, s, func() ([]formsvc.Webhook, error) {
+		var due []formsvc.Webhook
+		for _, id := range s.endpoints.ids {
+			e := s.endpoints.rows[id]
+			if next := e.Mail.NextAt; !e.Disabled && e.Mail.Daily && !next.IsZero() && !next.After(now) && len(due) < limit {
+				due = append(due, e.copy())
+			}
 		}
-	}
-	return due, nil
+		return due, nil
+	})
 }
 
 // DeleteWebhook implements [formsvc.Store].
