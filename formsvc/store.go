@@ -313,7 +313,7 @@ type MaintenanceStore interface {
 	Notify()
 }
 
-// A Change is what commits together with a record. Events (test events apart), audit entries and
+// A Change is what commits together with a record. Events, audit entries and
 // idempotency records are written only as part of a Change.
 type Change struct {
 	Events []Event

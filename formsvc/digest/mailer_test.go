@@ -98,6 +98,10 @@ func (w *mailWorld) notice(in formsvc.MailInput, events ...formsvc.EventType) fo
 	if err != nil || hook.Disabled {
 		w.t.Fatalf("%+v, %v", hook, err)
 	}
+	w.Advance(time.Second)
+	if again, err := w.Webhooks.Confirm(w.t.Context(), token); err != nil || again.Version != hook.Version {
+		w.t.Fatalf("confirmed again: %+v, %v", again, err)
+	}
 	return hook
 }
 
