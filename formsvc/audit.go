@@ -79,10 +79,6 @@ func (c *core) audit(account ID, action AuditAction, target ID, details map[stri
 type Audits struct{ s *core }
 
 // List returns a page of an account's audit trail.
-func (a Audits) List(ctx context.Context, q AuditQuery) (page Page[AuditEntry], err error) {
-	defer wrap(&err, "audit")
-	if q.Page, err = q.Page.checked(); err != nil {
-		return page, err
-	}
-	return a.s.store.Audit(ctx, q)
+func (a Audits) List(ctx context.Context, q AuditQuery) (Page[AuditEntry], error) {
+	return listed("audit", &q.Page, func() (Page[AuditEntry], error) { return a.s.store.Audit(ctx, q) })
 }

@@ -230,12 +230,8 @@ func (c Campaigns) Get(ctx context.Context, key CampaignKey) (_ Campaign, err er
 }
 
 // List returns a page of the account's campaigns.
-func (c Campaigns) List(ctx context.Context, q CampaignQuery) (page Page[Campaign], err error) {
-	defer wrap(&err, "campaigns")
-	if q.Page, err = q.Page.checked(); err != nil {
-		return page, err
-	}
-	return c.s.store.Campaigns(ctx, q)
+func (c Campaigns) List(ctx context.Context, q CampaignQuery) (Page[Campaign], error) {
+	return listed("campaigns", &q.Page, func() (Page[Campaign], error) { return c.s.store.Campaigns(ctx, q) })
 }
 
 // checked returns in with its defaults, or v with the faults of in.

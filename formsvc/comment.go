@@ -55,12 +55,8 @@ func (in *CommentInput) check(v ValidationError) error {
 }
 
 // List returns a page of the comments on a response, or [ErrNotFound].
-func (s Comments) List(ctx context.Context, key ResponseKey, q PageQuery) (page Page[Comment], err error) {
-	defer wrap(&err, "comments")
-	if q, err = q.checked(); err != nil {
-		return page, err
-	}
-	return s.s.store.Comments(ctx, key, q)
+func (s Comments) List(ctx context.Context, key ResponseKey, q PageQuery) (Page[Comment], error) {
+	return listed("comments", &q, func() (Page[Comment], error) { return s.s.store.Comments(ctx, key, q) })
 }
 
 // AppendJSON appends the comment as the JSON object that clients get.

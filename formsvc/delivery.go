@@ -404,12 +404,8 @@ const digestLease = 5 * time.Minute
 type Notices struct{ s *core }
 
 // List returns a page of an account's notices.
-func (n Notices) List(ctx context.Context, q NoticeQuery) (page Page[Notice], err error) {
-	defer wrap(&err, "notices")
-	if q.Page, err = q.Page.checked(); err != nil {
-		return page, err
-	}
-	return n.s.store.Notices(ctx, q)
+func (n Notices) List(ctx context.Context, q NoticeQuery) (Page[Notice], error) {
+	return listed("notices", &q.Page, func() (Page[Notice], error) { return n.s.store.Notices(ctx, q) })
 }
 
 // Digests leases digests that are due, at most one an hour for each webhook. Send each within 5 minutes and then call

@@ -34,12 +34,22 @@ type Event struct {
 	Type       EventType
 	Payload    []byte // at most MaxPayload
 	Test       bool   // a test event for a webhook; not in the feed
-	// Confirm sends the form's [Confirmation], Retried makes the delivery of a test event one with retries. Neither is stored.
+	To         ID     // the webhook that gets a test event, even if it is disabled; it isn't stored
+	// Confirm sends the form's [Confirmation]. Retried makes the delivery of a test event one with retries instead of a replay,
+	// which is not sent while the webhook is disabled. Neither is stored.
 	Confirm, Retried bool
 	CreatedAt        time.Time
 	// TraceParent is the span that raised the event, in the form of W3C Trace Context's traceparent
 	// header; "" without tracing. It isn't part of the payload; the delivery engine receives both.
 	TraceParent string
+}
+
+// Delivery returns the delivery of a new event to a webhook.
+func (e *Event) Delivery(webhook ID) Delivery {
+	return Delivery{
+		ID: DeliveryID(e.ID, webhook), AccountID: e.AccountID, WebhookID: webhook, EventID: e.ID, Event: e.Type, Test: e.Test,
+		State: DeliveryPending, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt,
+	}
 }
 
 // AppendJSON appends the payload.
@@ -157,7 +167,9 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 		extra.member, extra.json = "signature", signature.AppendJSON(nil)
 	case webhook.ResponseCreated, webhook.ResponseDeleted:
 	}
-	return c.newEvent(ctx, t, &campaign, &r, now, extra), nil
+	e := c.newEvent(ctx, t, &campaign, &r, now, extra)
+	e.To = hook.ID
+	return e, nil
 }
 
 // testDocument is the content of the sample file.

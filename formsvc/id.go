@@ -76,6 +76,11 @@ func derivedID(at, text []byte) ID {
 	return encodeID(b)
 }
 
+// hashID returns the version 8 UUID of a text.
+func hashID(text string) ID {
+	return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte(text), 8).String())
+}
+
 // NewID returns a random version 7 ID with the time t, for records that no [Service] creates. IDs
 // of the same millisecond have no particular order.
 func NewID(t time.Time) ID { return new(idGenerator).next(t) }

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // A Permission is something that a key may do.
@@ -132,7 +130,7 @@ func (p *Principal) Subject() ID {
 	case p.KeyID != "":
 		return p.KeyID
 	case user != "":
-		return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte(string(p.AccountID)+" "+user), 8).String())
+		return hashID(string(p.AccountID) + " " + user)
 	}
 	return p.AccountID
 }

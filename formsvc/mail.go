@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,20 +133,16 @@ const (
 // MailToken returns what the link in a mail proves: that its holder reads the mails of the webhook's address. With confirm it is for
 // [Webhooks.Confirm], otherwise for [Webhooks.Unsubscribe]. It is valid as long as the webhook has this address: a new one comes with another secret.
 func (w *Webhook) MailToken(confirm bool) string {
-	purpose := byte(unsubscribing)
+	token := []byte{unsubscribing}
 	if confirm {
-		purpose = confirming
+		token[0] = confirming
 	}
-	return base64.RawURLEncoding.EncodeToString(w.mailToken(purpose))
-}
-
-func (w *Webhook) mailToken(purpose byte) []byte {
 	account, _ := uuid.Parse(string(w.AccountID)) // of a stored record
 	id, _ := uuid.Parse(string(w.ID))
-	token := slices.Concat([]byte{purpose}, account[:], id[:])
+	token = slices.Concat(token, account[:], id[:])
 	mac := hmac.New(sha256.New, []byte(w.Secret))
 	mac.Write(token)
-	return mac.Sum(token)[:len(token)+16]
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(token)[:len(token)+16])
 }
 
 // ByMailToken returns the webhook of a link, and whether the link is for [Webhooks.Confirm]. It fails with [ErrNotFound].
@@ -158,11 +153,12 @@ func (w Webhooks) ByMailToken(ctx context.Context, token string) (_ Webhook, con
 		return Webhook{}, false, ErrNotFound
 	}
 	account, id := uuid.UUID(b[1:17]), uuid.UUID(b[17:33])
+	confirm = b[0] == confirming
 	hook, err := w.s.store.Webhook(ctx, WebhookKey{AccountID: ID(account.String()), ID: ID(id.String())})
-	if err == nil && (hook.Address() == "" || !hmac.Equal(b, hook.mailToken(b[0]))) {
+	if err == nil && (hook.Address() == "" || !hmac.Equal([]byte(token), []byte(hook.MailToken(confirm)))) {
 		err = ErrNotFound
 	}
-	return hook, b[0] == confirming, err
+	return hook, confirm, err
 }
 
 // Confirm is the recipient's agreement to get mails: it enables the webhook. token is that of [Webhook.MailToken]. It fails with [ErrNotFound].
@@ -198,23 +194,18 @@ func (w Webhooks) agree(ctx context.Context, token string, yes bool) (_ Webhook,
 	})
 }
 
-// confirmations creates the webhook that sends an account's confirmations.
-func (c *core) confirmations(ctx context.Context, account ID) error {
-	now := c.now()
+// publishing creates the webhook that sends an account's confirmations, if a campaign that is about to be stored has one.
+func (c *core) publishing(ctx context.Context, campaign *Campaign) error {
+	if !campaign.Form.Confirmation.Enabled {
+		return nil
+	}
+	account, now := campaign.AccountID, c.now()
 	hook := Webhook{
 		ID: account, AccountID: account, URL: mailto, Events: []EventType{webhook.ResponseCreated}, Secret: newSecret(),
 		Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
 	_, _, err := c.store.CreateWebhook(ctx, hook, MaxWebhooks+1, nil)
 	return err
-}
-
-// publishing prepares what a campaign needs before it is stored.
-func (c *core) publishing(ctx context.Context, campaign *Campaign) error {
-	if !campaign.Form.Confirmation.Enabled {
-		return nil
-	}
-	return c.confirmations(ctx, campaign.AccountID)
 }
 
 // created returns the event of a new response. fromForm says whether a visitor sent it.
@@ -226,50 +217,47 @@ func (c *core) created(ctx context.Context, campaign *Campaign, r *Response, now
 
 // A MailLimitError means that a mail may not be sent now, to protect people from mails that they don't want.
 type MailLimitError struct {
-	Limit int       // mails
-	Until time.Time // when the next one may be sent
-	// PerAddress says that the address has got all mails of this day. Otherwise the account has sent all of this hour.
-	PerAddress bool
+	Text string // how many mails there were
+	// Until is when the next one may be sent, if the account has sent all of this hour. It is zero if the address has got all of
+	// this day: then the mail is dropped.
+	Until time.Time
 }
 
-// Error says how many mails there were.
-func (e *MailLimitError) Error() string {
-	if e.PerAddress {
-		return fmt.Sprintf("this address has got %d mails today", e.Limit)
-	}
-	return fmt.Sprintf("this account has sent %d mails this hour", e.Limit)
-}
+// Error returns the text.
+func (e *MailLimitError) Error() string { return e.Text }
 
-// TakeMail counts a mail to somebody who hasn't confirmed: a [Confirmation], or the question whether to get mails. It fails with a
-// *[MailLimitError] as [Options].MailsPerAddress and MailsPerHour say. The counts are those of all nodes.
+// TakeMail counts a mail to somebody who hasn't confirmed: a [Confirmation], or the question whether to get mails. Notices aren't
+// counted, so that no visitor can delay them. It fails with a *[MailLimitError] as [Options].MailsPerAddress and MailsPerHour say.
+// The counts are those of all nodes.
 func (w Webhooks) TakeMail(ctx context.Context, account ID, address string) (err error) {
 	defer wrap(&err, "mail")
-	now, hour, day := w.s.now(), time.Hour, 24*time.Hour
-	limits := []MailLimitError{
-		{w.s.MailsPerHour, now.Truncate(hour).Add(hour), false}, {w.s.MailsPerAddress, now.Truncate(day).Add(day), true},
-	}
-	counts := []QuotaCount{
-		{mailsOf(account, ""), now.Truncate(hour), 1}, {mailsOf(account, FoldEmail(address)), now.Truncate(day), 1},
-	}
+	of := "mails of " + string(account)
+	counts := []QuotaCount{w.s.countIn(time.Hour, of), w.s.countIn(24*time.Hour, of+" to "+mailbox(address))}
 	used, err := w.s.store.AddQuota(ctx, counts)
-	if err != nil {
+	switch perHour, perAddress := w.s.MailsPerHour, w.s.MailsPerAddress; {
+	case err != nil:
 		return err
+	case perHour != 0 && used[0] > perHour:
+		err = &MailLimitError{fmt.Sprintf("this account has sent %d mails this hour", perHour), counts[0].Start.Add(time.Hour)}
+	case perAddress != 0 && used[1] > perAddress:
+		err = &MailLimitError{Text: fmt.Sprintf("this address has got %d mails today", perAddress)}
+	default:
+		return nil
 	}
-	for i := range limits {
-		if limits[i].Limit != 0 && used[i] > limits[i].Limit {
-			counts[0].N, counts[1].N = -1, -1 // it isn't sent
-			if _, err := w.s.store.AddQuota(ctx, counts); err != nil {
-				return err
-			}
-			return &limits[i]
-		}
-	}
-	return nil
+	counts[0].N, counts[1].N = -1, -1 // it isn't sent
+	_, failed := w.s.store.AddQuota(ctx, counts)
+	return cmp.Or(failed, err)
 }
 
-// mailsOf returns the subject of the counts of an account's mails, to one address or to all.
-func mailsOf(account ID, address string) ID {
-	return ID(uuid.NewHash(sha256.New(), uuid.Nil, []byte("mails of "+string(account)+" to "+address), 8).String())
+// mailbox returns what is alike for the addresses of one mailbox that anyone can make up: those with a plus and more, and at
+// Gmail with dots.
+func mailbox(address string) string {
+	local, domain, _ := strings.Cut(FoldEmail(address), "@")
+	local, _, _ = strings.Cut(local, "+")
+	if domain == "gmail.com" || domain == "googlemail.com" {
+		local, domain = strings.ReplaceAll(local, ".", ""), "gmail.com"
+	}
+	return local + "@" + domain
 }
 
 // Known reports whether an address is known to belong to its owner in an account: it confirmed a webhook, or a member has it.
@@ -307,13 +295,12 @@ func (d Deliveries) Mails(ctx context.Context, key ResponseKey) (_ []Delivery, e
 	for i := range events {
 		for j := range hooks {
 			delivery, err := d.Get(ctx, DeliveryKey{AccountID: key.AccountID, ID: DeliveryID(events[i].ID, hooks[j].ID)})
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
-			if err != nil {
+			if ignoreNotFound(err) != nil {
 				return nil, err
 			}
-			list = append(list, delivery)
+			if err == nil {
+				list = append(list, delivery)
+			}
 		}
 	}
 	return list, nil
@@ -335,31 +322,27 @@ func (w Webhooks) SendSummaries(ctx context.Context) (err error) {
 }
 
 func (w Webhooks) summarize(ctx context.Context, hook *Webhook) error {
-	key, due := WebhookKey{AccountID: hook.AccountID, ID: hook.ID}, hook.Mail.NextAt
+	due := hook.Mail.NextAt
 	until := nextSummary(w.s.now()).Add(-24 * time.Hour) // later than due if no server ran then
 	event, n, err := w.s.summary(ctx, hook, due.Add(-24*time.Hour), until)
 	if err != nil {
 		return err
 	}
-	if n > 0 {
-		if _, err := w.s.store.CreateTest(ctx, key, event, nil); err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound) {
-			return err
+	_, err = w.s.store.UpdateWebhook(ctx, WebhookKey{AccountID: hook.AccountID, ID: hook.ID}, func(hook *Webhook) (change Change, _ error) {
+		if !hook.Mail.NextAt.Equal(due) {
+			return change, nil // another node was faster
 		}
-	}
-	_, err = w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
-		if hook.Mail.NextAt.Equal(due) {
-			hook.Mail.NextAt = until.Add(24 * time.Hour)
-			hook.Version++ // it is written
+		hook.Mail.NextAt = until.Add(24 * time.Hour)
+		hook.Version++ // it is written
+		if n > 0 {
+			change.add(event)
 		}
-		return Change{}, nil
+		return change, nil
 	})
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
+	return ignoreNotFound(err)
 }
 
-// summary returns the event of a daily mail, and how many responses came since a time and before until. The same mail has the same event.
+// summary returns the event of a daily mail, and how many responses came since a time and before until.
 func (c *core) summary(ctx context.Context, hook *Webhook, since, until time.Time) (Event, int64, error) {
 	campaigns, err := c.summaryOf(ctx, hook)
 	if err != nil {
@@ -367,8 +350,8 @@ func (c *core) summary(ctx context.Context, hook *Webhook, since, until time.Tim
 	}
 	all := int64(0)
 	e := Event{
-		ID: DeliveryID(FloorID(until), hook.ID), AccountID: hook.AccountID, CampaignID: hook.AccountID, ResponseID: hook.AccountID,
-		Type: webhook.ResponseCreated, Test: true, Retried: true, CreatedAt: c.now(),
+		ID: c.NewID(c.now()), AccountID: hook.AccountID, CampaignID: hook.AccountID, ResponseID: hook.AccountID,
+		Type: webhook.ResponseCreated, Test: true, To: hook.ID, Retried: true, CreatedAt: c.now(),
 	}
 	b := appendText(nil, `{"id":`, string(e.ID))
 	b = appendText(b, `,"event":`, string(e.Type))
@@ -380,11 +363,11 @@ func (c *core) summary(ctx context.Context, hook *Webhook, since, until time.Tim
 		page, err := c.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Page: PageQuery{Limit: 1}, Filter: ResponseFilter{
 			NotStatus: StatusSpam, CreatedAfter: since.Add(-time.Microsecond), CreatedBefore: until,
 		}})
-		if errors.Is(err, ErrNotFound) || err == nil && page.Total == 0 {
-			continue
-		}
-		if err != nil {
+		if ignoreNotFound(err) != nil {
 			return Event{}, 0, err
+		}
+		if page.Total == 0 {
+			continue
 		}
 		if all > 0 {
 			b = append(b, ',')
@@ -404,8 +387,5 @@ func (c *core) summaryOf(ctx context.Context, hook *Webhook) ([]Campaign, error)
 		return page.Items, err
 	}
 	campaign, err := c.store.Campaign(ctx, CampaignKey{AccountID: hook.AccountID, ID: hook.CampaignID})
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	return []Campaign{campaign}, err
+	return []Campaign{campaign}, ignoreNotFound(err)
 }

@@ -38,6 +38,15 @@ func (q PageQuery) checked() (PageQuery, error) {
 	return q.Clamped(), nil
 }
 
+// listed checks the query of a page, and returns the page. what is in the text of an error.
+func listed[T any](what string, q *PageQuery, read func() (Page[T], error)) (page Page[T], err error) {
+	defer wrap(&err, what)
+	if *q, err = q.checked(); err != nil {
+		return page, err
+	}
+	return read()
+}
+
 // A Page is a part of a list.
 type Page[T any] struct {
 	Items []T

@@ -3,7 +3,6 @@ package formsvc
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	_ "embed"
 	"encoding/base64"
@@ -14,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/text/unicode/norm"
 )
@@ -85,11 +83,7 @@ func (s Sessions) withPassword(ctx context.Context, in *PasswordLogin) (*Member,
 // since it is part of the name of the count. Unknown people share a count, so that strangers can't add more than one for each network.
 func (s Sessions) try(ctx context.Context, m *Member, network, password string) (bool, error) {
 	name := fmt.Sprintf("sign-in %s %s %d", network, m.ID, m.SignedInAt.UnixMicro())
-	count := func(window time.Duration) QuotaCount {
-		subject := uuid.NewHash(sha256.New(), uuid.Nil, []byte(name+window.String()), 8)
-		return QuotaCount{Subject: ID(subject.String()), Start: s.s.now().Truncate(window), N: 1}
-	}
-	used, err := s.s.store.AddQuota(ctx, []QuotaCount{count(time.Hour), count(24 * time.Hour)})
+	used, err := s.s.store.AddQuota(ctx, []QuotaCount{s.s.countIn(time.Hour, name), s.s.countIn(24*time.Hour, name)})
 	if err != nil {
 		return false, err
 	}

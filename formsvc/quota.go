@@ -26,6 +26,11 @@ type QuotaCount struct {
 	N       int // negative if more requests were uncounted than counted
 }
 
+// countIn counts something once in a window of time.
+func (c *core) countIn(window time.Duration, name string) QuotaCount {
+	return QuotaCount{Subject: hashID(name + window.String()), Start: c.now().Truncate(window), N: 1}
+}
+
 // QuotaUse is how many requests a window has counted.
 type QuotaUse struct {
 	Start time.Time

@@ -316,10 +316,6 @@ func (s Responses) Counts(ctx context.Context, key CampaignKey) (_ map[string]in
 }
 
 // List returns a page of a campaign's responses, or [ErrNotFound].
-func (s Responses) List(ctx context.Context, q ResponseQuery) (page Page[Response], err error) {
-	defer wrap(&err, "responses")
-	if q.Page, err = q.Page.checked(); err != nil {
-		return page, err
-	}
-	return s.s.store.Responses(ctx, q)
+func (s Responses) List(ctx context.Context, q ResponseQuery) (Page[Response], error) {
+	return listed("responses", &q.Page, func() (Page[Response], error) { return s.s.store.Responses(ctx, q) })
 }

@@ -132,12 +132,8 @@ func (c *core) checkSignature(
 }
 
 // List returns a page of the signatures of a response, or [ErrNotFound].
-func (s Signatures) List(ctx context.Context, key ResponseKey, q PageQuery) (page Page[Signature], err error) {
-	defer wrap(&err, "signatures")
-	if q, err = q.checked(); err != nil {
-		return page, err
-	}
-	return s.s.store.Signatures(ctx, key, q)
+func (s Signatures) List(ctx context.Context, key ResponseKey, q PageQuery) (Page[Signature], error) {
+	return listed("signatures", &q, func() (Page[Signature], error) { return s.s.store.Signatures(ctx, key, q) })
 }
 
 // AppendJSON appends the signature as the JSON object that clients get and webhooks carry.

@@ -229,9 +229,6 @@ type WebhookStore interface {
 	RedeliverFailed(ctx context.Context, q RedeliverQuery, decide func(n int) (Change, error)) (int, error)
 	// DueSummaries returns up to limit webhooks of all accounts that aren't disabled and whose [Mailing].NextAt isn't zero and not later than now.
 	DueSummaries(ctx context.Context, now time.Time, limit int) ([]Webhook, error)
-	// CreateTest stores a test event and one delivery of it to that webhook. The delivery is a replay, unless the event is
-	// Retried, and is due at the event's time. The event's AccountID is that of the key.
-	CreateTest(ctx context.Context, key WebhookKey, event Event, decide func(*Delivery) (Change, error)) (Delivery, error)
 	// QueueStats returns the backlog of all accounts together at a time. It counts up to limit
 	// deliveries, which bounds its cost.
 	QueueStats(ctx context.Context, now time.Time, limit int64) (QueueStats, error)
@@ -316,7 +313,7 @@ type MaintenanceStore interface {
 	Notify()
 }
 
-// A Change is what commits together with a record. Events (test events apart), audit entries and
+// A Change is what commits together with a record. Events, audit entries and
 // idempotency records are written only as part of a Change.
 type Change struct {
 	Events []Event

@@ -169,6 +169,16 @@ func (s *watchedStore) CreateFile(ctx context.Context, f formsvc.File, decide fu
 	return s.wrote("CreateFile", func() error { return s.Store.CreateFile(ctx, f, decide) })
 }
 
+func (s *watchedStore) CreateWebhook(
+	ctx context.Context, hook formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
+) (stored formsvc.Webhook, created bool, err error) {
+	err = s.wrote("CreateWebhook", func() (err error) {
+		stored, created, err = s.Store.CreateWebhook(ctx, hook, limit, decide)
+		return err
+	})
+	return stored, created, err
+}
+
 func (s *watchedStore) UpdateWebhook(
 	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {

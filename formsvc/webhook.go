@@ -44,6 +44,9 @@ type Header struct {
 
 // Listens reports whether the webhook receives the event. Stores that filter by query must agree with it.
 func (w *Webhook) Listens(e *Event) bool {
+	if e.Test {
+		return w.ID == e.To
+	}
 	wanted := slices.Contains(w.Events, e.Type)
 	if w.ToSubmitters() {
 		wanted = e.Confirm
@@ -112,23 +115,24 @@ func (w Webhooks) create(ctx context.Context, account ID, in WebhookInput) (subs
 	now := w.s.now()
 	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.NewID(now), 1, now, now
 	hook.settle(now)
+	question, err := w.question(ctx, &hook)
+	if err != nil {
+		return subscription{}, err
+	}
 	stored, created, err := w.s.store.CreateWebhook(ctx, hook, limit, func(stored *Webhook, created bool) (Change, error) {
 		if !created && (in.Secret != "" || len(in.Headers) > 0) {
 			return Change{}, &WebhookExistsError{ID: stored.ID}
 		}
 		change := Change{Idempotency: record(w.s, account, "", &subscription{w.current(*stored), created})}
 		if created {
-			change.Audit = w.audit(stored, AuditWebhookCreated)
+			change.Audit, change.Events = w.audit(stored, AuditWebhookCreated), question
 		}
 		return change, nil
 	})
 	if err != nil {
 		return subscription{}, limited(err, "webhooks", MaxWebhooks)
 	}
-	if created {
-		err = w.ask(ctx, &stored)
-	}
-	return subscription{w.current(stored), created}, err
+	return subscription{w.current(stored), created}, nil
 }
 
 // audit returns an entry about a webhook. It contains only the host of the URL, since paths and
@@ -153,7 +157,12 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 	if err != nil {
 		return Webhook{}, err
 	}
-	wrong, moved := v.err(), false
+	next.ID = key.ID
+	question, err := w.question(ctx, &next)
+	if err != nil {
+		return Webhook{}, err
+	}
+	wrong := v.err()
 	hook, err := w.s.updateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		v := v
 		if hook.CampaignID == next.CampaignID { // may have been deleted since
@@ -172,23 +181,24 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput) 
 		if err := v.err(); err != nil {
 			return Change{}, err
 		}
-		address := hook.Address()
+		moved := hook.Address() != next.Address()
 		hook.URL, hook.Events, hook.CampaignID, hook.Disabled = next.URL, next.Events, next.CampaignID, next.Disabled
 		hook.Headers, hook.Mail.MailInput = headers, next.Mail.MailInput
-		if moved = hook.Address() != address; moved {
+		if moved {
 			hook.Mail.ConfirmedAt, hook.Secret = time.Time{}, newSecret()
 		}
 		hook.settle(w.s.now())
 		if in.Secret != "" {
 			hook.Secret, hook.Previous, hook.PreviousUntil = in.Secret, "", time.Time{}
 		}
-		return w.changed(hook, AuditWebhookUpdated), nil
+		change := w.changed(hook, AuditWebhookUpdated)
+		if moved {
+			change.Events = question
+		}
+		return change, nil
 	})
 	if wrong != nil && err != nil && !errors.Is(err, ErrInvalid) {
 		err = wrong // is reported before faults of the record
-	}
-	if err == nil && moved {
-		err = w.ask(ctx, &hook)
 	}
 	return w.current(hook), err
 }
@@ -209,17 +219,13 @@ func (c *core) updateWebhook(ctx context.Context, key WebhookKey, decide func(*W
 	return c.store.UpdateWebhook(ctx, key, decide)
 }
 
-// ask mails the recipient of a webhook the question whether to get mails, as a test event: the mail says so as long as the
-// recipient hasn't confirmed.
-func (w Webhooks) ask(ctx context.Context, hook *Webhook) error {
-	if hook.Address() == "" {
-		return nil
+// question returns the test event by which the recipient of a webhook is asked whether to get mails, or none for HTTP.
+func (w Webhooks) question(ctx context.Context, hook *Webhook) ([]Event, error) {
+	if hook.Address() == "" || len(hook.Events) == 0 {
+		return nil, nil
 	}
 	event, err := w.s.testEvent(ctx, hook)
-	if err == nil {
-		_, err = w.s.store.CreateTest(ctx, WebhookKey{AccountID: hook.AccountID, ID: hook.ID}, event, nil)
-	}
-	return err
+	return []Event{event}, err
 }
 
 // unknownCampaign is the code of a fault.
@@ -431,9 +437,13 @@ func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err err
 		if err != nil {
 			return Delivery{}, err
 		}
-		return w.s.store.CreateTest(ctx, key, event, func(d *Delivery) (Change, error) {
-			return Change{Audit: w.audit(&hook, AuditWebhookTested), Idempotency: record(w.s, key.AccountID, "", d)}, nil
+		d := event.Delivery(key.ID)
+		_, err = w.s.updateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
+			return Change{
+				Events: []Event{event}, Audit: w.audit(hook, AuditWebhookTested), Idempotency: record(w.s, key.AccountID, "", &d),
+			}, nil
 		})
+		return d, err
 	})
 }
 

@@ -65,9 +65,6 @@ func (h *Handler) createWebhook(c *call) error {
 	if !created {
 		return c.sendSecret(http.StatusOK, &hook, in.Secret, "")
 	}
-	if hook.Address() != "" { // mail isn't signed
-		return c.sendSecret(http.StatusCreated, &hook, "", "")
-	}
 	return c.sendSecret(http.StatusCreated, &hook, in.Secret, hook.Secret)
 }
 
@@ -75,7 +72,7 @@ func (h *Handler) createWebhook(c *call) error {
 func (c *call) sendSecret(status int, hook *formsvc.Webhook, given, secret string) error {
 	c.setHeader("Etag", webhookTag(hook))
 	c.out = appendWarnings(hook.AppendJSON(c.out), given)
-	if secret != "" {
+	if secret != "" && hook.Address() == "" { // mail isn't signed
 		c.out = append(c.out[:len(c.out)-1], `,"secret":`...)
 		c.out = append(wire.AppendString(c.out, secret), '}')
 	}

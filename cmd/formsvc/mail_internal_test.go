@@ -122,8 +122,9 @@ func TestServeConfirms(t *testing.T) {
 	sh := newShell(t)
 	sh.env = environment{"FORMSVC_SMTP=smtp://forms:mail-password@" + mails.addr + "?starttls=off", "FORMSVC_MAIL_FROM=Forms <forms@example.com>"}
 	s := sh.serve(t, "--mails-per-address", "1", "--mails-per-hour", "3")
-	out := s.do(t, "webhooks", "create", "--url", "mailto:owner@example.com", "--events", "response.created")
+	out := s.do(t, "webhooks", "create", "--url", "mailto:owner@example.com", "--events", "response.created", "--reply-to", "--json")
 	lacks(t, "what the command prints", out, "secret")
+	contains(t, "what the command prints", out, `"mail":{"daily":false,"replyTo":true`)
 	until(t, "the question arrives", func() bool { return len(mails.list()) == 1 })
 	link := regexp.MustCompile(`http://\S+/f/mail/(?:[\w-]|=\r\n)+`).FindString(mails.list()[0])
 	link = strings.NewReplacer("=\r\n", "").Replace(link)
@@ -140,5 +141,6 @@ func TestServeConfirms(t *testing.T) {
 	}
 	// The question counts as well: one more mail to a visitor waits for the next hour.
 	until(t, "4 notices and 2 confirmations", func() bool { return len(mails.list()) >= 1+4+2 })
-	equal(t, strings.Count(strings.Join(mails.list(), ""), "To: <ada@example.com>"), 1, "%d to one address")
+	equal(t, strings.Count(strings.Join(mails.list(), ""), "\nTo: <ada@example.com>"), 1, "%d to one address")
+	contains(t, "a daily one", s.do(t, "webhooks", "create", "--url", "mailto:owner@example.com", "--events", "all", "--daily", "--json"), `"mail":{"daily":true,"replyTo":false`)
 }

@@ -137,9 +137,11 @@ func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logge
 			return nil, usageError{err}
 		}
 		n.digester = digest.New(n.svc.Notices, m, &digest.Options{Compose: failureMail, Logger: logger})
-		if sending.Mail, err = c.mails(n.svc, m); err != nil {
+		mails, err := digest.NewMailer(n.svc, m, &digest.MailerOptions{FormsURL: c.BaseURL + formsPath, ConsoleURL: c.BaseURL + consolePath})
+		if err != nil {
 			return nil, err
 		}
+		sending.Mail = mails.Mail
 	}
 	if n.engine, err = delivery.New(s, sending); err != nil {
 		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}

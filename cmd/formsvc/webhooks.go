@@ -51,11 +51,13 @@ type webhookCreateCmd struct {
 	inAccount
 	output
 	allowing
-	URL      string   `name:"url" required:"" help:"URL that receives the events."`
+	URL      string   `name:"url" required:"" help:"URL that receives the events; or mailto: and an address that gets mails."`
 	Events   []string `required:"" help:"Comma-separated event types, or all."`
 	Secret   string   `help:"Secret that signs every request: 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
 	Campaign recordID `placeholder:"UUID" help:"Only events of this campaign. Defaults to all."`
 	Headers  []string `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"Header to send with every request, such as a token; repeatable."`
+	Daily    bool     `help:"With a mailto: URL: one mail a day with the numbers of new responses, instead of one for each event."`
+	ReplyTo  bool     `help:"With a mailto: URL: replies go to the person who sent the form."`
 }
 
 // Run creates a webhook, or finds the one with the same subscription.
@@ -82,6 +84,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) erro
 // input returns the webhook of the flags.
 func (c *webhookCreateCmd) input() (formsvc.WebhookInput, error) {
 	in := formsvc.WebhookInput{URL: c.URL, Secret: c.Secret, CampaignID: formsvc.ID(c.Campaign)}
+	in.Mail = formsvc.MailInput{Daily: c.Daily, ReplyTo: c.ReplyTo}
 	for _, e := range c.Events {
 		in.Events = append(in.Events, formsvc.EventType(e))
 	}

@@ -157,15 +157,20 @@ func Compose(d *formsvc.Digest) (subject, text string) {
 
 // Themed returns a [Compose] whose mails have the Product and MailFooter of a theme.
 func Themed(t formsvc.Theme) func(*formsvc.Digest) (subject, text string) {
-	product, footer := strings.Join(strings.Fields(t.Product), " "), strings.TrimSpace(t.MailFooter) // a subject is one line
 	return func(d *formsvc.Digest) (subject, text string) {
 		subject, text = Compose(d)
-		if product != "" {
-			subject = product + ": " + subject
-		}
+		subject, footer := themed(&t, subject)
 		if footer != "" {
 			text += "\n" + footer + "\n"
 		}
 		return subject, text
 	}
+}
+
+// themed returns a subject after the name of the product, and the footer.
+func themed(t *formsvc.Theme, subject string) (_, footer string) {
+	if product := oneLine(t.Product, maxTitle); product != "" {
+		subject = product + ": " + subject
+	}
+	return subject, strings.TrimSpace(t.MailFooter)
 }

@@ -3,16 +3,18 @@ package digest
 import (
 	"cmp"
 	"context"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -55,8 +57,8 @@ type MailerOptions struct {
 }
 
 var (
-	//go:embed texts/*.json
-	textFiles embed.FS
+	//go:embed texts.json
+	textsFile []byte
 	//go:embed mail.html
 	page string
 	//nolint:gochecknoglobals // immutable
@@ -65,48 +67,25 @@ var (
 
 // NewMailer returns a mailer. opts may be nil.
 func NewMailer(svc *formsvc.Service, sender Sender, opts *MailerOptions) (*Mailer, error) {
-	m := &Mailer{svc: svc, sender: sender, opts: *cmp.Or(opts, &MailerOptions{}), texts: make(map[string]map[string]string)}
-	for _, language := range formsvc.FormLanguages() {
-		b, err := textFiles.ReadFile("texts/" + language + ".json")
-		if err != nil {
-			return nil, fmt.Errorf("digest: texts: %w", err)
-		}
-		var texts map[string]string
-		if err := json.Unmarshal(b, &texts); err != nil {
-			return nil, fmt.Errorf("digest: texts of %s: %w", language, err)
-		}
-		m.texts[language] = texts
+	m := &Mailer{svc: svc, sender: sender, opts: *cmp.Or(opts, &MailerOptions{})}
+	if err := json.Unmarshal(textsFile, &m.texts); err != nil {
+		return nil, fmt.Errorf("digest: texts: %w", err)
 	}
 	return m, nil
 }
 
-// A payload is what mails need of an event.
+// A payload is an event, or what a daily mail has.
 type payload struct {
-	Event string    `json:"event"`
-	At    time.Time `json:"timestamp"`
-	Test  bool      `json:"test"`
-	Data  struct {
-		Campaign struct {
-			ID    formsvc.ID `json:"uuid"`
-			Title string     `json:"title"`
-		} `json:"campaign"`
-		Response struct {
-			ID        formsvc.ID   `json:"uuid"`
-			Reference string       `json:"reference"`
-			Status    string       `json:"status"`
-			User      formsvc.User `json:"user"`
-			Answers   map[string]struct {
-				Value []string `json:"value"`
-			} `json:"responses"`
-			CreatedAt time.Time `json:"createdAt"`
-		} `json:"response"`
-		Truncated bool `json:"truncated"`
-		// Of a daily mail.
+	webhook.Event
+
+	Data struct {
+		webhook.Data
+
 		Campaigns []struct {
-			ID        formsvc.ID `json:"uuid"`
-			Title     string     `json:"title"`
-			Responses int        `json:"responses"`
-		} `json:"campaigns"`
+			webhook.Campaign
+
+			Responses int `json:"responses"`
+		} `json:"campaigns"` // of a daily mail
 	} `json:"data"`
 }
 
@@ -131,7 +110,7 @@ func (m *Mailer) Mail(ctx context.Context, d delivery.Mail) error {
 		return &delivery.MailError{Text: "the payload can't be read", Final: true}
 	}
 	account := formsvc.ID(d.Account)
-	campaign, err := m.svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: p.Data.Campaign.ID})
+	campaign, err := m.svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: formsvc.ID(p.Data.Campaign.UUID)})
 	if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
 		return err
 	}
@@ -164,10 +143,8 @@ func (m *Mailer) say(language, name string, args ...any) string {
 
 // send completes a mail and sends it.
 func (m *Mailer) send(ctx context.Context, msg Message, l *letter) error {
-	if product := oneLine(m.opts.Theme.Product, maxTitle); product != "" {
-		msg.Subject = product + ": " + msg.Subject
-	}
-	if footer := strings.TrimSpace(m.opts.Theme.MailFooter); footer != "" {
+	var footer string
+	if msg.Subject, footer = themed(&m.opts.Theme, msg.Subject); footer != "" {
 		l.Small = append(l.Small, footer)
 	}
 	l.Dir = m.say(l.Language, "dir")
@@ -240,14 +217,10 @@ func (m *Mailer) take(ctx context.Context, d *delivery.Mail, to string) error {
 		return nil
 	}
 	err := m.svc.Webhooks.TakeMail(ctx, formsvc.ID(d.Account), to)
-	limited, ok := errors.AsType[*formsvc.MailLimitError](err)
-	switch {
-	case !ok:
-		return err
-	case limited.PerAddress:
-		return &delivery.MailError{Text: limited.Error(), Final: true}
+	if limited, ok := errors.AsType[*formsvc.MailLimitError](err); ok {
+		return &delivery.MailError{Text: limited.Text, Final: limited.Until.IsZero(), Later: limited.Until}
 	}
-	return &delivery.MailError{Text: limited.Error(), Later: limited.Until}
+	return err
 }
 
 // ask asks somebody whether to get notices. Nothing in it comes from the account.
@@ -284,7 +257,7 @@ func (m *Mailer) notify(ctx context.Context, d *delivery.Mail, p *payload, campa
 		return m.send(ctx, msg, l)
 	}
 	title, r := oneLine(p.Data.Campaign.Title, maxTitle), &p.Data.Response
-	name := map[bool]string{true: "new", false: "change"}[p.Event == "response.created"]
+	name := map[bool]string{true: "new", false: "change"}[p.Type == webhook.ResponseCreated]
 	msg.Subject = m.say(language, name+"Subject", title, r.Reference)
 	if p.Test {
 		msg.Subject = "TEST: " + msg.Subject
@@ -294,16 +267,16 @@ func (m *Mailer) notify(ctx context.Context, d *delivery.Mail, p *payload, campa
 	}
 	l.Heading = title
 	l.Paragraphs = []string{m.say(language, name)}
-	l.Rows = []row{{m.say(language, "reference"), r.Reference}, {m.say(language, "time"), shown(p.At, campaign)}}
+	l.Rows = []row{{m.say(language, "reference"), r.Reference}, {m.say(language, "time"), shown(p.Timestamp, campaign)}}
 	if name == "change" {
-		l.Rows = append(l.Rows, row{m.say(language, "what"), p.Event}, row{m.say(language, "status"), r.Status})
+		l.Rows = append(l.Rows, row{m.say(language, "what"), string(p.Type)}, row{m.say(language, "status"), r.Status})
 	}
 	l.Rows = append(l.Rows, m.answers(p, campaign)...)
 	if p.Data.Truncated {
 		l.Paragraphs = append(l.Paragraphs, m.say(language, "truncated"))
 	}
-	if m.opts.ConsoleURL != "" && !p.Test && p.Event != "response.deleted" {
-		url := fmt.Sprintf("%s/campaigns/%s/responses/%s", strings.TrimRight(m.opts.ConsoleURL, "/"), p.Data.Campaign.ID, r.ID)
+	if m.opts.ConsoleURL != "" && !p.Test && p.Type != webhook.ResponseDeleted {
+		url := fmt.Sprintf("%s/campaigns/%s/responses/%s", strings.TrimRight(m.opts.ConsoleURL, "/"), p.Data.Campaign.UUID, r.UUID)
 		l.Links = append(l.Links, link{m.say(language, "open"), url})
 	}
 	return m.send(ctx, msg, l)
@@ -316,7 +289,7 @@ func (m *Mailer) daily(msg *Message, l *letter, p *payload) {
 		all += c.Responses
 		l.Rows = append(l.Rows, row{oneLine(c.Title, maxTitle), fmt.Sprint(c.Responses)})
 		if m.opts.ConsoleURL != "" {
-			url := fmt.Sprintf("%s/campaigns/%s/responses", strings.TrimRight(m.opts.ConsoleURL, "/"), c.ID)
+			url := fmt.Sprintf("%s/campaigns/%s/responses", strings.TrimRight(m.opts.ConsoleURL, "/"), c.UUID)
 			l.Links = append(l.Links, link{oneLine(c.Title, maxTitle), url})
 		}
 	}
@@ -333,7 +306,7 @@ const (
 
 // answers returns what a person wrote, with the labels of the form.
 func (m *Mailer) answers(p *payload, campaign *formsvc.Campaign) (rows []row) {
-	language, left := campaign.Form.Language, p.Data.Response.Answers
+	language, left := campaign.Form.Language, p.Data.Response.Responses
 	add := func(label string, values []string) {
 		if len(rows) < maxRows && len(values) > 0 {
 			rows = append(rows, row{label, cut(strings.Join(values, "\n"), maxAnswer)})
@@ -354,20 +327,12 @@ func (m *Mailer) answers(p *payload, campaign *formsvc.Campaign) (rows []row) {
 		}
 		add(cmp.Or(module.Label, module.Name), values)
 	}
-	for _, name := range sortedNames(left) {
+	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if !slices.ContainsFunc(campaign.Modules, func(m formsvc.Module) bool { return m.Name == name }) {
 			add(name, left[name].Value)
 		}
 	}
 	return rows
-}
-
-func sortedNames[V any](m map[string]V) (names []string) {
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // oneLine returns a text without line breaks, of at most n characters.

@@ -98,6 +98,10 @@ func (w *mailWorld) notice(in formsvc.MailInput, events ...formsvc.EventType) fo
 	if err != nil || hook.Disabled {
 		w.t.Fatalf("%+v, %v", hook, err)
 	}
+	w.Advance(time.Second)
+	if again, err := w.Webhooks.Confirm(w.t.Context(), token); err != nil || again.Version != hook.Version {
+		w.t.Fatalf("confirmed again: %+v, %v", again, err)
+	}
 	return hook
 }
 
@@ -171,7 +175,7 @@ func TestMailLimits(t *testing.T) {
 	w := newMailWorld(t, func(in *formsvc.CampaignInput) { in.Form.Confirmation.Enabled = true })
 	var sent []formsvc.Response
 	for range 5 {
-		sent = append(sent, w.send("Ada@Example.com", "x", ""), w.send("ada@example.com", "x", ""))
+		sent = append(sent, w.send("Ada+camp@Example.com", "x", ""), w.send("ada@example.com", "x", ""))
 	}
 	if _, err := w.engine.RunOnce(t.Context()); err != nil || len(w.inbox.Mails()) != formsvc.DefaultMailsPerAddress {
 		t.Fatal("not three mails to one address")
@@ -187,14 +191,21 @@ func TestMailLimits(t *testing.T) {
 	if refused != 7 {
 		t.Errorf("%d of 7 mails are shown as refused for their number", refused)
 	}
+	for _, address := range []string{"a.d.a@gmail.com", "ada@googlemail.com", "Ada+x@Gmail.com", "ada@gmail.com"} {
+		w.send(address, "x", "")
+	}
+	if _, err := w.engine.RunOnce(t.Context()); err != nil || len(w.inbox.Mails()) != formsvc.DefaultMailsPerAddress {
+		t.Error("not three mails to one mailbox at Gmail")
+	}
 	w.Advance(24 * time.Hour)
+	w.notice(formsvc.MailInput{})
 	for i := range 60 {
 		w.send(fmt.Sprintf("visitor%d@example.com", i), "x", "")
 	}
 	_, err := w.engine.RunOnce(t.Context())
 	w.must(err)
-	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour {
-		t.Errorf("%d mails in the first hour", n)
+	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour-1+60 {
+		t.Errorf("%d mails after the question in the first hour, want the others and the owner's", n)
 	}
 	for range 3 { // waiting isn't failing
 		w.Advance(5 * time.Minute)
@@ -203,8 +214,8 @@ func TestMailLimits(t *testing.T) {
 	w.Advance(time.Hour)
 	_, err = w.engine.RunOnce(t.Context())
 	w.must(err)
-	if n := len(w.inbox.Mails()); n != 10 {
-		t.Errorf("%d mails in the next hour, want the other 10", n)
+	if n := len(w.inbox.Mails()); n != 11 {
+		t.Errorf("%d mails in the next hour, want the other 11", n)
 	}
 	// On another day, and a mail counts once, however often it is tried.
 	w.inbox.Fail(func(*digest.Message) error { return errors.New("connection refused") })
@@ -214,7 +225,7 @@ func TestMailLimits(t *testing.T) {
 	w.mails()
 	w.inbox.Fail(nil)
 	w.Advance(time.Minute)
-	w.mails("ada@example.com", "ada@example.com", "ada@example.com")
+	w.mails("ada@example.com", "ada@example.com", "ada@example.com", "owner@example.com", "owner@example.com", "owner@example.com")
 }
 
 func TestNotice(t *testing.T) {

@@ -43,26 +43,24 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 func (s *Store) UpdateAccount(
 	ctx context.Context, id formsvc.ID, decide func(*formsvc.Account) error,
 ) (formsvc.Account, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Account{}, err
-	}
-	defer s.mu.Unlock()
-	row, err := s.account(id)
-	if err != nil {
-		return formsvc.Account{}, err
-	}
-	a := row.Account
-	if err := decide(&a); err != nil {
-		return formsvc.Account{}, err
-	}
-	if a, err = stored(&a); err != nil {
-		return formsvc.Account{}, err
-	}
-	if other, err := s.named(a.Name); err == nil && other != row {
-		return formsvc.Account{}, formsvc.ErrConflict
-	}
-	row.Account = a
-	return a, nil
+	return locked(ctx, s, func() (formsvc.Account, error) {
+		row, err := s.account(id)
+		if err != nil {
+			return formsvc.Account{}, err
+		}
+		a := row.Account
+		if err := decide(&a); err != nil {
+			return formsvc.Account{}, err
+		}
+		if a, err = stored(&a); err != nil {
+			return formsvc.Account{}, err
+		}
+		if other, err := s.named(a.Name); err == nil && other != row {
+			return formsvc.Account{}, formsvc.ErrConflict
+		}
+		row.Account = a
+		return a, nil
+	})
 }
 
 // Account implements [formsvc.Store].
@@ -80,11 +78,9 @@ func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account
 
 // Accounts implements [formsvc.Store].
 func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	return list(&s.accounts, copyAccount), nil
+	return locked(ctx, s, func() ([]formsvc.Account, error) {
+		return list(&s.accounts, copyAccount), nil
+	})
 }
 
 // usableKeys counts the keys that are neither revoked nor expired.

@@ -113,67 +113,37 @@ func (s *Store) RedeliverFailed(
 	return len(failed), nil
 }
 
-// CreateTest implements [formsvc.Store].
-func (s *Store) CreateTest(
-	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
-) (d formsvc.Delivery, err error) {
-	event.AccountID, event.Test = key.AccountID, true
-	var e *endpoint
-	err = s.write(ctx, func() (change formsvc.Change, err error) {
-		if e, err = s.endpoint(key); err != nil {
-			return change, err
-		}
-		if err := s.checkEvents([]formsvc.Event{event}); err != nil {
-			return change, err
-		}
-		return decided(&e.newDelivery(&event).Delivery, decide)
-	}, func() error {
-		kind := delivery.Replay
-		if event.Retried {
-			kind = delivery.First
-		}
-		d = copyDelivery(e.put(s.keep(&event), kind))
-		s.wakeUp()
-		return nil
-	})
-	return d, err
-}
-
 // QueueStats implements [formsvc.Store].
 func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (formsvc.QueueStats, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.QueueStats{}, err
-	}
-	defer s.mu.Unlock()
-	var stats formsvc.QueueStats
-	for _, e := range s.endpoints.rows {
-		for _, waiting := range e.waiting {
-			stats.Pending += int64(len(waiting))
-			if e.Disabled || len(waiting) == 0 {
-				continue
-			}
-			due := waiting[0].DueAt
-			if !due.After(now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
-				stats.OldestDue = due
+	return locked(ctx, s, func() (formsvc.QueueStats, error) {
+		var stats formsvc.QueueStats
+		for _, e := range s.endpoints.rows {
+			for _, waiting := range e.waiting {
+				stats.Pending += int64(len(waiting))
+				if e.Disabled || len(waiting) == 0 {
+					continue
+				}
+				due := waiting[0].DueAt
+				if !due.After(now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
+					stats.OldestDue = due
+				}
 			}
 		}
-	}
-	stats.Pending = max(min(stats.Pending, limit), 0)
-	return stats, nil
+		stats.Pending = max(min(stats.Pending, limit), 0)
+		return stats, nil
+	})
 }
 
 // Waiting implements [formsvc.Store].
-func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	if e, err := s.endpoints.get(key.ID); err == nil && e.AccountID == key.AccountID {
-		for _, waiting := range e.waiting {
-			n += int64(len(waiting))
+func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (int64, error) {
+	return locked(ctx, s, func() (n int64, err error) {
+		if e, err := s.endpoints.get(key.ID); err == nil && e.AccountID == key.AccountID {
+			for _, waiting := range e.waiting {
+				n += int64(len(waiting))
+			}
 		}
-	}
-	return max(min(n, limit), 0), nil
+		return max(min(n, limit), 0), nil
+	})
 }
 
 // delivery returns a delivery of an account. The caller holds s.mu.
@@ -191,20 +161,15 @@ func (s *Store) delivery(key formsvc.DeliveryKey) (*queued, error) {
 }
 
 // put queues a delivery of the event, due when the event was created.
-func (e *endpoint) put(event *event, kind delivery.Kind) *queued {
-	d := e.newDelivery(&event.Event)
-	d.kind = kind
+func (e *endpoint) put(event *formsvc.Event) {
+	d := &queued{size: len(event.Payload), Delivery: event.Delivery(e.ID)}
+	if event.Test && !event.Retried {
+		d.kind = delivery.Replay
+	}
+	d.CreatedAt = kept(d.CreatedAt)
 	if e.deliveries.add(d.ID, d) == nil {
 		e.wait(d, event.CreatedAt)
 	}
-	return d
-}
-
-func (e *endpoint) newDelivery(event *formsvc.Event) *queued {
-	return &queued{size: len(event.Payload), Delivery: formsvc.Delivery{
-		ID: formsvc.DeliveryID(event.ID, e.ID), AccountID: e.AccountID, WebhookID: e.ID, EventID: event.ID,
-		Event: event.Type, Test: event.Test, State: formsvc.DeliveryPending, DueAt: kept(event.CreatedAt), CreatedAt: kept(event.CreatedAt),
-	}}
 }
 
 // wait files a pending delivery by its new due time.

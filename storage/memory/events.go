@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // checkEvents returns an error if the events can't be raised. Call it before changing
@@ -35,10 +34,10 @@ func (s *Store) checkEvents(events []formsvc.Event) error {
 // that listens. The caller holds s.mu.
 func (s *Store) raise(events []formsvc.Event) {
 	for i := range events {
-		e := s.keep(&events[i])
-		for _, to := range s.accounts.rows[e.AccountID].webhooks.rows {
+		s.keep(&events[i])
+		for _, to := range s.accounts.rows[events[i].AccountID].webhooks.rows {
 			if to.Listens(&events[i]) {
-				to.put(e, delivery.First)
+				to.put(&events[i])
 				s.wakeUp()
 			}
 		}
@@ -46,47 +45,42 @@ func (s *Store) raise(events []formsvc.Event) {
 }
 
 // keep stores an event with its account.
-func (s *Store) keep(in *formsvc.Event) *event {
+func (s *Store) keep(in *formsvc.Event) {
 	s.commits++
 	e := &event{Event: copyOf(in), position: s.commits}
-	e.Confirm, e.Retried = false, false
+	e.Confirm, e.Retried, e.To = false, false, ""
 	s.events[e.ID] = e
 	a := s.accounts.rows[e.AccountID]
 	a.events = append(a.events, e)
-	return e
 }
 
 // Events implements [formsvc.Store]. One mutex orders all changes, and a position is
 // an event's number in that order.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.EventPage{}, err
-	}
-	defer s.mu.Unlock()
-	at, err := position(q.After)
-	if err != nil {
-		return formsvc.EventPage{}, err
-	}
-	a, _ := s.accountOrNone(q.AccountID)
-	return pageOf(a.after(at), q), nil
+	return locked(ctx, s, func() (formsvc.EventPage, error) {
+		at, err := position(q.After)
+		if err != nil {
+			return formsvc.EventPage{}, err
+		}
+		a, _ := s.accountOrNone(q.AccountID)
+		return pageOf(a.after(at), q), nil
+	})
 }
 
 // AllEvents implements [formsvc.Store].
 func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.EventPage{}, err
-	}
-	defer s.mu.Unlock()
-	at, err := position(q.After)
-	if err != nil {
-		return formsvc.EventPage{}, err
-	}
-	var events []*event
-	for _, a := range s.accounts.rows {
-		events = append(events, a.after(at)...)
-	}
-	slices.SortFunc(events, func(a, b *event) int { return cmp.Compare(a.position, b.position) })
-	return pageOf(events, q), nil
+	return locked(ctx, s, func() (formsvc.EventPage, error) {
+		at, err := position(q.After)
+		if err != nil {
+			return formsvc.EventPage{}, err
+		}
+		var events []*event
+		for _, a := range s.accounts.rows {
+			events = append(events, a.after(at)...)
+		}
+		slices.SortFunc(events, func(a, b *event) int { return cmp.Compare(a.position, b.position) })
+		return pageOf(events, q), nil
+	})
 }
 
 // position returns the position that a cursor names, as a decimal number.

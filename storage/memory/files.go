@@ -69,33 +69,27 @@ func bare(row *formsvc.File) formsvc.File {
 
 // AllFiles implements [formsvc.Store].
 func (s *Store) AllFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.File]{}, err
-	}
-	defer s.mu.Unlock()
-	return page(&s.files, q, true, nil, copyOf), nil
+	return locked(ctx, s, func() (formsvc.Page[formsvc.File], error) {
+		return page(&s.files, q, true, nil, copyOf), nil
+	})
 }
 
 // UnknownFiles implements [formsvc.Store].
 func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	return s.unknown(ids), nil
+	return locked(ctx, s, func() ([]formsvc.ID, error) {
+		return s.unknown(ids), nil
+	})
 }
 
 // BarFiles implements [formsvc.Store].
 func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	unknown := s.unknown(ids)
-	for _, id := range unknown {
-		s.barred[id] = true
-	}
-	return unknown, nil
+	return locked(ctx, s, func() ([]formsvc.ID, error) {
+		unknown := s.unknown(ids)
+		for _, id := range unknown {
+			s.barred[id] = true
+		}
+		return unknown, nil
+	})
 }
 
 // unknown returns the identifiers that no file has. The caller holds s.mu.

@@ -19,17 +19,15 @@ func (s *Store) remember(r *formsvc.IdempotencyRecord) {
 
 // Recall implements [formsvc.Store].
 func (s *Store) Recall(ctx context.Context, account formsvc.ID, key string, since time.Time) (formsvc.IdempotencyRecord, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.IdempotencyRecord{}, err
-	}
-	defer s.mu.Unlock()
-	r := s.records[recordKey{account, key}]
-	if r != nil && r.CreatedAt.Before(since) {
-		delete(s.records, recordKey{account, key})
-		r = nil
-	}
-	if r == nil {
-		return formsvc.IdempotencyRecord{}, formsvc.ErrNotFound
-	}
-	return copyOf(r), nil
+	return locked(ctx, s, func() (formsvc.IdempotencyRecord, error) {
+		r := s.records[recordKey{account, key}]
+		if r != nil && r.CreatedAt.Before(since) {
+			delete(s.records, recordKey{account, key})
+			r = nil
+		}
+		if r == nil {
+			return formsvc.IdempotencyRecord{}, formsvc.ErrNotFound
+		}
+		return copyOf(r), nil
+	})
 }

@@ -60,12 +60,10 @@ func (s *Store) UpdateMember(
 
 // Members implements [formsvc.Store].
 func (s *Store) Members(ctx context.Context, q formsvc.MemberQuery) ([]formsvc.Member, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if err := formsvc.CheckText(q.Email, q.Issuer, q.Subject); err != nil {
-		return nil, err
-	}
-	return matching(&s.members, q.Finds), nil
+	return locked(ctx, s, func() ([]formsvc.Member, error) {
+		if err := formsvc.CheckText(q.Email, q.Issuer, q.Subject); err != nil {
+			return nil, err
+		}
+		return matching(&s.members, q.Finds), nil
+	})
 }

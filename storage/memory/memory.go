@@ -142,11 +142,9 @@ func (s *Store) Close() error {
 
 // Identity implements [formsvc.Store]. Each store has its own.
 func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
-	if err := s.enter(ctx); err != nil {
-		return "", err
-	}
-	defer s.mu.Unlock()
-	return s.identity, nil
+	return locked(ctx, s, func() (formsvc.ID, error) {
+		return s.identity, nil
+	})
 }
 
 func (s *Store) isClosed() bool {
@@ -171,18 +169,24 @@ func (s *Store) enter(ctx context.Context) error {
 	return err
 }
 
-// read finds a row by its key, and returns a copy of it or of a part, made by out.
-func read[K, R, T any](ctx context.Context, s *Store, find func(K) (R, error), key K, out func(R) T) (T, error) {
-	var none T
+// locked runs a function with the lock held.
+func locked[T any](ctx context.Context, s *Store, do func() (T, error)) (none T, _ error) {
 	if err := s.enter(ctx); err != nil {
 		return none, err
 	}
 	defer s.mu.Unlock()
-	row, err := find(key)
-	if err != nil {
-		return none, err
-	}
-	return out(row), nil
+	return do()
+}
+
+// read finds a row by its key, and returns a copy of it or of a part, made by out.
+func read[K, R, T any](ctx context.Context, s *Store, find func(K) (R, error), key K, out func(R) T) (T, error) {
+	return locked(ctx, s, func() (none T, _ error) {
+		row, err := find(key)
+		if err != nil {
+			return none, err
+		}
+		return out(row), nil
+	})
 }
 
 // stored returns a record as it is kept: it shares no memory with the caller's, and its times are in UTC. It fails if a text can't be

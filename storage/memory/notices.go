@@ -32,31 +32,29 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 
 // Failures implements [delivery.Queue].
 func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) ([]delivery.Failure, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var open []*notice
-	for _, a := range s.accounts.rows {
-		for _, n := range a.notices.rows {
-			if !n.noted && !n.until.After(now) {
-				open = append(open, n)
+	return locked(ctx, s, func() ([]delivery.Failure, error) {
+		var open []*notice
+		for _, a := range s.accounts.rows {
+			for _, n := range a.notices.rows {
+				if !n.noted && !n.until.After(now) {
+					open = append(open, n)
+				}
 			}
 		}
-	}
-	slices.SortFunc(open, func(a, b *notice) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.DeliveryID, b.DeliveryID))
-	})
-	var failures []delivery.Failure
-	for _, n := range open[:min(len(open), max(limit, 0))] {
-		n.until = kept(until)
-		failures = append(failures, delivery.Failure{
-			Delivery: string(n.DeliveryID), EventID: string(n.EventID), Event: string(n.Event),
-			Endpoint: string(n.WebhookID), Account: string(n.AccountID), Host: s.host(n.WebhookID),
-			Attempts: n.Attempts, Status: n.Status, Error: n.Error, At: n.At,
+		slices.SortFunc(open, func(a, b *notice) int {
+			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.DeliveryID, b.DeliveryID))
 		})
-	}
-	return failures, nil
+		var failures []delivery.Failure
+		for _, n := range open[:min(len(open), max(limit, 0))] {
+			n.until = kept(until)
+			failures = append(failures, delivery.Failure{
+				Delivery: string(n.DeliveryID), EventID: string(n.EventID), Event: string(n.Event),
+				Endpoint: string(n.WebhookID), Account: string(n.AccountID), Host: s.host(n.WebhookID),
+				Attempts: n.Attempts, Status: n.Status, Error: n.Error, At: n.At,
+			})
+		}
+		return failures, nil
+	})
 }
 
 // host returns the host and port of a webhook's URL, or "" if the webhook was deleted.
@@ -93,21 +91,19 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 func (s *Store) ClaimDigests(
 	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
 ) ([]formsvc.Digest, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var digests []formsvc.Digest
-	for _, id := range s.endpoints.ids {
-		e := s.endpoints.rows[id]
-		if len(digests) < limit && e.digest.due(now, every) {
-			e.digest.claimed = true
-			e.digest.lease++
-			e.digest.until = kept(now.Add(lease))
-			digests = append(digests, e.sumUp(s.accounts.rows[e.AccountID].Contact))
+	return locked(ctx, s, func() ([]formsvc.Digest, error) {
+		var digests []formsvc.Digest
+		for _, id := range s.endpoints.ids {
+			e := s.endpoints.rows[id]
+			if len(digests) < limit && e.digest.due(now, every) {
+				e.digest.claimed = true
+				e.digest.lease++
+				e.digest.until = kept(now.Add(lease))
+				digests = append(digests, e.sumUp(s.accounts.rows[e.AccountID].Contact))
+			}
 		}
-	}
-	return digests, nil
+		return digests, nil
+	})
 }
 
 // due reports whether there are failures to report, no lease is held, and the last digest

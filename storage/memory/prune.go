@@ -10,69 +10,61 @@ import (
 
 // PruneEvents implements [formsvc.Store]. Of deleted webhooks only notices are left,
 // which are deleted with their events.
-func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (rows int, err error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	events := 0
-	for _, id := range s.accounts.ids {
-		a := s.accounts.rows[id]
-		a.events = slices.DeleteFunc(a.events, func(e *event) bool {
-			if events >= limit || !e.CreatedAt.Before(before) {
-				return false
-			}
-			events++
-			rows += s.forget(a, e)
-			return true
-		})
-	}
-	return rows, nil
+func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
+	return locked(ctx, s, func() (rows int, err error) {
+		events := 0
+		for _, id := range s.accounts.ids {
+			a := s.accounts.rows[id]
+			a.events = slices.DeleteFunc(a.events, func(e *event) bool {
+				if events >= limit || !e.CreatedAt.Before(before) {
+					return false
+				}
+				events++
+				rows += s.forget(a, e)
+				return true
+			})
+		}
+		return rows, nil
+	})
 }
 
 // PruneQuota implements [formsvc.Store].
-func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (n int, err error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	for w := range s.quota {
-		if n < limit && w.start < before.UnixMicro() {
-			delete(s.quota, w)
-			n++
+func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (int, error) {
+	return locked(ctx, s, func() (n int, err error) {
+		for w := range s.quota {
+			if n < limit && w.start < before.UnixMicro() {
+				delete(s.quota, w)
+				n++
+			}
 		}
-	}
-	return n, nil
+		return n, nil
+	})
 }
 
 // PruneSessions implements [formsvc.Store].
 func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	return pruneTable(&s.links, limit, func(l *formsvc.Link) bool { return l.ExpiresAt.Before(before) }) +
-		pruneTable(&s.sessions, limit, func(x *formsvc.Session) bool { return x.ExpiresAt.Before(before) }), nil
+	return locked(ctx, s, func() (int, error) {
+		return pruneTable(&s.links, limit, func(l *formsvc.Link) bool { return l.ExpiresAt.Before(before) }) +
+			pruneTable(&s.sessions, limit, func(x *formsvc.Session) bool { return x.ExpiresAt.Before(before) }), nil
+	})
 }
 
 // PruneIdempotency implements [formsvc.Store].
 func (s *Store) PruneIdempotency(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	var old []recordKey
-	for key, r := range s.records {
-		if r.CreatedAt.Before(before) {
-			old = append(old, key)
+	return locked(ctx, s, func() (int, error) {
+		var old []recordKey
+		for key, r := range s.records {
+			if r.CreatedAt.Before(before) {
+				old = append(old, key)
+			}
 		}
-	}
-	slices.SortFunc(old, func(a, b recordKey) int { return s.records[a].CreatedAt.Compare(s.records[b].CreatedAt) })
-	old = old[:min(len(old), max(limit, 0))]
-	for _, key := range old {
-		delete(s.records, key)
-	}
-	return len(old), nil
+		slices.SortFunc(old, func(a, b recordKey) int { return s.records[a].CreatedAt.Compare(s.records[b].CreatedAt) })
+		old = old[:min(len(old), max(limit, 0))]
+		for _, key := range old {
+			delete(s.records, key)
+		}
+		return len(old), nil
+	})
 }
 
 // pruneTable deletes up to limit old rows, and returns how many.

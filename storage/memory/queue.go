@@ -13,17 +13,15 @@ import (
 
 // Ready implements [delivery.Queue].
 func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var ready []delivery.Endpoint
-	for _, id := range s.endpoints.ids {
-		if e := s.endpoints.rows[id]; e.next(now, false) != nil {
-			ready = append(ready, e.address(now))
+	return locked(ctx, s, func() ([]delivery.Endpoint, error) {
+		var ready []delivery.Endpoint
+		for _, id := range s.endpoints.ids {
+			if e := s.endpoints.rows[id]; e.next(now, false) != nil {
+				ready = append(ready, e.address(now))
+			}
 		}
-	}
-	return ready, nil
+		return ready, nil
+	})
 }
 
 // address returns where and how to send to the endpoint at that time.
@@ -43,25 +41,23 @@ func (e *endpoint) address(now time.Time) delivery.Endpoint {
 
 // Claim implements [delivery.Queue].
 func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var claims []delivery.Claim
-	for _, share := range req.Shares {
-		e, err := s.endpoints.get(formsvc.ID(share.Endpoint))
-		if err != nil {
-			continue
-		}
-		for range share.N {
-			d := e.next(req.Now, share.LateFirst)
-			if d == nil {
-				break
+	return locked(ctx, s, func() ([]delivery.Claim, error) {
+		var claims []delivery.Claim
+		for _, share := range req.Shares {
+			e, err := s.endpoints.get(formsvc.ID(share.Endpoint))
+			if err != nil {
+				continue
 			}
-			claims = append(claims, e.claim(d, req.Now, req.Now.Add(req.Lease)))
+			for range share.N {
+				d := e.next(req.Now, share.LateFirst)
+				if d == nil {
+					break
+				}
+				claims = append(claims, e.claim(d, req.Now, req.Now.Add(req.Lease)))
+			}
 		}
-	}
-	return claims, nil
+		return claims, nil
+	})
 }
 
 // next returns the next delivery to attempt, or nil if none is due. A delivery is due
@@ -96,30 +92,26 @@ func (e *endpoint) claim(d *queued, now, until time.Time) delivery.Claim {
 
 // Payloads implements [delivery.Queue].
 func (s *Store) Payloads(ctx context.Context, events []string) (map[string]delivery.Payload, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	payloads := make(map[string]delivery.Payload, len(events))
-	for _, id := range events {
-		if e := s.events[formsvc.ID(id)]; e != nil {
-			payloads[id] = delivery.Payload{Body: bytes.Clone(e.Payload), TraceParent: e.TraceParent}
+	return locked(ctx, s, func() (map[string]delivery.Payload, error) {
+		payloads := make(map[string]delivery.Payload, len(events))
+		for _, id := range events {
+			if e := s.events[formsvc.ID(id)]; e != nil {
+				payloads[id] = delivery.Payload{Body: bytes.Clone(e.Payload), TraceParent: e.TraceParent}
+			}
 		}
-	}
-	return payloads, nil
+		return payloads, nil
+	})
 }
 
 // Finish implements [delivery.Queue].
 func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	accepted := make([]bool, len(outcomes))
-	for i := range outcomes {
-		accepted[i] = s.finish(&outcomes[i])
-	}
-	return accepted, nil
+	return locked(ctx, s, func() ([]bool, error) {
+		accepted := make([]bool, len(outcomes))
+		for i := range outcomes {
+			accepted[i] = s.finish(&outcomes[i])
+		}
+		return accepted, nil
+	})
 }
 
 // finish records one outcome, unless its claim is no longer current.

@@ -21,34 +21,30 @@ func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 			return nil, formsvc.ErrNotFound
 		}
 	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if s.quota == nil {
-		s.quota = make(map[quotaWindow]int)
-	}
-	used := make([]int, len(list))
-	for i, c := range list {
-		w := quotaWindow{c.Subject, c.Start.UnixMicro()}
-		s.quota[w] += c.N
-		used[i] = s.quota[w]
-	}
-	return used, nil
+	return locked(ctx, s, func() ([]int, error) {
+		if s.quota == nil {
+			s.quota = make(map[quotaWindow]int)
+		}
+		used := make([]int, len(list))
+		for i, c := range list {
+			w := quotaWindow{c.Subject, c.Start.UnixMicro()}
+			s.quota[w] += c.N
+			used[i] = s.quota[w]
+		}
+		return used, nil
+	})
 }
 
 // QuotaUse implements [formsvc.Store].
 func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var list []formsvc.QuotaUse
-	for w, used := range s.quota {
-		if w.subject == subject && w.start >= since.UnixMicro() && used > 0 {
-			list = append(list, formsvc.QuotaUse{Start: time.UnixMicro(w.start).UTC(), Used: used})
+	return locked(ctx, s, func() ([]formsvc.QuotaUse, error) {
+		var list []formsvc.QuotaUse
+		for w, used := range s.quota {
+			if w.subject == subject && w.start >= since.UnixMicro() && used > 0 {
+				list = append(list, formsvc.QuotaUse{Start: time.UnixMicro(w.start).UTC(), Used: used})
+			}
 		}
-	}
-	slices.SortFunc(list, func(a, b formsvc.QuotaUse) int { return a.Start.Compare(b.Start) })
-	return list, nil
+		slices.SortFunc(list, func(a, b formsvc.QuotaUse) int { return a.Start.Compare(b.Start) })
+		return list, nil
+	})
 }

@@ -82,13 +82,11 @@ func (s *Store) UseSession(ctx context.Context, hash [sha256.Size]byte, used, ex
 
 // Sessions implements [formsvc.Store].
 func (s *Store) Sessions(ctx context.Context, key formsvc.MemberKey) ([]formsvc.Session, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	return matching(&s.sessions, func(x *formsvc.Session) bool {
-		return x.AccountID == key.AccountID && x.MemberID == key.ID && key.ID != ""
-	}), nil
+	return locked(ctx, s, func() ([]formsvc.Session, error) {
+		return matching(&s.sessions, func(x *formsvc.Session) bool {
+			return x.AccountID == key.AccountID && x.MemberID == key.ID && key.ID != ""
+		}), nil
+	})
 }
 
 // SessionByHash implements [formsvc.Store].

@@ -53,11 +53,9 @@ func (s *Store) SignaturesBy(
 	if err := formsvc.CheckText(email); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Signature]{}, err
-	}
-	defer s.mu.Unlock()
-	return page(&s.signed, q, true, func(sig *formsvc.Signature) bool {
-		return sig.AccountID == account && formsvc.FoldEmail(sig.Signer.Email) == formsvc.FoldEmail(email)
-	}, copyOf), nil
+	return locked(ctx, s, func() (formsvc.Page[formsvc.Signature], error) {
+		return page(&s.signed, q, true, func(sig *formsvc.Signature) bool {
+			return sig.AccountID == account && formsvc.FoldEmail(sig.Signer.Email) == formsvc.FoldEmail(email)
+		}, copyOf), nil
+	})
 }

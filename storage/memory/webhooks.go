@@ -58,31 +58,28 @@ func sameSubscription(a, b *formsvc.Webhook) bool {
 // UpdateWebhook implements [formsvc.Store].
 func (s *Store) UpdateWebhook(
 	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
-) (formsvc.Webhook, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Webhook{}, err
-	}
-	defer s.mu.Unlock()
-	e, err := s.endpoint(key)
+) (w formsvc.Webhook, err error) {
+	var e *endpoint
+	err = s.write(ctx, func() (change formsvc.Change, err error) {
+		if e, err = s.endpoint(key); err != nil {
+			return change, err
+		}
+		w = e.copy()
+		if change, err = decide(&w); err == nil {
+			w, err = stored(&w)
+		}
+		return change, err
+	}, func() error {
+		if w.Version != e.Version {
+			e.Webhook = w
+		}
+		w = e.copy()
+		return nil
+	})
 	if err != nil {
 		return formsvc.Webhook{}, err
 	}
-	w := e.copy()
-	change, err := decide(&w)
-	if err == nil {
-		w, err = stored(&w)
-	}
-	if err == nil {
-		err = s.admit(&change)
-	}
-	if err != nil {
-		return formsvc.Webhook{}, err
-	}
-	s.apply(&change) // its events go by the webhook as it was
-	if w.Version != e.Version {
-		e.Webhook = w
-	}
-	return e.copy(), nil
+	return w, nil
 }
 
 // Webhook implements [formsvc.Store].
@@ -97,18 +94,16 @@ func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook,
 
 // DueSummaries implements [formsvc.Store].
 func (s *Store) DueSummaries(ctx context.Context, now time.Time, limit int) ([]formsvc.Webhook, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var due []formsvc.Webhook
-	for _, id := range s.endpoints.ids {
-		e := s.endpoints.rows[id]
-		if next := e.Mail.NextAt; !e.Disabled && e.Mail.Daily && !next.IsZero() && !next.After(now) && len(due) < limit {
-			due = append(due, e.copy())
+	return locked(ctx, s, func() ([]formsvc.Webhook, error) {
+		var due []formsvc.Webhook
+		for _, id := range s.endpoints.ids {
+			e := s.endpoints.rows[id]
+			if next := e.Mail.NextAt; !e.Disabled && e.Mail.Daily && !next.IsZero() && !next.After(now) && len(due) < limit {
+				due = append(due, e.copy())
+			}
 		}
-	}
-	return due, nil
+		return due, nil
+	})
 }
 
 // DeleteWebhook implements [formsvc.Store].

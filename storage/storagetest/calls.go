@@ -263,7 +263,6 @@ func queueCalls() []call {
 			q := formsvc.RedeliverQuery{Key: c.at.hook(), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10}
 			return c.s.RedeliverFailed(c.ctx, q, nil)
 		}},
-		{"CreateTest", ofHook, false, func(c *caller) (any, error) { return c.s.CreateTest(c.ctx, c.at.hook(), c.newTestEvent(c.of), nil) }},
 		{"Ready", nil, false, func(c *caller) (any, error) { return c.s.Ready(c.ctx, nextDay()) }},
 		{"Claim", nil, false, func(c *caller) (any, error) {
 			shares := []delivery.Share{{Endpoint: string(c.at[webhookPart]), N: 10}}

@@ -218,10 +218,7 @@ func testWaitAfterCommit(w *world) {
 				return w.store.CreateComment(w.ctx, w.newComment(&r), formsvc.Change{Events: []formsvc.Event{e}})
 			},
 			func(e formsvc.Event) error { return w.createSignature(w.ctx, w.newSignature(&r), e) },
-			func(e formsvc.Event) error {
-				_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
-				return err
-			},
+			func(formsvc.Event) error { return w.addTest(w.newTestEvent(webhookKey(&sc.hook))) },
 			func(formsvc.Event) error {
 				_, err := w.store.Redeliver(w.ctx, d, nextDay(), nil)
 				return err

@@ -60,8 +60,7 @@ func testWholeFeed(w *world) {
 	for i := range 20 {
 		sc := scenes[i%3]
 		if i%4 == 0 {
-			_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
-			w.must("CreateTest", err)
+			w.must("a test event", w.addTest(w.newTestEvent(webhookKey(&sc.hook))))
 		}
 		r := w.newResponse(&sc.campaign)
 		e := w.newEvent(&r)
@@ -204,8 +203,7 @@ func (w *world) changeOnce(store Store, r *formsvc.Response, way int) (e formsvc
 func recentBehindTests(w *world) any {
 	sc := w.addScene()
 	for i := range 250 {
-		_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
-		w.must("CreateTest", err)
+		w.must("a test event", w.addTest(w.newTestEvent(webhookKey(&sc.hook))))
 		if i%60 == 59 {
 			w.addResponse(&sc.campaign)
 		}

@@ -135,11 +135,16 @@ func (m *model) redeliverFailed() {
 
 func (m *model) addTest() {
 	key := m.hook()
-	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.nextID()}), nil)
+	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.nextID()})
 	e := m.event(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: m.nextID(), ID: m.nextID()})
-	e.Test, e.Retried = true, m.chance("retried", 2)
+	e.Test, e.To, e.Retried = true, key.ID, m.chance("retried", 2)
 	m.events[len(m.events)-1] = e
-	m.do("CreateTest", func(s Store, _ int) (any, error) { return s.CreateTest(m.ctx, key, e, edit) })
+	change.Events = append(change.Events, e)
+	edit := decide[*formsvc.Webhook](m, change, nil)
+	m.do("UpdateWebhook with a test event", func(s Store, _ int) (any, error) { return s.UpdateWebhook(m.ctx, key, edit) })
+	m.do("Delivery", func(s Store, _ int) (any, error) {
+		return s.Delivery(m.ctx, formsvc.DeliveryKey{AccountID: key.AccountID, ID: formsvc.DeliveryID(e.ID, key.ID)})
+	})
 }
 
 func (m *model) listDeliveries() {

@@ -169,6 +169,14 @@ func (w *world) addResponses(c *formsvc.Campaign, n int) []formsvc.Response {
 	return list
 }
 
+// addTest raises a test event.
+func (w *world) addTest(e formsvc.Event) error {
+	_, err := w.store.UpdateWebhook(w.ctx, formsvc.WebhookKey{AccountID: e.AccountID, ID: e.To}, func(*formsvc.Webhook) (formsvc.Change, error) {
+		return formsvc.Change{Events: []formsvc.Event{e}}, nil
+	})
+	return err
+}
+
 // create stores a response of a campaign at version 1.
 func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
 	return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: events})
@@ -377,9 +385,9 @@ func (m *maker) newEvent(r *formsvc.Response) formsvc.Event {
 }
 
 // newTestEvent returns a test event about a campaign and a response that don't exist.
-func (m *maker) newTestEvent(account formsvc.ID) formsvc.Event {
-	e := m.newEvent(&formsvc.Response{ID: m.nextID(), AccountID: account, CampaignID: m.nextID()})
-	e.Test = true
+func (m *maker) newTestEvent(to formsvc.WebhookKey) formsvc.Event {
+	e := m.newEvent(&formsvc.Response{ID: m.nextID(), AccountID: to.AccountID, CampaignID: m.nextID()})
+	e.Test, e.To = true, to.ID
 	return e
 }
 

@@ -231,43 +231,18 @@ func (s *Store) RedeliverFailed(
 	return n, nil
 }
 
-// CreateTest implements formsvc.Store.
-func (s *Store) CreateTest(
-	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
-) (formsvc.Delivery, error) {
-	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
-		return formsvc.Delivery{}, err
-	}
-	event.AccountID, event.Test = key.AccountID, true
-	if err := checkEvent(&event); err != nil {
-		return formsvc.Delivery{}, err
-	}
+// insertTest queues the delivery of a test event.
+func (s *Store) insertTest(ctx context.Context, c *Tx, e *formsvc.Event) error {
 	row := &deliveryRow{
-		WebhookID: ID(key.ID), ID: ID(formsvc.DeliveryID(event.ID, key.ID)), EventID: ID(event.ID),
-		EventType: TypeOf(&event), Size: len(event.Payload), Kind: int(delivery.Replay),
-		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
+		WebhookID: ID(e.To), ID: ID(formsvc.DeliveryID(e.ID, e.To)), EventID: ID(e.ID), EventType: TypeOf(e), Size: len(e.Payload),
+		Kind: int(delivery.Replay), DueAt: micros(e.CreatedAt), CreatedAt: micros(e.CreatedAt), UpdatedAt: Never,
 	}
-	if event.Retried {
+	if e.Retried {
 		row.Kind = int(delivery.First)
 	}
-	err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
-		// The lock keeps the webhook from being deleted before this commits.
-		if _, err := lockRow[webhookRow](ctx, s, c, "account_id = ? AND id = ?", ID(key.AccountID), ID(key.ID)); err != nil {
-			return err
-		}
-		if _, err := s.backend.InsertEvents(ctx, c, []formsvc.Event{event}); err != nil {
-			return err
-		}
-		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
-			return err
-		}
-		c.wake = true
-		return decided(ctx, s, c, new(row.delivery(key.AccountID)), decide)
-	})
-	if err != nil {
-		return formsvc.Delivery{}, err
-	}
-	return row.delivery(key.AccountID), nil
+	c.wake = true
+	_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+	return err
 }
 
 // endpointsWithWork finds the webhooks with pending deliveries as Ready does.

@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func EventColumns() []Column[EventRow] {
 }
 
 func checkEvent(e *formsvc.Event) error {
-	return errors.Join(checkIDs(e.ID, e.AccountID, e.CampaignID, e.ResponseID), checkTypes(e.Type), formsvc.CheckText(e.TraceParent))
+	return errors.Join(checkIDs(e.ID, e.AccountID, e.CampaignID, e.ResponseID, cmp.Or(e.To, e.ID)), checkTypes(e.Type), formsvc.CheckText(e.TraceParent))
 }
 
 // Event implements formsvc.EventStore.

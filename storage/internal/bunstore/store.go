@@ -270,6 +270,11 @@ func (s *Store) apply(ctx context.Context, c *Tx, change *formsvc.Change) error 
 	}
 	wake, err := s.backend.InsertEvents(ctx, c, change.Events)
 	c.wake = c.wake || wake
+	for i := range change.Events {
+		if e := &change.Events[i]; err == nil && e.Test {
+			err = s.insertTest(ctx, c, e)
+		}
+	}
 	return err
 }
 

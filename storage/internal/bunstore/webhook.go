@@ -132,14 +132,12 @@ func (s *Store) UpdateWebhook(
 		if err := cmp.Or(err, checkChange(&change)); err != nil {
 			return err
 		}
-		if err := s.apply(ctx, c, &change); err != nil {
-			return err
+		if hook = s.webhook(changed); changed.Version != row.Version {
+			if _, err := s.build.NewUpdate().Conn(c).Model(changed).ExcludeColumn("id", "account_id", "created_at").WherePK().Exec(ctx); err != nil {
+				return err
+			}
 		}
-		if hook = s.webhook(changed); changed.Version == row.Version {
-			return nil
-		}
-		_, err = s.build.NewUpdate().Conn(c).Model(changed).ExcludeColumn("id", "account_id", "created_at").WherePK().Exec(ctx)
-		return err
+		return s.apply(ctx, c, &change)
 	})
 	return hook, err
 }
