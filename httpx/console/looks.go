@@ -1,9 +1,11 @@
 package console
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,10 +15,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// looksPattern is the page that takes pictures, so its form may be larger than maxForm.
+// looksPattern is the page that takes a logo and a cover, so its form may be larger than maxForm.
 const (
 	looksPattern = "POST /campaigns/{campaign}/looks"
-	maxLooks     = formsvc.MaxPicture + 64<<10 // bytes
+	maxLooks     = 2*formsvc.MaxPicture + 256<<10 // bytes
 )
 
 // plainAccent is what a field for a color has if the form has none of its own. Such a field can't be empty.
@@ -27,10 +29,10 @@ func (v *visit) saveLooks() error {
 	form := v.campaign.Form
 	made, err := v.readLooks(&form.Theme)
 	p := sharePage{Form: form, Version: v.version(), Made: made}
-	if v.invalid(err) {
-		return v.showShare(http.StatusUnprocessableEntity, p)
-	} else if err != nil {
+	if err != nil {
 		return err
+	} else if len(v.wrong) > 0 {
+		return v.showShare(http.StatusUnprocessableEntity, p)
 	}
 	if v.field("do") == "preview" && v.h.opts.Preview != nil {
 		f := v.formOf(&v.campaign)
@@ -52,30 +54,45 @@ func (v *visit) saveLooks() error {
 	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
 }
 
-// readLooks reads the looks of the form. made is a new logo for a hidden field, so that it is chosen once even if the page is shown again.
-func (v *visit) readLooks(look *formsvc.FormTheme) (made string, err error) {
+// readLooks reads the looks of the form, and notes what is wrong with its pictures. made are new ones for hidden fields, so that they are
+// chosen once even if the page is shown again.
+func (v *visit) readLooks(look *formsvc.FormTheme) (made map[string]string, err error) {
 	if accent := strings.ToLower(v.field("accent")); accent != plainAccent || look.Accent != "" {
 		look.Accent = accent
 	}
 	if v.field("plain") != "" {
 		look.Accent = ""
 	}
-	look.Scheme, look.Width, look.LogoAlt, made = v.field("scheme"), v.field("width"), v.field("logoAlt"), v.field("made")
-	file, _, missing := v.r.FormFile("logo")
+	look.Scheme, look.Width, look.LogoAlt = v.field("scheme"), v.field("width"), v.field("logoAlt")
+	logo, err := v.readPicture("logo", &look.Logo, v.svc.Campaigns.Logo)
+	if err != nil {
+		return nil, err
+	}
+	cover, err := v.readPicture("cover", &look.Cover, v.svc.Campaigns.Cover)
+	return map[string]string{"logo": logo, "cover": cover}, err
+}
+
+// readPicture reads a picture of the form, which fit makes of the one that was chosen. made is it if it isn't saved yet.
+func (v *visit) readPicture(name string, picture *[]byte, fit func(context.Context, []byte) ([]byte, error)) (made string, err error) {
+	made = v.field(name + "Made")
+	file, _, missing := v.r.FormFile(name)
 	switch {
 	case missing == nil:
-		var picture []byte
-		if picture, err = io.ReadAll(file); err == nil {
-			picture, err = v.svc.Campaigns.Logo(v.ctx(), picture)
+		content, err := io.ReadAll(file)
+		if err == nil {
+			content, err = fit(v.ctx(), content)
 		}
-		if err != nil {
-			return made, err
+		if wrong := v.wrong; v.invalid(err) {
+			maps.Copy(v.wrong, wrong)
+			return made, nil
+		} else if err != nil {
+			return "", err
 		}
-		look.Logo, made = picture, base64.StdEncoding.EncodeToString(picture)
-	case v.field("noLogo") != "":
-		look.Logo, made = nil, ""
+		*picture, made = content, base64.StdEncoding.EncodeToString(content)
+	case v.field(name+"None") != "":
+		*picture, made = nil, ""
 	case made != "":
-		look.Logo, _ = base64.StdEncoding.DecodeString(made) // the service refuses what isn't a picture
+		*picture, _ = base64.StdEncoding.DecodeString(made) // the service refuses what isn't a picture
 	}
 	return made, nil
 }

@@ -72,7 +72,7 @@ func TestLooks(t *testing.T) {
 			t.Errorf("%s has %+v", c.Title, c.Form.Theme)
 		}
 	}
-	w.looks(w.get(path+"/share"), path, nil, url.Values{"plain": {"true"}, "noLogo": {"true"}}).is(303)
+	w.looks(w.get(path+"/share"), path, nil, url.Values{"plain": {"true"}, "logoNone": {"true"}}).is(303)
 	if got := theme(); got.Accent != "" || got.Logo != nil || got.Width != "narrow" {
 		t.Errorf("removed: %+v", got)
 	}
