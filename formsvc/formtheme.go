@@ -24,7 +24,7 @@ type FormTheme struct {
 	Width  string `json:"width,omitzero"`  // of the page, "narrow" or "wide"; "" for one in between
 	// Logo and Cover, a wide picture at the top of the page, are a PNG or JPEG of at most [LogoWidth] × [LogoHeight] or [CoverWidth] ×
 	// [CoverHeight] pixels and [MaxLogo] or [MaxCover] bytes, which is stored without metadata. Larger ones of up to a million pixels are
-	// scaled down, GIFs are converted. [Campaigns.Logo] and [Campaigns.Cover] take still larger ones.
+	// scaled down, GIFs are converted. [Campaigns.Picture] takes still larger ones.
 	Logo    []byte `json:"logo,omitempty"`
 	LogoAlt string `json:"logoAlt,omitzero"` // what the logo says, at most 200 characters; "" for the campaign's title
 	Cover   []byte `json:"cover,omitempty"`
@@ -38,7 +38,7 @@ const (
 	CoverWidth  = 1200      // pixels
 	CoverHeight = 400       // pixels
 	MaxCover    = 48 << 10  // bytes
-	MaxPicture  = 5_000_000 // bytes of what [Campaigns.Logo] and [Campaigns.Cover] take
+	MaxPicture  = 5_000_000 // bytes of what [Campaigns.Picture] takes
 
 	maxSide     = 4_000 // pixels
 	maxUnscaled = 1 << 20
@@ -48,25 +48,15 @@ const (
 // errPicture is for pictures that can't become a logo or a cover.
 var errPicture = errors.New("must be a whole PNG, JPEG or GIF of at most 4,000 × 4,000 pixels and 5 MB")
 
-// Logo makes the logo of a form from a PNG, JPEG or GIF of at most 4,000 × 4,000 pixels and [MaxPicture] bytes. One picture at a time is
-// made. It fails with a *[ValidationError] at /form/theme/logo.
-func (c Campaigns) Logo(ctx context.Context, picture []byte) (_ []byte, err error) {
-	defer wrap(&err, "make logo")
-	return c.s.draw(ctx, "logo", picture)
-}
-
-// Cover makes the cover of a form, as [Campaigns.Logo] does. It fails with a *[ValidationError] at /form/theme/cover.
-func (c Campaigns) Cover(ctx context.Context, picture []byte) (_ []byte, err error) {
-	defer wrap(&err, "make cover")
-	return c.s.draw(ctx, "cover", picture)
-}
-
-func (c *core) draw(ctx context.Context, name string, picture []byte) ([]byte, error) {
+// Picture makes the "logo" or the "cover" of a form from a PNG, JPEG or GIF of at most 4,000 × 4,000 pixels and [MaxPicture] bytes. One at a
+// time is made. It fails with a *[ValidationError] at /form/theme/logo or cover.
+func (c Campaigns) Picture(ctx context.Context, name string, picture []byte) (_ []byte, err error) {
+	defer wrap(&err, "make picture")
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case c.drawing <- struct{}{}:
-		defer func() { <-c.drawing }()
+	case c.s.drawing <- struct{}{}:
+		defer func() { <-c.s.drawing }()
 	}
 	made, err := fitted(name, picture, maxSide*maxSide)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestLogo(t *testing.T) {
 		{picture(t, "png", 3_999, 2, false), 640, 1, "png"}, {picture(t, "png", 1, 4_000, false), 1, 160, "png"}, {picture(t, "png", 640, 160, true), 0, 0, "jpeg"},
 		{withText(picture(t, "png", 60, 30, false)), 60, 30, "png"}, {withText(picture(t, "jpeg", 60, 30, true)), 60, 30, "png"}, {picture(t, "jpeg", 60, 30, true), 60, 30, "jpeg"},
 	} {
-		logo := must(w.svc.Campaigns.Logo(t.Context(), x.picture))
+		logo := must(w.svc.Campaigns.Picture(t.Context(), "logo", x.picture))
 		size, kind, err := image.DecodeConfig(bytes.NewReader(logo))
 		if err != nil || kind != x.kind || x.width > 0 && (size.Width != x.width || size.Height != x.height) || len(logo) > formsvc.MaxLogo || bytes.Contains(logo, []byte("secret")) {
 			t.Errorf("%d × %d %s of %d bytes, %v; want %d × %d %s", size.Width, size.Height, kind, len(logo), err, x.width, x.height, x.kind)
@@ -91,14 +91,36 @@ func TestLogo(t *testing.T) {
 	binary.BigEndian.PutUint32(bomb[20:], 4_001)
 	binary.BigEndian.PutUint32(bomb[29:], crc32.ChecksumIEEE(bomb[12:29]))
 	for _, bad := range [][]byte{nil, []byte("<svg/>"), whole[:len(whole)/2], bomb, append(picture(t, "png", 1, 1, false), make([]byte, formsvc.MaxPicture)...)} {
-		_, err := w.svc.Campaigns.Logo(t.Context(), bad)
+		_, err := w.svc.Campaigns.Picture(t.Context(), "logo", bad)
 		wantFaults(t, err, "/form/theme/logo invalid_image")
+	}
+	for _, x := range []struct {
+		picture       []byte
+		width, height int
+		kind          string
+	}{
+		{picture(t, "png", 3_000, 500, false), 1_200, 200, "png"}, {picture(t, "gif", 100, 2_000, false), 20, 400, "png"}, {picture(t, "png", 600, 200, true), 600, 200, "jpeg"},
+		{withText(picture(t, "jpeg", 1_200, 400, false)), 1_200, 400, "png"},
+	} {
+		cover := must(w.svc.Campaigns.Picture(t.Context(), "cover", x.picture))
+		saved := must(w.svc.Campaigns.Create(t.Context(), w.account, formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Theme: formsvc.FormTheme{Cover: cover}}}))
+		size, kind, err := image.DecodeConfig(bytes.NewReader(saved.Form.Theme.Cover))
+		if err != nil || kind != x.kind || size.Width != x.width || size.Height != x.height || len(cover) > formsvc.MaxCover || bytes.Contains(cover, []byte("secret")) || !bytes.Equal(saved.Form.Theme.Cover, cover) {
+			t.Errorf("%d × %d %s of %d bytes, %v; want %d × %d %s", size.Width, size.Height, kind, len(cover), err, x.width, x.height, x.kind)
+		}
+	}
+	_, err := w.svc.Campaigns.Picture(t.Context(), "cover", bomb)
+	wantFaults(t, err, "/form/theme/cover invalid_image")
+	hidden := must(w.svc.Campaigns.Picture(t.Context(), "logo", append(whole, "secret\xff\xd9"...)))
+	if bytes.Contains(hidden, []byte("secret")) {
+		t.Error("what is behind the end of a JPEG is stored")
 	}
 	check := func(theme formsvc.FormTheme, want ...string) {
 		t.Helper()
 		wantFaults(t, w.svc.Campaigns.Check(formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Theme: theme}}), want...)
 	}
 	check(formsvc.FormTheme{Accent: "#ABCDEF", Scheme: "dark", Width: "wide", Logo: picture(t, "gif", 1_000, 1_000, false)})
-	check(formsvc.FormTheme{Logo: picture(t, "gif", 1_100, 1_000, false)}, "/form/theme/logo invalid_image")
+	large := picture(t, "gif", 1_100, 1_000, false)
+	check(formsvc.FormTheme{Logo: large, Cover: large}, "/form/theme/logo invalid_image", "/form/theme/cover invalid_image")
 	check(formsvc.FormTheme{Accent: "#fff", Scheme: "red", Width: "40rem", LogoAlt: "a\x00"}, "/form/theme/accent invalid_value", "/form/theme/scheme invalid_value", "/form/theme/width invalid_value", "/form/theme/logoAlt nul_not_allowed")
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -63,24 +62,24 @@ func (v *visit) readLooks(look *formsvc.FormTheme) (made map[string]string, err 
 	if v.field("plain") != "" {
 		look.Accent = ""
 	}
-	look.Scheme, look.Width, look.LogoAlt = v.field("scheme"), v.field("width"), v.field("logoAlt")
-	logo, err := v.readPicture("logo", &look.Logo, v.svc.Campaigns.Logo)
-	if err != nil {
-		return nil, err
+	look.Scheme, look.Width, look.LogoAlt, made = v.field("scheme"), v.field("width"), v.field("logoAlt"), make(map[string]string)
+	for name, picture := range map[string]*[]byte{"logo": &look.Logo, "cover": &look.Cover} {
+		if made[name], err = v.readPicture(name, picture); err != nil {
+			break
+		}
 	}
-	cover, err := v.readPicture("cover", &look.Cover, v.svc.Campaigns.Cover)
-	return map[string]string{"logo": logo, "cover": cover}, err
+	return made, err
 }
 
-// readPicture reads a picture of the form, which fit makes of the one that was chosen. made is it if it isn't saved yet.
-func (v *visit) readPicture(name string, picture *[]byte, fit func(context.Context, []byte) ([]byte, error)) (made string, err error) {
+// readPicture reads a picture of the form.
+func (v *visit) readPicture(name string, picture *[]byte) (made string, err error) {
 	made = v.field(name + "Made")
 	file, _, missing := v.r.FormFile(name)
 	switch {
 	case missing == nil:
 		content, err := io.ReadAll(file)
 		if err == nil {
-			content, err = fit(v.ctx(), content)
+			content, err = v.svc.Campaigns.Picture(v.ctx(), name, content)
 		}
 		if wrong := v.wrong; v.invalid(err) {
 			maps.Copy(v.wrong, wrong)
