@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -97,12 +98,7 @@ func (v *visit) readPicture(name string, picture *[]byte) (made string, err erro
 }
 
 // Accent returns the color of the form, or of forms without one of their own.
-func (p sharePage) Accent() string {
-	if p.Form.Theme.Accent == "" {
-		return plainAccent
-	}
-	return p.Form.Theme.Accent
-}
+func (p sharePage) Accent() string { return cmp.Or(p.Form.Theme.Accent, plainAccent) }
 
 // qrCode sends the address of the form as a QR code, with the margin of four modules that readers need.
 func (v *visit) qrCode() error {

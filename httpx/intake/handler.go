@@ -132,8 +132,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 // is the path that browsers know the handler by, such as "/f/".
 func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
 	h.visited(func(v *visit) error {
-		v.preview, v.root = true, root
-		v.found = newFound(c)
+		v.found, v.preview, v.root = newFound(c), true, root
 		v.translate()
 		return v.show(http.StatusOK, v.formPage(nil, ""))
 	})(w, r)
@@ -144,7 +143,7 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	r.Pattern = "/"
-	if name, ok := strings.CutPrefix(path, "assets/"); ok && (h.theme.Serve(w, r, name) || h.looks(w, r, name)) {
+	if name, ok := strings.CutPrefix(path, "assets/"); ok && (h.theme.Serve(w, r, name) || h.theme.ServeLooks(w, r, name)) {
 		r.Pattern = "GET /assets/{name}"
 		return
 	}
@@ -329,10 +328,7 @@ func (v *visit) form(own bool) error {
 		v.w.WriteHeader(http.StatusFound)
 		return nil
 	}
-	if err := v.closed(); err != nil {
-		return err
-	}
-	if err := v.count(); err != nil {
+	if err := cmp.Or(v.closed(), v.count()); err != nil {
 		return err
 	}
 	if v.full() {

@@ -69,9 +69,3 @@ func (v *visit) picture(name string) error {
 	theme.Send(v.w, v.r, name, content)
 	return nil
 }
-
-// looks sends the stylesheet of that name, and reports whether it is one.
-func (h *Handler) looks(w http.ResponseWriter, r *http.Request, name string) bool {
-	ours, _ := assets.ReadFile("assets/form.css") // embedded
-	return theme.ServeLooks(w, r, ours, name)
-}
