@@ -79,13 +79,14 @@ func fitted(name string, picture []byte, pixels int) ([]byte, error) {
 	if err != nil {
 		return nil, errPicture
 	}
-	scale := min(1, float64(width)/float64(size.Width), float64(height)/float64(size.Height))
+	area := from.Bounds() // of a GIF's first picture, which may be smaller
+	scale := min(1, float64(width)/float64(area.Dx()), float64(height)/float64(area.Dy()))
 	if scale == 1 && kind == "jpeg" && len(picture) <= most && bare(picture) {
 		return picture, nil // to make it again would blur it
 	}
 	for ; ; scale /= 2 {
 		at := func(n int) int { return max(1, int(math.Round(float64(n)*scale))) }
-		if made := encoded(scaled(from, at(size.Width), at(size.Height)), most); len(made) <= most {
+		if made := encoded(scaled(from, at(area.Dx()), at(area.Dy())), most); len(made) <= most {
 			return made, nil
 		}
 	}

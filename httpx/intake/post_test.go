@@ -379,7 +379,7 @@ func TestFormsThatTakeNothing(t *testing.T) {
 }
 
 // A form that is closed, or isn't there any more, shows what was typed. Other sites get no page with their own words.
-func TestTypedInVain(t *testing.T) {
+func TestTypedTooLate(t *testing.T) {
 	for name, edit := range map[string]func(in *formsvc.CampaignInput, now time.Time){
 		"is closed": func(in *formsvc.CampaignInput, _ time.Time) { in.Status = formsvc.CampaignClosed },
 		"since":     func(in *formsvc.CampaignInput, now time.Time) { in.ClosesAt = now },
@@ -408,7 +408,7 @@ func TestTypedInVain(t *testing.T) {
 		for known := range 2 { // within a second, only the store knows of the change
 			a := w.upload([]part{{"cv", "cv.txt", "x"}}, "_page", token, "email", "a@example.com", "why", "I typed <a> lot").is(status).has("I typed &lt;a&gt; lot", "a@example.com")
 			if strings.Contains(a.body, "<button>") == gone || known == 1 && !strings.Contains(a.body, name) {
-				t.Errorf("%s isn't said, or there is no button, or one in vain:\n%s", name, a.body)
+				t.Errorf("%s isn't said, or there is no button, or one without success:\n%s", name, a.body)
 			}
 			if !gone {
 				a.has("Choose your files again", "t saved", token)
