@@ -381,28 +381,23 @@ func TestFormsThatTakeNothing(t *testing.T) {
 // A form that is closed, or isn't there any more, shows what was typed. Other sites get no page with their own words.
 func TestTypedTooLate(t *testing.T) {
 	for name, edit := range map[string]func(in *formsvc.CampaignInput, now time.Time){
-		"is closed": func(in *formsvc.CampaignInput, _ time.Time) { in.Status = formsvc.CampaignClosed },
-		"since":     func(in *formsvc.CampaignInput, now time.Time) { in.ClosesAt = now },
-		"Ask Ada": func(in *formsvc.CampaignInput, _ time.Time) {
-			in.Status, in.Form.Texts.Closed = formsvc.CampaignClosed, "Ask Ada"
-		},
+		"Ask Ada": func(in *formsvc.CampaignInput, _ time.Time) { in.Status, in.Form.Texts.Closed = "closed", "Ask Ada" },
+		"since":   func(in *formsvc.CampaignInput, now time.Time) { in.ClosesAt = now },
 		"opens":   func(in *formsvc.CampaignInput, now time.Time) { in.OpensAt = now.Add(time.Hour) },
 		"no form": nil, "at this address": nil,
 	} {
 		w := newWorld(t, formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "why"}, {Name: "cv", Type: formsvc.FileModule}}}, nil)
 		token := w.get("").token()
 		w.post("email", "nobody").is(422) // so that the campaign is known
-		status, code, gone := http.StatusConflict, "campaign_closed", edit == nil
+		in, status, code, gone := w.campaign.CampaignInput, http.StatusConflict, "campaign_closed", edit == nil
 		var err error
-		switch in := w.campaign.CampaignInput; {
-		case name == "no form":
-			status, code, err = http.StatusNotFound, "not_found", w.svc.Campaigns.Delete(t.Context(), w.campaign.Key(), nil)
-		case gone:
-			status, code = http.StatusNotFound, "not_found"
-			_, err = w.svc.Campaigns.RotateForm(t.Context(), w.campaign.Key())
-		default:
+		if !gone {
 			edit(&in, *w.now.Load())
 			_, err = w.svc.Campaigns.Replace(t.Context(), w.campaign.Key(), in)
+		} else if status, code = http.StatusNotFound, "not_found"; name == "no form" {
+			err = w.svc.Campaigns.Delete(t.Context(), w.campaign.Key(), nil)
+		} else {
+			_, err = w.svc.Campaigns.RotateForm(t.Context(), w.campaign.Key())
 		}
 		w.must(err)
 		for known := range 2 { // within a second, only the store knows of the change
