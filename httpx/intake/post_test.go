@@ -389,8 +389,7 @@ func TestTypedTooLate(t *testing.T) {
 		w := newWorld(t, formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "why"}, {Name: "cv", Type: formsvc.FileModule}}}, nil)
 		token := w.get("").token()
 		w.post("email", "nobody").is(422) // so that the campaign is known
-		in, status, code, gone := w.campaign.CampaignInput, http.StatusConflict, "campaign_closed", edit == nil
-		var err error
+		in, status, code, gone, err := w.campaign.CampaignInput, http.StatusConflict, "campaign_closed", edit == nil, error(nil)
 		if !gone {
 			edit(&in, *w.now.Load())
 			_, err = w.svc.Campaigns.Replace(t.Context(), w.campaign.Key(), in)
