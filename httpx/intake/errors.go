@@ -156,7 +156,7 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 		title, about := v.when()
 		p.Problems = []link{{Text: title}, {Text: about}, {Text: v.t["full"]}}
 	case textOf(why) == "gone":
-		p.Gone, p.Title, p.Problems = true, cmp.Or(p.Title, v.t["goneTitle"]), []link{{Text: v.t["gone"]}}
+		p.Gone, p.Title, p.Problems = true, cmp.Or(p.Title, v.t["goneTitle"]), []link{{Text: v.t["gone"]}, {Text: v.t["full"]}}
 		p.Fields = slices.DeleteFunc(p.Fields, func(f field) bool { return f.Options == nil && strings.Join(f.Values, "") == "" })
 	case textOf(why) == "full":
 		p.Problems = []link{{Text: v.t["full"]}}
