@@ -37,7 +37,7 @@ type Campaign struct {
 // Size returns about how many bytes of memory the campaign takes.
 func (c *Campaign) Size() int {
 	const fixed, module, text = 600, 64, 16 // the struct with its identifiers, a module without its texts, a text
-	size := fixed + len(c.Modules)*module + len(c.Form.Theme.Logo)
+	size := fixed + len(c.Modules)*module + len(c.Form.Theme.Logo) + len(c.Form.Theme.Cover)
 	for _, s := range c.Texts() {
 		size += text + len(s)
 	}

@@ -22,104 +22,110 @@ type FormTheme struct {
 	Accent string `json:"accent,omitzero"`
 	Scheme string `json:"scheme,omitzero"` // "light" or "dark"; "" for what the visitor's device prefers
 	Width  string `json:"width,omitzero"`  // of the page, "narrow" or "wide"; "" for one in between
-	// Logo is a PNG or JPEG of at most [LogoWidth] × [LogoHeight] pixels and [MaxLogo] bytes, which is stored without metadata. Larger ones
-	// of up to a million pixels are scaled down, GIFs are converted. [Campaigns.Logo] takes still larger ones.
+	// Logo and Cover, a wide picture at the top of the page, are a PNG or JPEG of at most [LogoWidth] × [LogoHeight] or [CoverWidth] ×
+	// [CoverHeight] pixels and [MaxLogo] or [MaxCover] bytes, which is stored without metadata. Larger ones of up to a million pixels are
+	// scaled down, GIFs are converted. [Campaigns.Picture] takes still larger ones.
 	Logo    []byte `json:"logo,omitempty"`
 	LogoAlt string `json:"logoAlt,omitzero"` // what the logo says, at most 200 characters; "" for the campaign's title
+	Cover   []byte `json:"cover,omitempty"`
 }
 
-// Limits of a [FormTheme]'s logo. It is stored with the campaign, so it is small.
+// Limits of the pictures of a [FormTheme]. They are stored with the campaign, so they are small.
 const (
-	LogoWidth  = 640       // pixels
-	LogoHeight = 160       // pixels
-	MaxLogo    = 20 << 10  // bytes
-	MaxPicture = 5_000_000 // bytes of what [Campaigns.Logo] takes
+	LogoWidth   = 640       // pixels
+	LogoHeight  = 160       // pixels
+	MaxLogo     = 20 << 10  // bytes
+	CoverWidth  = 1200      // pixels
+	CoverHeight = 400       // pixels
+	MaxCover    = 48 << 10  // bytes
+	MaxPicture  = 5_000_000 // bytes of what [Campaigns.Picture] takes
 
 	maxSide     = 4_000 // pixels
 	maxUnscaled = 1 << 20
 	maxLogoAlt  = 200
 )
 
-// errPicture is for pictures that can't become a logo.
+// errPicture is for pictures that can't become a logo or a cover.
 var errPicture = errors.New("must be a whole PNG, JPEG or GIF of at most 4,000 × 4,000 pixels and 5 MB")
 
-// Logo makes the logo of a form from a PNG, JPEG or GIF of at most 4,000 × 4,000 pixels and [MaxPicture] bytes. One at a time is made.
-// It fails with a *[ValidationError] at /form/theme/logo.
-func (c Campaigns) Logo(ctx context.Context, picture []byte) (_ []byte, err error) {
-	defer wrap(&err, "make logo")
+// Picture makes the "logo" or the "cover" of a form from a PNG, JPEG or GIF of at most 4,000 × 4,000 pixels and [MaxPicture] bytes. One at a
+// time is made. It fails with a *[ValidationError] at /form/theme/logo or cover.
+func (c Campaigns) Picture(ctx context.Context, name string, picture []byte) (_ []byte, err error) {
+	defer wrap(&err, "make picture")
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case c.s.drawing <- struct{}{}:
 		defer func() { <-c.s.drawing }()
 	}
-	logo, err := newLogo(picture, maxSide*maxSide)
+	made, err := fitted(name, picture, maxSide*maxSide)
 	if err != nil {
-		return nil, invalid("/form/theme/logo", "invalid_image", err.Error())
+		return nil, invalid("/form/theme/"+name, "invalid_image", err.Error())
 	}
-	return logo, nil
+	return made, nil
 }
 
-// newLogo returns a logo for a picture of at most so many pixels. That of a logo is itself.
-func newLogo(picture []byte, most int) ([]byte, error) {
+// fitted returns a picture of at most so many pixels as a logo or cover. That of a picture that it returned is itself.
+func fitted(name string, picture []byte, pixels int) ([]byte, error) {
+	width, height, most := LogoWidth, LogoHeight, MaxLogo
+	if name == "cover" {
+		width, height, most = CoverWidth, CoverHeight, MaxCover
+	}
 	size, kind, err := image.DecodeConfig(bytes.NewReader(picture)) // before memory is taken for the pixels
-	if err != nil || len(picture) > MaxPicture || size.Width > maxSide || size.Height > maxSide || size.Width*size.Height > most {
+	if err != nil || len(picture) > MaxPicture || size.Width > maxSide || size.Height > maxSide || size.Width*size.Height > pixels {
 		return nil, errPicture
 	}
 	from, _, err := image.Decode(bytes.NewReader(picture))
 	if err != nil {
 		return nil, errPicture
 	}
-	width, height := from.Bounds().Dx(), from.Bounds().Dy()
-	scale := min(1, LogoWidth/float64(width), LogoHeight/float64(height))
-	if scale == 1 && kind == "jpeg" && len(picture) <= MaxLogo && bare(picture) {
+	area := from.Bounds() // of a GIF's first picture, which may be smaller
+	scale := min(1, float64(width)/float64(area.Dx()), float64(height)/float64(area.Dy()))
+	if scale == 1 && kind == "jpeg" && len(picture) <= most && bare(picture) {
 		return picture, nil // to make it again would blur it
 	}
-	if scale < 1 {
-		from = scaled(from, max(1, int(math.Round(float64(width)*scale))), max(1, int(math.Round(float64(height)*scale))))
-	}
-	for {
-		if logo := encoded(from); len(logo) <= MaxLogo {
-			return logo, nil
+	for ; ; scale /= 2 {
+		at := func(n int) int { return max(1, int(math.Round(float64(n)*scale))) }
+		if made := encoded(scaled(from, at(area.Dx()), at(area.Dy())), most); len(made) <= most {
+			return made, nil
 		}
-		from = scaled(from, max(1, from.Bounds().Dx()/2), max(1, from.Bounds().Dy()/2))
 	}
 }
 
-// encoded returns a picture as PNG, or as JPEG on white if a PNG is too large.
-func encoded(from image.Image) []byte {
+// encoded returns a picture as PNG, or as JPEG on white if a PNG has more bytes than that.
+func encoded(from image.Image, most int) []byte {
 	var b bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
 	_ = encoder.Encode(&b, from) // a buffer takes all
-	if b.Len() <= MaxLogo {
+	if b.Len() <= most {
 		return b.Bytes()
 	}
 	opaque := image.NewRGBA(from.Bounds())
 	draw.Draw(opaque, opaque.Rect, image.White, image.Point{}, draw.Src)
 	draw.Draw(opaque, opaque.Rect, from, from.Bounds().Min, draw.Over)
-	for quality := 90; quality >= 30 && b.Len() > MaxLogo; quality -= 20 {
+	for quality := 90; quality >= 30 && b.Len() > most; quality -= 20 {
 		b.Reset()
 		_ = jpeg.Encode(&b, opaque, &jpeg.Options{Quality: quality})
 	}
 	return b.Bytes()
 }
 
-// bare reports whether a JPEG has neither metadata nor comments, as those that we make.
+// bare reports whether a JPEG has nothing but pixels, as those that we make: neither metadata nor comments, and nothing behind its end.
 func bare(picture []byte) bool {
-	for i := 2; i+4 <= len(picture); i += 2 + int(picture[i+2])<<8 + int(picture[i+3]) {
-		switch marker := picture[i+1]; {
-		case marker == 0xda: // the pixels begin
-			return bytes.HasSuffix(picture, []byte{0xff, 0xd9})
-		case marker >= 0xe0:
+	for i, b := range picture[1:] {
+		if picture[i] == 0xff && (b >= 0xe0 || b == 0xd9 && i+2 < len(picture)) {
 			return false
 		}
 	}
-	return false
+	return true
 }
 
-// scaled returns a smaller picture. Each pixel is the mean of those that it stands for.
+// scaled returns a picture of that size, which is no larger. Each pixel is the mean of those that it stands for.
 func scaled(from image.Image, width, height int) image.Image {
 	area, to := from.Bounds(), image.NewRGBA(image.Rect(0, 0, width, height))
+	if area.Size() == to.Rect.Max {
+		return from
+	}
 	line := image.NewRGBA(image.Rect(0, 0, area.Dx(), 1))
 	sums := make([]int, 4*width)
 	for y := range height {
@@ -165,15 +171,22 @@ func (e *ValidationError) checkTheme(t FormTheme) FormTheme {
 		e.add("/form/theme/width", "invalid_value", "must be empty, narrow or wide")
 	}
 	e.checkLine("/form/theme/logoAlt", t.LogoAlt, maxLogoAlt)
-	if len(t.Logo) > 0 {
-		if e.host != nil { // not in [FormTheme.Check]
-			e.host.drawing <- struct{}{}
-			defer func() { <-e.host.drawing }()
-		}
-		var err error
-		if t.Logo, err = newLogo(t.Logo, maxUnscaled); err != nil {
-			e.add("/form/theme/logo", "invalid_image", "must be a whole PNG, JPEG or GIF of at most a million pixels")
-		}
-	}
+	t.Logo, t.Cover = e.checkPicture("logo", t.Logo), e.checkPicture("cover", t.Cover)
 	return t
+}
+
+// checkPicture notes that a picture can't be the logo or the cover of a form, or returns what is stored of it.
+func (e *ValidationError) checkPicture(name string, picture []byte) []byte {
+	if len(picture) == 0 {
+		return nil
+	}
+	if e.host != nil { // not in [FormTheme.Check]
+		e.host.drawing <- struct{}{}
+		defer func() { <-e.host.drawing }()
+	}
+	made, err := fitted(name, picture, maxUnscaled)
+	if err != nil {
+		e.add("/form/theme/"+name, "invalid_image", "must be a whole PNG, JPEG or GIF of at most a million pixels")
+	}
+	return made
 }

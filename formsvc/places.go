@@ -32,27 +32,22 @@ type Recount struct {
 // A Limited is what a campaign has a number of places for: a choice, or without a name all responses.
 type Limited struct{ Module, Value string }
 
-// limits returns how many places a campaign has. It is nil for a campaign without limits of this kind.
-func (in *CampaignInput) limits() (most map[Limited]int) {
-	add := func(of Limited, n int) {
-		if most == nil {
-			most = make(map[Limited]int)
-		}
-		most[of] = n
-	}
+// limits returns how many places a campaign has.
+func (in *CampaignInput) limits() map[Limited]int {
+	most := make(map[Limited]int)
 	if in.Form.MaxResponses > 0 {
-		add(Limited{}, in.Form.MaxResponses)
+		most[Limited{}] = in.Form.MaxResponses
 	}
 	for i := range in.Modules {
 		for value, n := range in.Modules[i].Places {
-			add(Limited{in.Modules[i].Name, value}, n)
+			most[Limited{in.Modules[i].Name, value}] = n
 		}
 	}
 	return most
 }
 
 // HasPlaces reports whether the campaign has a limited number of places, for all responses or for a choice.
-func (in *CampaignInput) HasPlaces() bool { return in.limits() != nil }
+func (in *CampaignInput) HasPlaces() bool { return len(in.limits()) > 0 }
 
 // key returns the key of a place. A hash has one length, and doesn't show addresses.
 func (l Limited) key() string {
@@ -65,8 +60,8 @@ func (l Limited) key() string {
 
 // takes returns the places of a response: nil if the campaign has no limits.
 func (c *Campaign) takes(r *Response) []Place {
-	limits, once := c.limits(), c.Form.OncePerEmail
-	if limits == nil && !once {
+	once := c.Form.OncePerEmail
+	if !once && !c.HasPlaces() {
 		return nil
 	}
 	list := []Place{}
@@ -78,7 +73,7 @@ func (c *Campaign) takes(r *Response) []Place {
 	}
 	if once && r.User.Email != "" {
 		of := Limited{"", string(c.ID) + FoldEmail(r.User.Email)} // no module has this name
-		list = append(list, Place{of.key(), 1, fullAt(ErrAlreadyAnswered, "/user/email")})
+		list = append(list, Place{of.key(), 1, fullAt(ErrAlreadyAnswered, "/user/email", "already_answered", "has answered already")})
 	}
 	for i := range c.Modules {
 		m := &c.Modules[i]
@@ -89,7 +84,7 @@ func (c *Campaign) takes(r *Response) []Place {
 		for n, value := range values {
 			if most, limited := m.Places[value]; limited && slices.Index(values, value) == n {
 				at := "/responses/" + pointerEscape(m.Name) + "/value/" + strconv.Itoa(n)
-				list = append(list, Place{Limited{m.Name, value}.key(), most, fullAt(ErrChoiceFull, at)})
+				list = append(list, Place{Limited{m.Name, value}.key(), most, fullAt(ErrChoiceFull, at, "choice_full", "has no places left")})
 			}
 		}
 	}
@@ -97,12 +92,8 @@ func (c *Campaign) takes(r *Response) []Place {
 }
 
 // fullAt returns the error for a field that needs a place which isn't left.
-func fullAt(full error, pointer string) error {
-	field := FieldError{Pointer: pointer, Code: "choice_full", Detail: "has no places left"}
-	if errors.Is(full, ErrAlreadyAnswered) {
-		field.Code, field.Detail = "already_answered", "has answered already"
-	}
-	return fmt.Errorf("%w: %w", full, &ValidationError{Fields: []FieldError{field}})
+func fullAt(full error, pointer, code, detail string) error {
+	return fmt.Errorf("%w: %w", full, invalid(pointer, code, detail))
 }
 
 // moves returns the places of a response that changes. Those that it has already aren't asked for.
@@ -132,22 +123,19 @@ func (c *Campaign) recount(before *CampaignInput) *Recount {
 func (s Responses) Places(ctx context.Context, c *Campaign) (left map[Limited]int64, err error) {
 	defer wrap(&err, "places")
 	most := c.limits()
-	if most == nil {
-		return nil, nil
+	left = make(map[Limited]int64, len(most))
+	if len(most) == 0 {
+		return left, nil
 	}
 	var keys []string
 	for of := range most {
 		keys = append(keys, of.key())
 	}
 	taken, err := s.s.store.Taken(ctx, c.Key(), keys)
-	if err != nil {
-		return nil, err
-	}
-	left = make(map[Limited]int64, len(most))
 	for of, n := range most {
 		left[of] = max(int64(n)-taken[of.key()], 0)
 	}
-	return left, nil
+	return left, err
 }
 
 // checkPlaces notes what is wrong with the limits of a campaign.

@@ -28,14 +28,15 @@ func TestLimits(t *testing.T) {
 func TestFormTheme(t *testing.T) {
 	w := newWorld(t, nil)
 	const logo = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
-	theme := `{"accent":"#1557A8","scheme":"dark","width":"wide","logo":"` + logo + `","logoAlt":"Rose"}`
+	theme := `{"accent":"#1557A8","scheme":"dark","width":"wide","logo":"` + logo + `","logoAlt":"Rose","cover":"` + logo + `"}`
 	created := w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":`+theme+`}}`).is(201, "")
 	again := w.do("PUT", "/v1/campaigns/"+created.text("uuid"), created.body).is(200, "")
 	for _, a := range []*answer{created, again} {
 		a.has(`"#1557a8"`, "form", "theme", "accent").has(`"dark"`, "form", "theme", "scheme").has(`"wide"`, "form", "theme", "width").has(`"Rose"`, "form", "theme", "logoAlt")
 	}
 	equal(t, again.text("form", "theme", "logo"), created.text("form", "theme", "logo"), "the logo becomes %q, was %q")
-	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"accent":"red","scheme":"x","width":"x","logo":"?"}}}`).is(422, "validation_failed").faults(
-		"/form/theme/accent invalid_value", "/form/theme/scheme invalid_value", "/form/theme/width invalid_value", "/form/theme/logo invalid_image")
-	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"cover":"x"}}}`).is(400, "invalid_body")
+	equal(t, again.text("form", "theme", "cover"), created.text("form", "theme", "cover"), "the cover becomes %q, was %q")
+	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"accent":"red","scheme":"x","width":"x","logo":"?","cover":"?"}}}`).is(422, "validation_failed").faults(
+		"/form/theme/accent invalid_value", "/form/theme/scheme invalid_value", "/form/theme/width invalid_value", "/form/theme/logo invalid_image", "/form/theme/cover invalid_image")
+	w.do("POST", "/v1/campaigns", `{"title":"x","form":{"theme":{"coverAlt":"x"}}}`).is(400, "invalid_body")
 }

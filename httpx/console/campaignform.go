@@ -151,7 +151,7 @@ func (v *visit) saveCampaign() error {
 	switch do := v.field("do"); {
 	case do == "preview" && v.h.opts.Preview != nil:
 		if v.r.Header.Get("Sec-Fetch-Dest") == "empty" { // of our script, into a frame that our policy holds for, too
-			f.Form.Theme.Logo = nil
+			f.Form.Theme.Logo, f.Form.Theme.Cover = nil, nil
 		}
 		return v.preview(&f)
 	case do == "paste":

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,10 +15,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// looksPattern is the page that takes pictures, so its form may be larger than maxForm.
+// looksPattern is the page that takes a logo and a cover, so its form may be larger than maxForm.
 const (
 	looksPattern = "POST /campaigns/{campaign}/looks"
-	maxLooks     = formsvc.MaxPicture + 64<<10 // bytes
+	maxLooks     = 2*formsvc.MaxPicture + 256<<10 // bytes
 )
 
 // plainAccent is what a field for a color has if the form has none of its own. Such a field can't be empty.
@@ -27,10 +29,10 @@ func (v *visit) saveLooks() error {
 	form := v.campaign.Form
 	made, err := v.readLooks(&form.Theme)
 	p := sharePage{Form: form, Version: v.version(), Made: made}
-	if v.invalid(err) {
-		return v.showShare(http.StatusUnprocessableEntity, p)
-	} else if err != nil {
+	if err != nil {
 		return err
+	} else if len(v.wrong) > 0 {
+		return v.showShare(http.StatusUnprocessableEntity, p)
 	}
 	if v.field("do") == "preview" && v.h.opts.Preview != nil {
 		f := v.formOf(&v.campaign)
@@ -52,41 +54,51 @@ func (v *visit) saveLooks() error {
 	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
 }
 
-// readLooks reads the looks of the form. made is a new logo for a hidden field, so that it is chosen once even if the page is shown again.
-func (v *visit) readLooks(look *formsvc.FormTheme) (made string, err error) {
+// readLooks reads the looks of the form, and notes what is wrong with its pictures. made are new ones for hidden fields, so that they are
+// chosen once even if the page is shown again.
+func (v *visit) readLooks(look *formsvc.FormTheme) (made map[string]string, err error) {
 	if accent := strings.ToLower(v.field("accent")); accent != plainAccent || look.Accent != "" {
 		look.Accent = accent
 	}
 	if v.field("plain") != "" {
 		look.Accent = ""
 	}
-	look.Scheme, look.Width, look.LogoAlt, made = v.field("scheme"), v.field("width"), v.field("logoAlt"), v.field("made")
-	file, _, missing := v.r.FormFile("logo")
+	look.Scheme, look.Width, look.LogoAlt, made = v.field("scheme"), v.field("width"), v.field("logoAlt"), make(map[string]string)
+	for name, picture := range map[string]*[]byte{"logo": &look.Logo, "cover": &look.Cover} {
+		if made[name], err = v.readPicture(name, picture); err != nil {
+			break
+		}
+	}
+	return made, err
+}
+
+// readPicture reads a picture of the form.
+func (v *visit) readPicture(name string, picture *[]byte) (made string, err error) {
+	made = v.field(name + "Made")
+	file, _, missing := v.r.FormFile(name)
 	switch {
 	case missing == nil:
-		var picture []byte
-		if picture, err = io.ReadAll(file); err == nil {
-			picture, err = v.svc.Campaigns.Logo(v.ctx(), picture)
+		content, err := io.ReadAll(file)
+		if err == nil {
+			content, err = v.svc.Campaigns.Picture(v.ctx(), name, content)
 		}
-		if err != nil {
-			return made, err
+		if wrong := v.wrong; v.invalid(err) {
+			maps.Copy(v.wrong, wrong)
+			return made, nil
+		} else if err != nil {
+			return "", err
 		}
-		look.Logo, made = picture, base64.StdEncoding.EncodeToString(picture)
-	case v.field("noLogo") != "":
-		look.Logo, made = nil, ""
+		*picture, made = content, base64.StdEncoding.EncodeToString(content)
+	case v.field(name+"None") != "":
+		*picture, made = nil, ""
 	case made != "":
-		look.Logo, _ = base64.StdEncoding.DecodeString(made) // the service refuses what isn't a picture
+		*picture, _ = base64.StdEncoding.DecodeString(made) // the service refuses what isn't a picture
 	}
 	return made, nil
 }
 
 // Accent returns the color of the form, or of forms without one of their own.
-func (p sharePage) Accent() string {
-	if p.Form.Theme.Accent == "" {
-		return plainAccent
-	}
-	return p.Form.Theme.Accent
-}
+func (p sharePage) Accent() string { return cmp.Or(p.Form.Theme.Accent, plainAccent) }
 
 // qrCode sends the address of the form as a QR code, with the margin of four modules that readers need.
 func (v *visit) qrCode() error {

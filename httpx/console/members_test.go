@@ -65,7 +65,7 @@ func everyMember(logo []byte) []formsvc.CampaignInput {
 			Enabled: true, Description: lines, SuccessMessage: lines, RedirectURL: "https://example.com/?r={reference}", AllowedOrigins: []string{"https://b.example", "http://a.example:8080"},
 			Language: "tr", MaxResponses: 1000, OncePerEmail: true, Prefill: []string{"which", "email", " first name\n", "ref", "lastName"},
 			Texts:        formsvc.FormTexts{Button: odd, ThanksTitle: lines, Closed: lines, Full: lines},
-			Theme:        formsvc.FormTheme{Accent: "#ffcc00", Scheme: "dark", Width: "wide", Logo: logo, LogoAlt: odd},
+			Theme:        formsvc.FormTheme{Accent: "#ffcc00", Scheme: "dark", Width: "wide", Logo: logo, LogoAlt: odd, Cover: logo},
 			Confirmation: formsvc.Confirmation{Enabled: true, Subject: odd, Text: lines, ReplyTo: "ada@example.com", Answers: true},
 		},
 	}
@@ -87,7 +87,7 @@ func TestFormsKeepEveryMember(t *testing.T) {
 	w.signIn()
 	var picture bytes.Buffer
 	w.must(png.Encode(&picture, image.NewGray(image.Rect(0, 0, 20, 10))))
-	logo, err := w.svc.Campaigns.Logo(t.Context(), picture.Bytes())
+	logo, err := w.svc.Campaigns.Picture(t.Context(), "logo", picture.Bytes())
 	w.must(err)
 	inputs := everyMember(logo)
 	set := map[string]bool{}

@@ -23,7 +23,7 @@ type sharePage struct {
 	Version  int64
 	Fields   []fillable // that the address can fill in
 	Previews bool
-	Made     string // a logo that isn't saved yet, in base64
+	Made     map[string]string // the logo and the cover in base64, if they aren't saved yet
 }
 
 // share shows the address of a campaign's form and its settings.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
@@ -115,7 +117,8 @@ func (v *visit) fail(err error) {
 	if refused {
 		shown.About = cmp.Or(v.t["error_"+refusal.Code], refusal.Detail)
 	}
-	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || p.Status == http.StatusUnprocessableEntity || text == "full" || text == "taken" || !v.sent.partial && (overQuota(&p) || p.Status >= http.StatusInternalServerError)) {
+	told := slices.Contains([]string{"closed", "full", "gone", "taken"}, text)
+	if v.sent != nil && len(v.sent.form) > 0 && (refused || over != nil || told || p.Status == http.StatusUnprocessableEntity || !v.sent.partial && (overQuota(&p) || p.Status >= http.StatusInternalServerError)) {
 		if p.Status < http.StatusInternalServerError {
 			_ = v.count() // without numbers, the page shows the error alone
 		}
@@ -149,6 +152,12 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 		faults = []formsvc.FieldError{{Pointer: pointerTo(v.lost), Code: "file_not_stored"}}
 	case why.Code == "campaign_full", v.full():
 		p.Problems = []link{{Text: v.t["notTaken"]}}
+	case textOf(why) == "closed":
+		title, about := v.when()
+		p.Problems = []link{{Text: title}, {Text: about}, {Text: v.t["full"]}}
+	case textOf(why) == "gone":
+		p.Gone, p.Title, p.Problems = true, cmp.Or(p.Title, v.t["goneTitle"]), []link{{Text: v.t["gone"]}, {Text: v.t["full"]}}
+		p.Fields = slices.DeleteFunc(p.Fields, func(f field) bool { return f.Options == nil && strings.Join(f.Values, "") == "" })
 	case textOf(why) == "full":
 		p.Problems = []link{{Text: v.t["full"]}}
 	case why.Status >= http.StatusInternalServerError, overQuota(why):

@@ -53,7 +53,7 @@ type Options struct {
 
 // A Submission is what [Options].Judge judges.
 type Submission struct {
-	Campaign formsvc.Campaign
+	Campaign formsvc.Campaign // its logo and cover may be missing
 	Response formsvc.ResponseInput
 	Address  string      // of the visitor
 	Header   http.Header // of the request; must not be changed
@@ -67,13 +67,13 @@ type Handler struct {
 	theme   *theme.Theme
 	texts   map[string]texts
 	origins *http.CrossOriginProtection
-	address *limits.Limiter                  // of an address over all forms; nil: no limit
-	visitor *limits.Limiter                  // of an address at one form; nil: no limit
-	recent  limits.Recent[*formsvc.Campaign] // by the token of their form, so that a busy form isn't read for each post
-	huge    limits.Recent[*formsvc.Campaign] // those that are slow to read, also for their pages
-	pages   limits.Recent[[]byte]            // large pages, see render
-	large   *limits.Pool                     // of places for large bodies and pages, by address
-	spooled *limits.Pool                     // of bytes in temporary files, by address
+	address *limits.Limiter       // of an address over all forms; nil: no limit
+	visitor *limits.Limiter       // of an address at one form; nil: no limit
+	recent  limits.Recent[found]  // by the token of their form, without pictures, so that a busy form isn't read for each post
+	huge    limits.Recent[found]  // those that are slow to read, also for their pages
+	pages   limits.Recent[[]byte] // large pages, see render
+	large   *limits.Pool          // of places for large bodies and pages, by address
+	spooled *limits.Pool          // of bytes in temporary files, by address
 	// heldSlots are for responses that are held.
 	heldSlots *semaphore.Weighted
 }
@@ -100,7 +100,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	o.TempBytes = cmp.Or(o.TempBytes, max(1<<30, 2*fullFiles*svc.Files.Limit()))
 	h := &Handler{
 		svc: svc.As(formsvc.Actor{Type: webhook.ActorVisitor}), opts: o, origins: http.NewCrossOriginProtection(), heldSlots: semaphore.NewWeighted(heldSlots),
-		recent: limits.NewRecent[*formsvc.Campaign](campaignsMost), huge: limits.NewRecent[*formsvc.Campaign](pagesMost), pages: limits.NewRecent[[]byte](pagesMost),
+		recent: limits.NewRecent[found](campaignsMost), huge: limits.NewRecent[found](pagesMost), pages: limits.NewRecent[[]byte](pagesMost),
 		large: limits.NewPool(int64(o.LargeBodies)), spooled: limits.NewPool(o.TempBytes),
 	}
 	if o.PerVisitor > 0 {
@@ -132,7 +132,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 // is the path that browsers know the handler by, such as "/f/".
 func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
 	h.visited(func(v *visit) error {
-		v.campaign, v.preview, v.root = c, true, root
+		v.found, v.preview, v.root = newFound(c), true, root
 		v.translate()
 		return v.show(http.StatusOK, v.formPage(nil, ""))
 	})(w, r)
@@ -143,21 +143,22 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	r.Pattern = "/"
-	if name, ok := strings.CutPrefix(path, "assets/"); ok && (h.theme.Serve(w, r, name) || h.looks(w, r, name)) {
+	if name, ok := strings.CutPrefix(path, "assets/"); ok && (h.theme.Serve(w, r, name) || h.theme.ServeLooks(w, r, name)) {
 		r.Pattern = "GET /assets/{name}"
 		return
 	}
 	token, rest, _ := strings.Cut(path, "/")
 	rest = strings.TrimLeft(rest, "/")
+	kind, _, dash := strings.Cut(rest, "-")
 	h.visited(func(v *visit) error {
 		v.token, v.root = formToken(token), strings.Repeat("../", strings.Count(path, "/"))
 		switch {
 		case token == "mail" && rest != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost):
 			r.Pattern = r.Method + " /mail/{token}"
 			return v.mail(rest)
-		case v.token != "" && strings.HasPrefix(rest, "logo-") && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-			r.Pattern = "GET /{token}/logo"
-			return v.logo(rest)
+		case v.token != "" && dash && (kind == "logo" || kind == "cover") && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			r.Pattern = "GET /{token}/" + kind
+			return v.picture(rest)
 		case v.token == "" || rest != "thanks" && strings.ContainsFunc(rest, letter):
 			return formsvc.ErrNotFound
 		case r.Method == http.MethodPost && rest != "thanks":
@@ -211,23 +212,23 @@ func (h *Handler) visited(serve func(*visit) error) http.HandlerFunc {
 
 // A visit is one request.
 type visit struct {
-	h        *Handler
-	w        http.ResponseWriter
-	r        *http.Request
-	t        texts
-	id       string
-	address  string // of the visitor, as it is counted
-	token    string
-	root     string                    // the relative path to the handler
-	script   bool                      // whether the reply is JSON
-	campaign *formsvc.Campaign         // nil until it is found
-	filled   map[string][]string       // what the address fills in
-	sent     *sent                     // nil until the body is read
-	lost     string                    // the module of a file that couldn't be stored
-	places   map[formsvc.Limited]int64 // that are left, once they are counted
-	preview  bool
-	placed   bool // whether it has a place for large bodies and pages
-	moving   bool // whether it has a slot for files
+	h       *Handler
+	w       http.ResponseWriter
+	r       *http.Request
+	t       texts
+	id      string
+	address string // of the visitor, as it is counted
+	token   string
+	root    string                    // the relative path to the handler
+	script  bool                      // whether the reply is JSON
+	found                             // its campaign is nil until it is found
+	filled  map[string][]string       // what the address fills in
+	sent    *sent                     // nil until the body is read
+	lost    string                    // the module of a file that couldn't be stored
+	places  map[formsvc.Limited]int64 // that are left, once they are counted
+	preview bool
+	placed  bool // whether it has a place for large bodies and pages
+	moving  bool // whether it has a slot for files
 }
 
 // leave frees what the visit holds, after the reply was written.
@@ -255,35 +256,45 @@ func (v *visit) transfer() bool {
 	return v.moving
 }
 
+// found is a campaign that was looked up.
+type found struct {
+	campaign    *formsvc.Campaign
+	logo, cover picture
+}
+
+func newFound(c *formsvc.Campaign) found {
+	return found{c, newPicture("logo", c.Form.Theme.Logo), newPicture("cover", c.Form.Theme.Cover)}
+}
+
 // find looks up the campaign, and sets the headers that depend on it.
 func (v *visit) find() error {
 	if len(v.token) > maxToken {
 		return formsvc.ErrNotFound
 	}
-	c, ok := v.h.huge.Get(v.token, v.h.svc.Now())
+	f, ok := v.h.huge.Get(v.token, v.h.svc.Now())
 	if !ok && v.r.Method == http.MethodPost { // the write confirms that the token is still the form's
-		c, ok = v.h.recent.Get(v.token, v.h.svc.Now())
+		f, ok = v.h.recent.Get(v.token, v.h.svc.Now())
 	}
 	if !ok {
-		ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
-		defer cancel()
-		slot, err := acquire(ctx, v.h.opts.Limits.Lookups, v.address)
-		if err != nil {
+		err := v.lookUp(func(ctx context.Context) error {
+			c, err := v.h.svc.Campaigns.ByForm(ctx, v.token)
+			f = newFound(&c)
 			return err
-		}
-		defer slot.Release()
-		found, err := v.h.svc.Campaigns.ByForm(ctx, v.token)
+		})
 		if err != nil {
 			v.h.recent.Drop(v.token)
 			return err
 		}
-		keep := &v.h.recent
-		if c = &found; c.Size() > campaignSize {
-			keep = &v.h.huge
+		bare := *f.campaign
+		bare.Form.Theme.Logo, bare.Form.Theme.Cover = nil, nil
+		if until := v.h.svc.Now().Add(campaignAge); bare.Size() > campaignSize {
+			v.h.huge.Put(v.token, f, until)
+		} else {
+			v.h.recent.Put(v.token, found{&bare, f.logo, f.cover}, until)
 		}
-		keep.Put(v.token, c, v.h.svc.Now().Add(campaignAge))
 	}
-	v.campaign = c
+	v.found = f
+	c := f.campaign
 	v.translate()
 	header, origin := v.w.Header(), v.r.Header.Get("Origin")
 	if v.r.Method != http.MethodGet || len(c.Form.AllowedOrigins) > 0 {
@@ -317,10 +328,7 @@ func (v *visit) form(own bool) error {
 		v.w.WriteHeader(http.StatusFound)
 		return nil
 	}
-	if err := v.closed(); err != nil {
-		return err
-	}
-	if err := v.count(); err != nil {
+	if err := cmp.Or(v.closed(), v.count()); err != nil {
 		return err
 	}
 	if v.full() {

@@ -14,7 +14,7 @@ import (
 const (
 	campaignAge   = time.Second
 	campaignsMost = 1_000
-	campaignSize  = 32 << 10 // bytes
+	campaignSize  = 32 << 10 // bytes without pictures
 )
 
 // How many requests use the service at once, how many of them store what is held, and how long others wait for a slot.
@@ -42,6 +42,18 @@ func acquire(ctx context.Context, from *gate.Gate, tenant string) (gate.Slot, er
 		err = cmp.Or[error](ctx.Err(), errBusy)
 	}
 	return slot, err
+}
+
+// lookUp calls read with a slot for look-ups.
+func (v *visit) lookUp(read func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
+	defer cancel()
+	slot, err := acquire(ctx, v.h.opts.Limits.Lookups, v.address)
+	if err != nil {
+		return err
+	}
+	defer slot.Release()
+	return read(ctx)
 }
 
 // bodyGrace is how long a body may pause, besides a second for every 16 KiB.

@@ -1,11 +1,13 @@
 package intake
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"image"
 	"net/http"
 	"strings"
 
@@ -13,45 +15,57 @@ import (
 	"github.com/formsvc/toolkit/httpx/internal/theme"
 )
 
+// A picture is the logo or the cover of a form.
+type picture struct {
+	Name          string       // the last segment of its address, which changes with its content; "" for none
+	Address       template.URL // on a page
+	Width, Height int          // in pixels
+}
+
+// newPicture returns what pages need of a picture's content.
+func newPicture(kind string, content []byte) picture {
+	size, format, err := image.DecodeConfig(bytes.NewReader(content))
+	if err != nil { // there is none
+		return picture{}
+	}
+	return picture{Name: fmt.Sprintf("%s-%.10x.%s", kind, sha256.Sum256(content), format), Width: size.Width, Height: size.Height}
+}
+
 // dress gives a page the looks of its form, and tells it which pages may embed it.
 func (v *visit) dress(p *page) {
 	if v.campaign == nil {
 		return
 	}
 	form := &v.campaign.Form
-	p.Looks, p.LogoAlt = theme.Looks(&form.Theme), cmp.Or(form.Theme.LogoAlt, v.campaign.Title)
-	if name := logoName(form.Theme.Logo); name != "" && v.preview { // isn't stored yet
-		p.Logo = template.URL("data:" + http.DetectContentType(form.Theme.Logo) + ";base64," + base64.StdEncoding.EncodeToString(form.Theme.Logo)) //nolint:gosec // no text
-	} else if name != "" {
-		p.Logo = template.URL(v.root + v.token + "/" + name) //nolint:gosec // letters and digits
-	}
+	look := &form.Theme
+	p.Looks, p.LogoAlt = theme.Looks(look), cmp.Or(look.LogoAlt, v.campaign.Title)
+	p.Logo, p.Cover = v.shown(v.logo, look.Logo), v.shown(v.cover, look.Cover)
 	if !v.preview {
 		p.Origins = strings.Join(form.AllowedOrigins, " ")
 	}
 }
 
-// logoName returns the last segment of the address of a form's logo, which changes with its content; "" for none.
-func logoName(logo []byte) string {
-	if len(logo) == 0 {
-		return ""
+// shown returns a picture with its address. That of a preview, which isn't stored, has the content.
+func (v *visit) shown(p picture, content []byte) picture {
+	if v.preview {
+		p.Address = template.URL("data:" + http.DetectContentType(content) + ";base64," + base64.StdEncoding.EncodeToString(content)) //nolint:gosec // no text
+	} else {
+		p.Address = template.URL(v.root + v.token + "/" + p.Name) //nolint:gosec // letters and digits
 	}
-	return fmt.Sprintf("logo-%.10x.%s", sha256.Sum256(logo), strings.TrimPrefix(http.DetectContentType(logo), "image/"))
+	return p
 }
 
-// logo sends the logo of a form.
-func (v *visit) logo(name string) error {
+// picture sends the logo or the cover of a form.
+func (v *visit) picture(name string) error {
 	if err := v.find(); err != nil {
 		return err
 	}
-	if name != logoName(v.campaign.Form.Theme.Logo) {
+	content := v.campaign.Form.Theme.Logo
+	if name == v.cover.Name {
+		content = v.campaign.Form.Theme.Cover
+	} else if name != v.logo.Name {
 		return formsvc.ErrNotFound
 	}
-	theme.Send(v.w, v.r, name, v.campaign.Form.Theme.Logo)
+	theme.Send(v.w, v.r, name, content)
 	return nil
-}
-
-// looks sends the stylesheet of that name, and reports whether it is one.
-func (h *Handler) looks(w http.ResponseWriter, r *http.Request, name string) bool {
-	ours, _ := assets.ReadFile("assets/form.css") // embedded
-	return theme.ServeLooks(w, r, ours, name)
 }

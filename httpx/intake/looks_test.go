@@ -2,10 +2,13 @@ package intake_test
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/png"
+	"math/rand/v2"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,40 +20,49 @@ import (
 // Every page of a form has its looks, and tells the sites that embed it its height. Browsers keep what they load.
 func TestLooks(t *testing.T) {
 	t.Parallel()
-	var logo bytes.Buffer
-	if err := png.Encode(&logo, image.NewGray(image.Rect(0, 0, 20, 10))); err != nil {
+	var logo, cover bytes.Buffer
+	noise := image.NewGray(image.Rect(0, 0, 300, 130)) // more bytes than a campaign may have that is quick to read
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise.Pix)
+	if err := errors.Join(png.Encode(&logo, image.NewGray(image.Rect(0, 0, 20, 10))), png.Encode(&cover, noise)); err != nil {
 		t.Fatal(err)
 	}
 	in := formsvc.CampaignInput{Title: "A < B", Modules: []formsvc.Module{{Name: "n", Required: true}}, Form: formsvc.Form{
 		AllowedOrigins: []string{"https://a.example", "https://b.example"},
-		Theme:          formsvc.FormTheme{Accent: "#ffff00", Scheme: "dark", Width: "wide", Logo: logo.Bytes()},
+		Theme:          formsvc.FormTheme{Accent: "#ffff00", Scheme: "dark", Width: "wide", Logo: logo.Bytes(), Cover: cover.Bytes()},
 	}}
 	w := newWorld(t, in, &intake.Options{Theme: rose()})
-	address := regexp.MustCompile(`(?:href|src)="([a-zA-Z0-9./]*(?:/looks-|/logo-|assets/frame)[^"]*)"`)
+	address := regexp.MustCompile(`(?:href|src)="([a-zA-Z0-9./]*(?:/looks-|/logo-|/cover-|assets/frame)[^"]*)"`)
+	w.post("_page", "x", "email", "").is(422) // so that the campaign is known
 	for at, page := range map[string]*answer{w.url: w.get("").is(200), w.url + "/thanks": w.get("/thanks").is(200), w.url + "/": w.post("_page", "x", "email", "").is(422)} {
-		page.has(`alt="A &lt; B"`, ` data-origins="https://a.example https://b.example" defer>`)
+		page.has(`alt="A &lt; B" width="20" height="10"`, `alt="" width="300" height="130"`, ` data-origins="https://a.example https://b.example" defer>`)
 		if strings.Index(page.body, "looks-ffff00-dark-wide.css") > strings.Index(page.body, "assets/theme-") {
 			t.Error("the host's stylesheet comes before")
 		}
 		base, err := url.Parse(strings.TrimSuffix(at, "/"))
 		w.must(err)
 		list := address.FindAllStringSubmatch(page.body, -1)
-		equal(t, len(list), 3, "%d assets, want %d")
+		equal(t, len(list), 4, "%d assets, want %d")
 		for _, m := range list {
 			to, err := base.Parse(m[1])
 			w.must(err)
 			a := w.do("GET", to.String(), "", nil).is(200)
 			equal(t, a.header.Get("Cache-Control"), "public, max-age=31536000, immutable", m[1]+": %q, want %q")
-			if strings.Contains(m[1], "/logo-") && (a.header.Get("Content-Type") != "image/png" || a.body != string(w.campaign.Form.Theme.Logo)) {
+			look := map[string][]byte{"logo": w.campaign.Form.Theme.Logo, "cover": w.campaign.Form.Theme.Cover}
+			if want := look[strings.Split(path.Base(m[1]), "-")[0]]; want != nil && (a.header.Get("Content-Type") != "image/png" || a.body != string(want)) {
 				t.Errorf("%s: %v", m[1], a.header)
 			}
 		}
 	}
 	w.get("/../assets/looks-ffff00-dark-wide.css").is(200).has("--on-accent:#000000", "color-scheme:dark", "max-width:56rem")
 	equal(t, w.get("/../assets/embed.js").is(200).header.Get("Cache-Control"), "public, max-age=3600", "%q, want %q")
-	for _, path := range []string{"/logo-", "/logo-00000000000000000000.png", "/../assets/looks---.css", "/../assets/looks-FFFF00--.css", "/../assets/looks-ffff0}--.css", "/../assets/looks--red-.css", "/../assets/looks-ffff00-dark-wide"} {
-		w.get(path).is(404)
+	for _, at := range []string{"/logo", "/logo-", "/cover-", "/cover-00000000000000000000.png", "/logo-00000000000000000000.png", "/../assets/looks---.css", "/../assets/looks-FFFF00--.css", "/../assets/looks-ffff0}--.css", "/../assets/looks--red-.css", "/../assets/looks-ffff00-dark-wide"} {
+		w.get(at).is(404)
 	}
+	hidden := w.campaign.CampaignInput
+	hidden.Status = formsvc.CampaignClosed
+	_, err := w.svc.Campaigns.Replace(t.Context(), w.campaign.Key(), hidden)
+	w.must(err)
+	w.get("").is(409).has(`class="cover"`, `class="logo"`)
 	plain := newWorld(t, formsvc.CampaignInput{Title: "x"}, nil)
 	if page := plain.get("").body; address.MatchString(page) || strings.Contains(page, "<img") {
 		t.Error("a form without looks has some")
@@ -60,7 +72,7 @@ func TestLooks(t *testing.T) {
 	w.must(err)
 	recorder := httptest.NewRecorder()
 	h.Preview(recorder, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), &w.campaign, "/f/")
-	(&answer{t: t, body: recorder.Body.String()}).has(`src="data:image/png;base64,`, `href="/f/assets/looks-ffff00-dark-wide.css`)
+	(&answer{t: t, body: recorder.Body.String()}).has(`class="logo" src="data:image/png;base64,`, `class="cover" src="data:image/png;base64,`, `href="/f/assets/looks-ffff00-dark-wide.css`)
 	if policy := recorder.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "img-src 'self' data:;") || strings.Contains(recorder.Body.String(), "frame.js") {
 		t.Error(policy)
 	}

@@ -11,13 +11,10 @@ import (
 // mail shows the page behind a link in a mail to an owner, on which its recipient agrees to get notices, or ends them. Only a
 // POST changes anything: programs that read mails follow links. Mail programs post as RFC 8058 says, without reading the page.
 func (v *visit) mail(token string) error {
-	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
-	defer cancel()
-	slot, err := acquire(ctx, v.h.opts.Limits.Lookups, v.address)
-	if err != nil {
-		return err
-	}
-	defer slot.Release()
+	return v.lookUp(func(ctx context.Context) error { return v.agree(ctx, token) })
+}
+
+func (v *visit) agree(ctx context.Context, token string) error {
 	webhooks := v.h.svc.Webhooks
 	hook, confirm, err := webhooks.ByMailToken(ctx, token)
 	if err != nil {

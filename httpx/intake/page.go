@@ -3,7 +3,6 @@ package intake
 import (
 	"cmp"
 	"encoding/json"
-	"html/template"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +27,12 @@ type page struct {
 	Reference     string  // of the response that was sent
 	Left          string  // how many places are left, if they are few
 	Trap          bool    // whether there is a field for bots
+	Gone          bool    // whether there is no form any more that takes what was typed
 	Scripts       bool
 	Paged         bool // whether a section begins a page
 	Frame         theme.Frame
-	Looks         string       // the asset with the form's own looks; "" for none
-	Logo          template.URL // of the form; "" for none
+	Looks         string // the asset with the form's own looks; "" for none
+	Logo, Cover   picture
 	LogoAlt       string
 	Origins       string // of pages that embed this one, separated by spaces; "" for none
 }

@@ -7,19 +7,14 @@ import (
 )
 
 // count reads how many places are left, if the campaign has limits.
-func (v *visit) count() (err error) {
+func (v *visit) count() error {
 	if !v.campaign.HasPlaces() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(v.r.Context(), workTimeout)
-	defer cancel()
-	slot, err := acquire(ctx, v.h.opts.Limits.Lookups, v.address)
-	if err != nil {
+	return v.lookUp(func(ctx context.Context) (err error) {
+		v.places, err = v.h.svc.Responses.Places(ctx, v.campaign)
 		return err
-	}
-	defer slot.Release()
-	v.places, err = v.h.svc.Responses.Places(ctx, v.campaign)
-	return err
+	})
 }
 
 // full reports whether the campaign takes no more responses.

@@ -80,29 +80,30 @@ func (v *visit) post() error {
 	if err := v.tooMany(v.h.address, v.address); err != nil {
 		return err
 	}
-	if err := v.find(); err != nil {
-		return err
-	}
-	if v.w.Header().Get("Access-Control-Allow-Origin") != "" {
-		v.script = wantsJSON(v.r, true)
-	}
-	if err := v.tooMany(v.h.visitor, v.address+" "+v.token); err != nil {
-		return err
-	}
-	if v.script {
-		if err := v.allowOrigin(); err != nil {
+	refused := v.find()
+	if refused == nil {
+		if v.w.Header().Get("Access-Control-Allow-Origin") != "" {
+			v.script = wantsJSON(v.r, true)
+		}
+		if err := v.tooMany(v.h.visitor, v.address+" "+v.token); err != nil {
 			return err
 		}
+		if v.script {
+			refused = v.allowOrigin()
+		}
+		refused = cmp.Or(refused, v.closed())
+	} else if !v.script && errors.Is(refused, formsvc.ErrNotFound) && v.h.origins.Check(v.r) == nil { // since our page was shown
+		v.campaign = &formsvc.Campaign{CampaignInput: formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{HideName: true}}}
 	}
-	if err := v.closed(); err != nil {
-		return err
+	if refused != nil && (v.script || v.campaign == nil) {
+		return refused
 	}
 	most := v.h.most()
 	if v.r.ContentLength > most {
-		return &limitError{"large", byteCount(most)}
+		return cmp.Or[error](refused, &limitError{"large", byteCount(most)})
 	}
 	paced := gate.NewBody(v.w, v.r, bodyGrace)
-	if err := v.read(&body{Reader: http.MaxBytesReader(v.w, paced, most), v: v}); err != nil {
+	if err := cmp.Or(refused, v.read(&body{Reader: http.MaxBytesReader(v.w, paced, most), v: v})); err != nil {
 		if v.sent != nil {
 			v.sent.interpret(v.campaign, v.t)
 		}

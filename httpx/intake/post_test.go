@@ -378,6 +378,46 @@ func TestFormsThatTakeNothing(t *testing.T) {
 	}
 }
 
+// A form that is closed, or isn't there any more, shows what was typed. Other sites get no page with their own words.
+func TestTypedTooLate(t *testing.T) {
+	for name, edit := range map[string]func(in *formsvc.CampaignInput, now time.Time){
+		"Ask Ada": func(in *formsvc.CampaignInput, _ time.Time) { in.Status, in.Form.Texts.Closed = "closed", "Ask Ada" },
+		"since":   func(in *formsvc.CampaignInput, now time.Time) { in.ClosesAt = now },
+		"opens":   func(in *formsvc.CampaignInput, now time.Time) { in.OpensAt = now.Add(time.Hour) },
+		"no form": nil, "at this address": nil,
+	} {
+		w := newWorld(t, formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "why"}, {Name: "cv", Type: formsvc.FileModule}}}, nil)
+		token := w.get("").token()
+		w.post("email", "nobody").is(422) // so that the campaign is known
+		in, status, code, gone, err := w.campaign.CampaignInput, http.StatusConflict, "campaign_closed", edit == nil, error(nil)
+		if !gone {
+			edit(&in, *w.now.Load())
+			_, err = w.svc.Campaigns.Replace(t.Context(), w.campaign.Key(), in)
+		} else if status, code = http.StatusNotFound, "not_found"; name == "no form" {
+			err = w.svc.Campaigns.Delete(t.Context(), w.campaign.Key(), nil)
+		} else {
+			_, err = w.svc.Campaigns.RotateForm(t.Context(), w.campaign.Key())
+		}
+		w.must(err)
+		for known := range 2 { // within a second, only the store knows of the change
+			a := w.upload([]part{{"cv", "cv.txt", "x"}}, "_page", token, "email", "a@example.com", "why", "I typed <a> lot").is(status).has("I typed &lt;a&gt; lot", "a@example.com", "t saved")
+			if strings.Contains(a.body, "<button>") == gone || known == 1 && !strings.Contains(a.body, name) {
+				t.Errorf("%s isn't said, or there is no button, or one without success:\n%s", name, a.body)
+			}
+			if !gone {
+				a.has("Choose your files again", token)
+			}
+			w.json(`{"user":{"email":"b@example.com"},"responses":{}}`).is(status).has(`"code":"` + code + `"`)
+			w.wait(2 * time.Second)
+		}
+		elsewhere := w.do(http.MethodPost, w.url, "application/x-www-form-urlencoded", strings.NewReader("why=here"), "Origin", "https://evil.example").is(status)
+		if strings.Contains(elsewhere.body, "here</textarea>") && gone {
+			t.Error("another site puts its words on a page")
+		}
+		equal(t, w.events(), 0, "%d events")
+	}
+}
+
 // What a host refuses stays on the page with its words, beside the fault of a question if it names one.
 func TestHostRefuses(t *testing.T) {
 	var rule error

@@ -21,8 +21,8 @@ func Looks(in *formsvc.FormTheme) string {
 	return "looks-" + strings.TrimPrefix(in.Accent, "#") + "-" + in.Scheme + "-" + in.Width + ".css"
 }
 
-// ServeLooks sends the stylesheet of that name, which comes after ours, and reports whether it is one. Nothing of it is kept.
-func ServeLooks(w http.ResponseWriter, r *http.Request, ours []byte, name string) bool {
+// ServeLooks sends the stylesheet of that name, which comes after form.css, and reports whether it is one. Nothing of it is kept.
+func (t *Theme) ServeLooks(w http.ResponseWriter, r *http.Request, name string) bool {
 	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(name, "looks-"), ".css"), "-")
 	if len(parts) != 3 {
 		return false
@@ -34,7 +34,7 @@ func ServeLooks(w http.ResponseWriter, r *http.Request, ours []byte, name string
 	if in.Check() != nil || Looks(&in) != name || strings.ToLower(name) != name {
 		return false
 	}
-	Send(w, r, name, []byte(stylesheet(string(ours), &in)))
+	Send(w, r, name, []byte(stylesheet(string(t.assets["form.css"]), &in)))
 	return true
 }
 

@@ -66,6 +66,7 @@ type formBody struct {
 		Width   optional `json:"width"`
 		Logo    optional `json:"logo"`
 		LogoAlt optional `json:"logoAlt"`
+		Cover   optional `json:"cover"`
 	} `json:"theme"`
 	Texts struct {
 		Button      optional `json:"button"`
@@ -161,13 +162,9 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 		},
 	}
 	look := &body.Form.Theme
-	in.Form.Theme = formsvc.FormTheme{Accent: string(look.Accent), Scheme: string(look.Scheme), Width: string(look.Width), LogoAlt: string(look.LogoAlt)}
-	if look.Logo != "" {
-		logo, bad := base64.StdEncoding.DecodeString(string(look.Logo))
-		if bad != nil {
-			logo = []byte(look.Logo) // isn't a picture, so the service refuses it with all other faults
-		}
-		in.Form.Theme.Logo = logo
+	in.Form.Theme = formsvc.FormTheme{
+		Accent: string(look.Accent), Scheme: string(look.Scheme), Width: string(look.Width), LogoAlt: string(look.LogoAlt),
+		Logo: picture(look.Logo), Cover: picture(look.Cover),
 	}
 	if c := body.Form.Confirmation; c != nil {
 		in.Form.Confirmation = formsvc.Confirmation{
@@ -180,6 +177,15 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 		}
 	}
 	return in, err
+}
+
+// picture decodes base64. Other texts are no pictures either, so the service refuses them with all other faults.
+func picture(text optional) []byte {
+	content, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return []byte(text)
+	}
+	return content
 }
 
 func (m *moduleBody) module() formsvc.Module {

@@ -5,32 +5,6 @@ import (
 	"slices"
 )
 
-// FormTexts are words of the owner that take the place of the page's own. Texts are plain; line breaks stay. "" leaves the page's own.
-type FormTexts struct {
-	Button      string `json:"button,omitzero"`      // that sends the form, at most 60 characters
-	ThanksTitle string `json:"thanksTitle,omitzero"` // above [Form].SuccessMessage, at most 2,000 characters, as the others
-	Closed      string `json:"closed,omitzero"`      // while the campaign is closed
-	Full        string `json:"full,omitzero"`        // when the form takes no more answers
-}
-
-// maxButton is the longest text of a form's button in characters.
-const maxButton = 60
-
-// all returns the texts.
-func (t *FormTexts) all() []string { return []string{t.Button, t.ThanksTitle, t.Closed, t.Full} }
-
-// checkFormTexts notes the faults of the owner's words.
-func (e *ValidationError) checkFormTexts(t FormTexts) {
-	names := []string{"button", "thanksTitle", "closed", "full"}
-	for i, text := range t.all() {
-		pointer := "/form/texts/" + names[i]
-		e.checkLine(pointer, text, map[bool]int{true: maxButton, false: maxSuccess}[i == 0])
-		if text != "" && !visible(text) {
-			e.add(pointer, "invalid_value", "must be empty or have a character that can be seen")
-		}
-	}
-}
-
 // Prefills reports whether the address of a form may fill in the question: consent, files and sections can't be.
 func (m *Module) Prefills() bool {
 	return m.Type != ConsentModule && m.Type != FileModule && m.Type != "section"
