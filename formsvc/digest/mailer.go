@@ -109,8 +109,11 @@ func (m *Mailer) Mail(ctx context.Context, d delivery.Mail) error {
 	if err := json.Unmarshal(d.Body, &p); err != nil {
 		return &delivery.MailError{Text: "the payload can't be read", Final: true}
 	}
-	account := formsvc.ID(d.Account)
-	campaign, err := m.svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: formsvc.ID(p.Data.Campaign.UUID)})
+	account, form := formsvc.ID(d.Account), p.Data.Campaign.UUID
+	if len(p.Data.Campaigns) > 0 {
+		form = p.Data.Campaigns[0].UUID // whose language a daily mail has
+	}
+	campaign, err := m.svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: formsvc.ID(form)})
 	if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
 		return err
 	}
@@ -196,7 +199,7 @@ func (m *Mailer) confirm(ctx context.Context, d *delivery.Mail, p *payload, camp
 	l := &letter{Language: language, Heading: title, Small: []string{m.say(language, "receiptWhy")}}
 	l.Paragraphs = []string{cmp.Or(strings.TrimSpace(c.Text), m.say(language, "receipt"))}
 	l.Rows = []row{
-		{m.say(language, "reference"), p.Data.Response.Reference}, {m.say(language, "time"), shown(p.Data.Response.CreatedAt, campaign)},
+		{m.say(language, "reference"), p.Data.Response.Reference}, {m.say(language, "time"), m.shown(p.Data.Response.CreatedAt, campaign)},
 	}
 	if c.Answers {
 		known, err := m.svc.Webhooks.Known(ctx, campaign.AccountID, to)
@@ -267,7 +270,7 @@ func (m *Mailer) notify(ctx context.Context, d *delivery.Mail, p *payload, campa
 	}
 	l.Heading = title
 	l.Paragraphs = []string{m.say(language, name)}
-	l.Rows = []row{{m.say(language, "reference"), r.Reference}, {m.say(language, "time"), shown(p.Timestamp, campaign)}}
+	l.Rows = []row{{m.say(language, "reference"), r.Reference}, {m.say(language, "time"), m.shown(p.Timestamp, campaign)}}
 	if name == "change" {
 		l.Rows = append(l.Rows, row{m.say(language, "what"), string(p.Type)}, row{m.say(language, "status"), r.Status})
 	}
@@ -289,7 +292,7 @@ func (m *Mailer) daily(msg *Message, l *letter, p *payload) {
 		all += c.Responses
 		l.Rows = append(l.Rows, row{oneLine(c.Title, maxTitle), fmt.Sprint(c.Responses)})
 		if m.opts.ConsoleURL != "" {
-			url := fmt.Sprintf("%s/campaigns/%s/responses", strings.TrimRight(m.opts.ConsoleURL, "/"), c.UUID)
+			url := fmt.Sprintf("%s/campaigns/%s", strings.TrimRight(m.opts.ConsoleURL, "/"), c.UUID)
 			l.Links = append(l.Links, link{oneLine(c.Title, maxTitle), url})
 		}
 	}
@@ -345,11 +348,11 @@ func cut(s string, n int) string {
 	return s
 }
 
-// shown returns a time in the zone of the form, as it is read alike in every language.
-func shown(t time.Time, campaign *formsvc.Campaign) string {
+// shown returns a time in the zone and the language of the form.
+func (m *Mailer) shown(t time.Time, campaign *formsvc.Campaign) string {
 	zone, err := campaign.Zone()
 	if err != nil { // of another release
 		zone = time.UTC
 	}
-	return t.In(zone).Format("2006-01-02 15:04 MST")
+	return t.In(zone).Format(m.say(campaign.Form.Language, "layout"))
 }

@@ -46,6 +46,8 @@ type world struct {
 	mu    sync.Mutex
 	now   time.Time
 	still bool // whether the clock stands still
+
+	mailed int // links of mails that were followed
 }
 
 // newWorld serves pages below /admin/console, over the memory store.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/formsvc/digest"
@@ -14,16 +15,27 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
+const mailedConsole = "https://forms.example.com/console" // in links of mails
+
 // deliverMails sends what is due to an inbox.
 func (w *world) deliverMails(inbox *formsvctest.Inbox) []digest.Message {
 	w.t.Helper()
-	mails, err := digest.NewMailer(w.svc, inbox, &digest.MailerOptions{FormsURL: "https://forms.example.com/f"})
+	mails, err := digest.NewMailer(w.svc, inbox, &digest.MailerOptions{FormsURL: "https://forms.example.com/f", ConsoleURL: mailedConsole})
 	w.must(err)
 	engine, err := delivery.New(w.store, &delivery.Options{Mail: mails.Mail, Now: w.clock})
 	w.must(err)
 	_, err = engine.RunOnce(w.t.Context())
 	w.must(err)
-	return inbox.Mails()
+	list := inbox.Mails()
+	for _, m := range list {
+		for line := range strings.Lines(m.Text) {
+			if link, ok := strings.CutPrefix(strings.TrimSpace(line), mailedConsole); ok {
+				w.get(link).is(200)
+				w.mailed++
+			}
+		}
+	}
+	return list
 }
 
 // An owner says who gets mails, without a word of webhooks, and sees them beside the response.
@@ -95,4 +107,24 @@ func TestMailsWithoutServer(t *testing.T) {
 	w := newSignedIn(t)
 	campaign := w.campaign("Summer camp")
 	w.get("/campaigns/" + string(campaign.ID) + "/mail").is(200).says("This server can't send mail yet.")
+}
+
+// The links in a daily mail lead to its forms, and it has their language.
+func TestDailyMail(t *testing.T) {
+	w := newWorld(t, &console.Options{Mail: true})
+	var inbox formsvctest.Inbox
+	campaign := must(w.svc.Campaigns.Create(t.Context(), w.account.ID, formsvc.CampaignInput{Title: "Camp", EmailOptional: true, Form: formsvc.Form{Language: "de"}}))
+	in := formsvc.WebhookInput{URL: "mailto:ada@example.com", Events: webhook.EventTypes()[:1], Mail: formsvc.MailInput{Daily: true}}
+	hook, _, err := w.svc.Webhooks.Create(t.Context(), w.account.ID, in)
+	w.must(err)
+	w.deliverMails(&inbox)
+	must(w.svc.Webhooks.Confirm(t.Context(), hook.MailToken(true)))
+	must(w.svc.Responses.Create(t.Context(), campaign.Key(), formsvc.ResponseInput{}))
+	w.now = w.now.Add(25 * time.Hour)
+	w.signIn()
+	w.must(w.svc.Webhooks.SendSummaries(t.Context()))
+	list := w.deliverMails(&inbox)
+	if len(list) != 1 || list[0].Subject != "Neue Antworten gestern: 1" || w.mailed != 1 {
+		t.Errorf("%d links of %+v", w.mailed, list)
+	}
 }
