@@ -179,13 +179,12 @@ func (v *visit) newFields(s *sent) []field {
 
 // written returns values of a module, or of a user's field for nil, as a visitor would write them.
 func (v *visit) written(m *formsvc.Module, values []string) []string {
-	own := v.t["decimal"]
-	if m == nil || m.Type != formsvc.NumberModule || own == "" {
+	if m == nil || m.Type != formsvc.NumberModule {
 		return values
 	}
-	list := slices.Clone(values)
-	for i := range list {
-		list[i] = strings.Replace(list[i], ".", own, 1)
+	list := make([]string, len(values))
+	for i, value := range values {
+		list[i] = v.t.number(value)
 	}
 	return list
 }
@@ -266,8 +265,8 @@ func (v *visit) bounds(m *formsvc.Module) string {
 			text, kind = v.t.date(day), "date"
 		} else if m.Type == formsvc.TimeModule {
 			kind = "time"
-		} else if own := v.t["decimal"]; own != "" {
-			text = strings.Replace(text, ".", own, 1)
+		} else {
+			text = v.t.number(text)
 		}
 		if text != "" {
 			texts = append(texts, isolate(text))
@@ -412,8 +411,8 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 		return v.bounds(f.module)
 	case code == "file_type" && f.module != nil:
 		return v.t.format("error_file_type", isolate(strings.Join(f.module.Accept, ", ")))
-	case code == "pattern_mismatch" && f.module != nil:
-		return cmp.Or(f.module.PatternHelp, v.t["error_pattern_mismatch"])
+	case code == "pattern_mismatch" && f.module != nil && f.module.PatternHelp != "":
+		return isolate(f.module.PatternHelp)
 	case code == "file_again":
 		return v.t["filesAgain"]
 	case code == "required" && f.Kind == "file":
@@ -422,6 +421,8 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 		return v.t["error_required_consent"]
 	case code == "required" && (f.Options != nil):
 		return v.t["error_required_choice"]
+	case code == "invalid_number" && f.module != nil && f.module.Integer:
+		return v.t["error_not_integer"]
 	case code == "invalid_number":
 		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(v.t["decimal"], ","), 1))
 	case code == "nul_not_allowed" || code == "duplicate":

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -49,14 +50,25 @@ func readNumber(s string, t texts) (number, other string) {
 	case 1:
 		return readings[0], ""
 	}
-	mark, end := own, ""
+	return readings[1], t.number(readings[0])
+}
+
+// twoWays is a number that people who write a language without one separator before decimals may read as thousands.
+var twoWays = regexp.MustCompile(`^-?[1-9][0-9]{0,2}\.[0-9]{3}$`)
+
+// number returns a number of JSON's notation as people of the language write it, so that readNumber reads it in one way.
+func (t texts) number(s string) string {
+	mark, end := cmp.Or(t["decimal"], "."), ""
 	switch {
+	case strings.ContainsAny(s, "eE"):
+		return s // nobody writes this otherwise
+	case t["decimal"] != "" || !twoWays.MatchString(s):
 	case t["code"] == "ar":
 		mark = "٫"
-	case own == "":
-		mark, end = ",", "0" // so that it isn't read as thousands
+	default:
+		mark, end = ",", "0"
 	}
-	return readings[1], strings.Replace(readings[0], ".", mark, 1) + end
+	return strings.Replace(s, ".", mark, 1) + end
 }
 
 // plainText returns a number or date with the digits and marks of ASCII. Marks for thousands become spaces; that for Arabic decimals stays.
@@ -93,8 +105,8 @@ func canonical(sign, whole, fraction string) string {
 }
 
 var (
-	yearFirst  = regexp.MustCompile(`^([0-9]{4}) ?([./-]|年) ?([0-9]{1,2}) ?([./-]|月) ?([0-9]{1,2}) ?日?$`)
-	yearLast   = regexp.MustCompile(`^([0-9]{1,2}) ?([./-]) ?([0-9]{1,2}) ?([./-]) ?([0-9]{4})$`)
+	yearFirst  = regexp.MustCompile(`^([0-9]{4}) ?([./-]|年) ?([0-9]{1,2}) ?([./-]|月) ?([0-9]{1,2}) ?日?(?: ?\([日月火水木金土]\))?$`)
+	yearLast   = regexp.MustCompile(`^([0-9]{1,2}) ?([./-]) ?([0-9]{1,2}) ?([./-]) ?([0-9]{4})(?: ?r\.?)?$`)
 	dayInWords = regexp.MustCompile(`^([0-9]{1,2})(?:er|[oa]|st|nd|rd|th)?$`)
 	// betweenWords may stand beside the day, the month and the year.
 	betweenWords = regexp.MustCompile(`^(de|del|of|the|le|el|il|den|r|roku|من)$`)
@@ -178,14 +190,25 @@ func folded(s string) string {
 	}, norm.NFKD.String(strings.ToLower(s)))
 }
 
-var writtenTime = regexp.MustCompile(`^([0-9]{1,2}) ?[:.hH時] ?([0-9]{2})分?$`)
+// writtenTime has the hour as its third group, the minutes as its fourth, and words for the two halves of a day around them.
+var writtenTime = regexp.MustCompile(`^(?:(午前)|(午後)|ore|godz\.?|saat)? ?([0-9]{1,2}) ?(?:[:.hu時] ?([0-9]{2})分?)? ?(?:(a\.? ?m\.?|ص|صباحا)|(p\.? ?m\.?|م|مساء)|uhr|h|u|uur|時)?$`)
 
 // readTime returns a time of day as HH:MM. Other texts are returned as they are.
 func readTime(s string) string {
-	if m := writtenTime.FindStringSubmatch(plainText(s)); m != nil {
-		return strings.Repeat("0", 2-len(m[1])) + m[1] + ":" + m[2]
+	m := writtenTime.FindStringSubmatch(folded(plainText(s)))
+	if m == nil || m[0] == m[3] {
+		return s
 	}
-	return s
+	hour, _ := strconv.Atoi(m[3])
+	if morning, evening := m[1]+m[5] != "", m[2]+m[6] != ""; morning || evening {
+		if hour < 1 || hour > 12 {
+			return s
+		}
+		if hour %= 12; evening {
+			hour += 12
+		}
+	}
+	return fmt.Sprintf("%02d:%s", hour, cmp.Or(m[4], "00"))
 }
 
 // date returns a day as people of the language write it.
