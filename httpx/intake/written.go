@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,26 +32,20 @@ func readNumber(s string, t texts) (number, other string) {
 	}
 	own := t["decimal"]
 	decimal := func(mark string) bool { return mark == "" || mark == "٫" || mark == "." || own != "." }
-	var readings []string
+	var plain, grouped string
 	if m := plainNumber.FindStringSubmatch(text); m != nil && m[1]+m[3] != "" && (decimal(m[2]) || groupedNumber.MatchString(text)) {
-		readings = append(readings, canonical(sign, m[1], m[3]))
+		plain = canonical(sign, m[1], m[3])
 	}
 	if m := groupedNumber.FindStringSubmatch(text); m != nil {
 		mark := strings.Trim(m[1], "0123456789")[:1]
-		if mark != m[2] && decimal(m[2]) {
-			readings = append(readings, canonical(sign, strings.NewReplacer(".", "", ",", "", " ", "").Replace(m[1]), m[3]))
-			if mark == own && len(readings) == 2 {
-				readings = readings[:1]
-			}
+		if mark != m[2] && decimal(m[2]) && (plain == "" || mark != own) {
+			grouped = canonical(sign, strings.NewReplacer(".", "", ",", "", " ", "").Replace(m[1]), m[3])
 		}
 	}
-	switch len(readings) {
-	case 0:
-		return s, ""
-	case 1:
-		return readings[0], ""
+	if plain != "" && grouped != "" {
+		return grouped, t.number(plain)
 	}
-	return readings[1], t.number(readings[0])
+	return cmp.Or(grouped, plain, s), ""
 }
 
 // twoWays is a number that people who write a language without one separator before decimals may read as thousands.
@@ -92,9 +87,7 @@ func plainText(s string) string {
 
 // canonical returns a number in JSON's notation.
 func canonical(sign, whole, fraction string) string {
-	if whole = strings.TrimLeft(whole, "0"); whole == "" {
-		whole = "0"
-	}
+	whole = cmp.Or(strings.TrimLeft(whole, "0"), "0")
 	if whole == "0" && strings.Trim(fraction, "0") == "" {
 		sign = ""
 	}
@@ -133,13 +126,8 @@ func readDate(s string, t texts) (day, other string) {
 			readings = append(readings, at.Format(time.DateOnly))
 		}
 	}
-	switch {
-	case len(readings) == 0:
-		return s, ""
-	case len(readings) == 2 && readings[0] != readings[1]:
-		return readings[0], readings[1]
-	}
-	return readings[0], ""
+	readings = append(slices.Compact(readings), "", "")
+	return cmp.Or(readings[0], s), readings[1]
 }
 
 // dateInWords returns the year, month and day of a text that names the month, in any order: a day has at most two digits, a year four.
@@ -199,16 +187,16 @@ func readTime(s string) string {
 	if m == nil || m[0] == m[3] {
 		return s
 	}
-	hour, _ := strconv.Atoi(m[3])
-	if morning, evening := m[1]+m[5] != "", m[2]+m[6] != ""; morning || evening {
-		if hour < 1 || hour > 12 {
-			return s
-		}
-		if hour %= 12; evening {
-			hour += 12
-		}
+	layout, text := "15:04", m[3]+":"+cmp.Or(m[4], "00")
+	if m[1]+m[5] != "" {
+		layout, text = "3:04PM", text+"AM"
+	} else if m[2]+m[6] != "" {
+		layout, text = "3:04PM", text+"PM"
 	}
-	return fmt.Sprintf("%02d:%s", hour, cmp.Or(m[4], "00"))
+	if at, err := time.Parse(layout, text); err == nil {
+		return at.Format("15:04")
+	}
+	return s
 }
 
 // date returns a day as people of the language write it.
