@@ -88,7 +88,7 @@ func (f field) At(i int) field {
 	if len(f.Values) > 1 {
 		label := []rune(f.Label)
 		f.Alone = string(label[:min(len(label), 40)]) + " " + strconv.Itoa(i+1) // each input repeats it
-		f.Described, f.Required, f.Native = "", false, false // any of them is enough
+		f.Described, f.Required, f.Native = "", false, false                    // any of them is enough
 	}
 	if i > 0 {
 		f.ID += "-" + strconv.Itoa(i+1)
