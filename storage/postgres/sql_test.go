@@ -120,6 +120,7 @@ func TestLimitCountsWhatBegan(t *testing.T) {
 	dsn, ctx := postgrestest.DSN(t)+"&application_name="+rand.Text(), t.Context()
 	svc, campaign := newService(t, open(t, dsn, nil))
 	db := raw(t, dsn)
+	must(db.ExecContext(ctx, "INSERT INTO formsvc_counters SELECT id, generate_series(0, 15), 0 FROM formsvc_campaigns")) // whose foreign key would wait, too
 	tx := must(db.BeginTx(ctx, nil))
 	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
 	must(svc.With(must(postgres.Bind(tx, nil))).Responses.Create(ctx, campaign.Key(), in))
