@@ -131,7 +131,7 @@ func example(c *formsvc.Campaign) []formsvc.Answer {
 		least, _ := strconv.ParseFloat(string(m.Min), 64)
 		values := []string{
 			"Hello", "ada@example.com", "https://example.com", "1", "+44 20 7946 0000", "2026-12-31", "true", "09:30", string(m.Min), string(m.Max),
-			strconv.FormatFloat(math.Ceil(least), 'f', -1, 64), "a@b.cd", "http://a", "H",
+			strconv.FormatFloat(math.Ceil(least), 'f', -1, 64), "a@b.cd", "http://a", "H", m.Placeholder, // the last one may fit a pattern
 		}
 		fits := func(value string) bool { code, _ := m.Check(value); return code == "" }
 		if values = slices.Concat(m.Default, m.Choices(), values); m.Format != "" {

@@ -170,6 +170,7 @@ func TestFailedUploadWithOtherFile(t *testing.T) {
 // Numbers and dates are read as the form's language writes them, and stored in one form. JSON is strict.
 func TestWrittenNumbersAndDates(t *testing.T) {
 	number, date, clock := formsvc.Module{Name: "x", Type: formsvc.NumberModule}, formsvc.Module{Name: "x", Type: formsvc.DateModule}, formsvc.Module{Name: "x", Type: formsvc.TimeModule}
+	whole := formsvc.Module{Name: "x", Type: formsvc.NumberModule, Integer: true}
 	for _, x := range []struct {
 		languages string
 		module    formsvc.Module
@@ -195,7 +196,10 @@ func TestWrittenNumbersAndDates(t *testing.T) {
 		{"pl", date, "29 LISTOPAD 2026", "2026-11-29"}, {"pl", date, "5 paź 2026", "2026-10-05"}, {"nl", date, "1 mrt 2026", "2026-03-01"}, {"tr", date, "29 KASIM 2026", "2026-11-29"}, {"tr", date, "29 kasim 2026", "2026-11-29"}, {"tr", date, "1 Ağustos 2026", "2026-08-01"},
 		{"fr", date, "1er août 2026", "2026-08-01"}, {"fr", date, "1 jui 2026", ""}, {"en", date, "November 29, 2026", "2026-11-29"}, {"en", date, "Dec 1st 2026", "2026-12-01"}, {"ar", date, "٢٩ نوفمبر ٢٠٢٦", "2026-11-29"}, {"ar", date, "٢٩ تشرين الثاني ٢٠٢٦", "2026-11-29"},
 		{"es", date, "29 de setiembre del 2026", "2026-09-29"}, {"de", date, "29. Jänner 2026", "2026-01-29"}, {"it", date, "29 febbraio 2028", "2028-02-29"}, {"it", date, "29 febbraio 2026", ""}, {"en", date, "29 November 26", ""}, {"en", date, "29 2026", ""},
-		{"it", date, "29 November 2026", ""}, {"en", date, "May June 1 2026", ""}, {"it pl", clock, "9.05", "09:05"}, {"fr pt", clock, "14h30", "14:30"}, {"ja", clock, "１４時３０分", "14:30"}, {"ar", clock, "٩:٠٥", "09:05"}, {"en", clock, "25:00", ""}, {"en", clock, "2:30 pm", ""},
+		{"it", date, "29 November 2026", ""}, {"en", date, "May June 1 2026", ""}, {"it pl", clock, "9.05", "09:05"}, {"fr pt", clock, "14h30", "14:30"}, {"ja", clock, "１４時３０分", "14:30"}, {"ar", clock, "٩:٠٥", "09:05"}, {"en", clock, "25:00", ""}, {"en", clock, "13:30 pm", ""},
+		{"en es", clock, "2:30 p. m.", "14:30"}, {"en", clock, "12:05 AM", "00:05"}, {"en", clock, "12pm", "12:00"}, {"en", clock, "0:05 am", "00:05"}, {"en", clock, "14", ""}, {"de", clock, "14.30 Uhr", "14:30"}, {"fr pt", clock, "14 h", "14:00"},
+		{"nl", clock, "14u30", "14:30"}, {"pl", clock, "godz. 14.30", "14:30"}, {"ja", clock, "午後2時30分", "14:30"}, {"ja", clock, "午前9時", "09:00"}, {"ar", clock, "٢:٣٠ م", "14:30"}, {"ar", clock, "9:05 صباحًا", "09:05"}, {"de", clock, "14:30 Euro", ""},
+		{"de es pt", whole, "1.000", "1000"}, {"ja en ar es", whole, "1,000", "1000"}, {"en", whole, "2.5", ""}, {"pl", date, "29.11.2026 r.", "2026-11-29"}, {"ja", date, "2026/11/29（日）", "2026-11-29"}, {"pl", date, "niedziela, 29 listopada 2026", ""},
 	} {
 		for _, language := range strings.Fields(x.languages) {
 			w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{Language: language}, Modules: []formsvc.Module{x.module}}, nil)
@@ -220,7 +224,7 @@ func TestConditionOnWrittenNumber(t *testing.T) {
 	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{Language: "de"}, Modules: []formsvc.Module{
 		{Name: "n", Type: formsvc.NumberModule}, {Name: "why", Required: true, ShowIf: &formsvc.Condition{Module: "n", Equals: []string{"0.5"}}},
 	}}, nil)
-	w.get("").has(`data-equals="[&#34;0.5&#34;]" data-number>`)
+	w.get("").has(`data-equals="[&#34;0.5&#34;]" data-number=",">`)
 	w.post("n", "0,5").is(422).has(`href="#q5"`)
 	w.post("n", "0,5", "why", "x").is(303)
 }
@@ -483,6 +487,12 @@ func TestOpeningTimes(t *testing.T) {
 		w = newWorld(t, formsvc.CampaignInput{Status: formsvc.CampaignClosed, OpensAt: at, Form: form}, nil)
 		if strings.Contains(w.get("").is(409).body, "2030") {
 			t.Error("a closed form says when it opens")
+		}
+	}
+	for _, language := range formsvc.FormLanguages() {
+		w := newWorld(t, formsvc.CampaignInput{OpensAt: at, TimeZone: "Asia/Tokyo", Form: formsvc.Form{Language: language}}, nil)
+		if body := w.get("").is(409).has("00:04", "JST").body; strings.Contains(body, "UTC") {
+			t.Errorf("%s: %s", language, body)
 		}
 	}
 }

@@ -88,8 +88,7 @@ func (f field) At(i int) field {
 	if len(f.Values) > 1 {
 		label := []rune(f.Label)
 		f.Alone = string(label[:min(len(label), 40)]) + " " + strconv.Itoa(i+1) // each input repeats it
-		f.Described = ""
-		f.Required, f.Native = false, false // any of them is enough
+		f.Described, f.Required, f.Native = "", false, false                    // any of them is enough
 	}
 	if i > 0 {
 		f.ID += "-" + strconv.Itoa(i+1)
@@ -179,13 +178,11 @@ func (v *visit) newFields(s *sent) []field {
 
 // written returns values of a module, or of a user's field for nil, as a visitor would write them.
 func (v *visit) written(m *formsvc.Module, values []string) []string {
-	own := v.t["decimal"]
-	if m == nil || m.Type != formsvc.NumberModule || own == "" {
-		return values
-	}
 	list := slices.Clone(values)
 	for i := range list {
-		list[i] = strings.Replace(list[i], ".", own, 1)
+		if m != nil && m.Type == formsvc.NumberModule {
+			list[i] = v.t.number(list[i])
+		}
 	}
 	return list
 }
@@ -279,8 +276,8 @@ func (v *visit) bounds(m *formsvc.Module) string {
 			text, kind = v.t.date(day), "date"
 		} else if m.Type == formsvc.TimeModule {
 			kind = "time"
-		} else if own := v.t["decimal"]; own != "" {
-			text = strings.Replace(text, ".", own, 1)
+		} else {
+			text = v.t.number(text)
 		}
 		if text != "" {
 			texts = append(texts, isolate(text))
@@ -328,10 +325,7 @@ func (f *field) fail(text string) {
 
 func (f *field) describe() {
 	ids := make([]string, 0, len(f.Notes)+1)
-	for _, n := range f.Notes {
-		ids = append(ids, f.ID+"-"+n.Kind)
-	}
-	for _, n := range f.Ends {
+	for _, n := range slices.Concat(f.Notes, f.Ends) {
 		if n.Text != "" {
 			ids = append(ids, f.ID+"-"+n.Kind)
 		}
@@ -406,18 +400,14 @@ func fieldOf(pointer string) string {
 
 // describe returns an error in the visitor's words.
 func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
+	most := map[string]any{
+		"too_long": f.Most, "file_too_large": byteCount(v.h.svc.Files.Limit()), "too_large": byteCount(formsvc.MaxAnswersSize), "too_many_names": namesAtMost,
+	}[fault.Code]
 	switch code := fault.Code; {
-	case code == "too_long":
-		if f.Most == 0 {
-			return v.t["error_invalid"]
-		}
-		return v.t.format("error_too_long", f.Most)
-	case code == "file_too_large":
-		return v.t.format("error_file_too_large", byteCount(v.h.svc.Files.Limit()))
-	case code == "too_large":
-		return v.t.format("error_too_large", byteCount(formsvc.MaxAnswersSize))
-	case code == "too_many_names":
-		return v.t.format("error_too_many_names", namesAtMost)
+	case code == "nul_not_allowed" || code == "duplicate" || most == 0:
+		return v.t["error_invalid"]
+	case most != nil:
+		return v.t.format("error_"+code, most)
 	case code == "ambiguous":
 		read := v.sent.reads[f.Name]
 		return v.t.format("error_ambiguous", isolate(read[0]), isolate(read[1]))
@@ -425,20 +415,18 @@ func (v *visit) describe(f *field, fault *formsvc.FieldError) string {
 		return v.bounds(f.module)
 	case code == "file_type" && f.module != nil:
 		return v.t.format("error_file_type", isolate(strings.Join(f.module.Accept, ", ")))
-	case code == "pattern_mismatch" && f.module != nil:
-		return cmp.Or(f.module.PatternHelp, v.t["error_pattern_mismatch"])
+	case code == "pattern_mismatch" && f.module != nil && f.module.PatternHelp != "":
+		return isolate(f.module.PatternHelp)
 	case code == "file_again":
 		return v.t["filesAgain"]
-	case code == "required" && f.Kind == "file":
-		return v.t["error_required_file"]
-	case code == "required" && f.Kind == "consent":
-		return v.t["error_required_consent"]
-	case code == "required" && (f.Options != nil):
+	case code == "required" && (f.Kind == "file" || f.Kind == "consent"):
+		return v.t["error_required_"+f.Kind]
+	case code == "required" && f.Options != nil:
 		return v.t["error_required_choice"]
+	case code == "invalid_number" && f.module != nil && f.module.Integer:
+		return v.t["error_not_integer"]
 	case code == "invalid_number":
 		return v.t.format("error_invalid_number", strings.Replace("0.5", ".", cmp.Or(v.t["decimal"], ","), 1))
-	case code == "nul_not_allowed" || code == "duplicate":
-		return v.t["error_invalid"]
 	}
 	return cmp.Or(v.t["error_"+fault.Code], fault.Detail, v.t["error_invalid"]) // a host's rule has words of its own
 }

@@ -324,4 +324,15 @@ func TestDefaults(t *testing.T) {
 	if r := w.responses()[0]; r.Answers.JSON() != `{"text":{"value":[""]},"yes":{"value":["true"]}}` && r.Answers.JSON() != `{"yes":{"value":["true"]}}` {
 		t.Error(r.Answers.JSON())
 	}
+	for _, language := range formsvc.FormLanguages() { // a default that nobody changes is taken as it is
+		for _, number := range []string{"1.500", "-12.345", "1.5e3", "0.001", "1234.5", "12345"} {
+			w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{Language: language}, Modules: []formsvc.Module{{Name: "n", Type: "number", Default: []string{number}}}}, nil)
+			page := w.get("").elements()
+			shown := attribute(page[slices.IndexFunc(page, func(n *html.Node) bool { return attribute(n, "name") == "n" })], "value")
+			w.post("n", shown).is(303)
+			if got, _ := w.responses()[0].Answers.Get("n"); got[0] != number && got[0] != number+"0" {
+				t.Errorf("%s: %s is shown as %q, and stored as %s", language, number, shown, got)
+			}
+		}
+	}
 }

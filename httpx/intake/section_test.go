@@ -29,7 +29,7 @@ func TestPageWithSections(t *testing.T) {
 		`data-next="Next" data-back="Back" data-progress="Page %d of %d"`, `<div class="q" data-needed="bring">`,
 		`<input type="radio" name="bring" value="" data-own> <span dir="auto">Other</span></label>`,
 		`<input class="own" id="q4-own" name="bring" value="" dir="auto" aria-label="Your own answer" maxlength="20">`,
-		`<p class="note" id="q5-pattern">Two letters &amp; a digit</p>`,
+		`<p class="note" id="q5-pattern" dir="auto">Two letters &amp; a digit</p>`,
 		`<div class="q section" data-name="p2" data-page data-if="bring" data-equals="[&#34;d&#34;]">`, `<h2 tabindex="-1" dir="auto">Drinks</h2>`, `dir="auto">Which ones?</p>`,
 		`<input type="checkbox" name="which" value="" data-own>`, `<div class="q section" data-name="p3" data-page>`,
 		`<option dir="auto" value="" data-own selected>Other</option>`, `<label for="q9-own">Your own answer</label>`, `name="town" value="Home"`, `<button>Send</button>`,
@@ -71,7 +71,7 @@ func TestOtherOnPage(t *testing.T) {
 		{[]string{"bring", "", "bring", " "}, []string{"What do you bring?\u2069 – Choose an option"}},
 		{[]string{"bring", "s", "bring", "Cake"}, []string{"Give one answer only", `value="s" id="q4" checked`, `name="bring" value="Cake"`}},
 		{[]string{"bring", "d", "code", "ab1", "which", "Water", "which", "", "which", "Milk", "town", "", "town", "Rome"}, []string{
-			"code\u2069 – Two letters &amp; a digit", `value="ab1"`, `value="d" checked`, `value="Water" checked`, `name="which" value="" data-own checked`, `name="which" value="Milk"`,
+			"code\u2069 – \u2068Two letters &amp; a digit", `value="ab1"`, `value="d" checked`, `value="Water" checked`, `name="which" value="" data-own checked`, `name="which" value="Milk"`,
 			`data-own selected>`, `name="town" value="Rome"`,
 		}},
 		{[]string{"bring", "s", "p2", "typed <x>"}, []string{"p2\u2069 – The form has no field of this name", "typed &lt;x&gt;</textarea>"}},

@@ -306,7 +306,7 @@ func (s *sent) clean(m *formsvc.Module, value string, t texts) string {
 				read = readDate
 			}
 			text, other := read(trimmed, t)
-			if other != "" {
+			if other != "" && !m.Integer {
 				s.reads[m.Name] = [2]string{text, other}
 				s.faults.Add(pointerTo(m.Name), "ambiguous", fmt.Sprintf("can be read as %s or as %s; send one of these", text, other))
 			}

@@ -1,8 +1,10 @@
 package intake
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,33 +32,38 @@ func readNumber(s string, t texts) (number, other string) {
 	}
 	own := t["decimal"]
 	decimal := func(mark string) bool { return mark == "" || mark == "٫" || mark == "." || own != "." }
-	var readings []string
+	var plain, grouped string
 	if m := plainNumber.FindStringSubmatch(text); m != nil && m[1]+m[3] != "" && (decimal(m[2]) || groupedNumber.MatchString(text)) {
-		readings = append(readings, canonical(sign, m[1], m[3]))
+		plain = canonical(sign, m[1], m[3])
 	}
 	if m := groupedNumber.FindStringSubmatch(text); m != nil {
 		mark := strings.Trim(m[1], "0123456789")[:1]
-		if mark != m[2] && decimal(m[2]) {
-			readings = append(readings, canonical(sign, strings.NewReplacer(".", "", ",", "", " ", "").Replace(m[1]), m[3]))
-			if mark == own && len(readings) == 2 {
-				readings = readings[:1]
-			}
+		if mark != m[2] && decimal(m[2]) && (plain == "" || mark != own) {
+			grouped = canonical(sign, strings.NewReplacer(".", "", ",", "", " ", "").Replace(m[1]), m[3])
 		}
 	}
-	switch len(readings) {
-	case 0:
-		return s, ""
-	case 1:
-		return readings[0], ""
+	if plain != "" && grouped != "" {
+		return grouped, t.number(plain)
 	}
-	mark, end := own, ""
+	return cmp.Or(grouped, plain, s), ""
+}
+
+// twoWays is a number that people who write a language without one separator before decimals may read as thousands.
+var twoWays = regexp.MustCompile(`^-?[1-9][0-9]{0,2}\.[0-9]{3}$`)
+
+// number returns a number of JSON's notation as people of the language write it, so that readNumber reads it in one way.
+func (t texts) number(s string) string {
+	mark, end := cmp.Or(t["decimal"], "."), ""
 	switch {
+	case strings.ContainsAny(s, "eE"):
+		return s // nobody writes this otherwise
+	case t["decimal"] != "" || !twoWays.MatchString(s):
 	case t["code"] == "ar":
 		mark = "٫"
-	case own == "":
-		mark, end = ",", "0" // so that it isn't read as thousands
+	default:
+		mark, end = ",", "0"
 	}
-	return readings[1], strings.Replace(readings[0], ".", mark, 1) + end
+	return strings.Replace(s, ".", mark, 1) + end
 }
 
 // plainText returns a number or date with the digits and marks of ASCII. Marks for thousands become spaces; that for Arabic decimals stays.
@@ -80,9 +87,7 @@ func plainText(s string) string {
 
 // canonical returns a number in JSON's notation.
 func canonical(sign, whole, fraction string) string {
-	if whole = strings.TrimLeft(whole, "0"); whole == "" {
-		whole = "0"
-	}
+	whole = cmp.Or(strings.TrimLeft(whole, "0"), "0")
 	if whole == "0" && strings.Trim(fraction, "0") == "" {
 		sign = ""
 	}
@@ -93,8 +98,8 @@ func canonical(sign, whole, fraction string) string {
 }
 
 var (
-	yearFirst  = regexp.MustCompile(`^([0-9]{4}) ?([./-]|年) ?([0-9]{1,2}) ?([./-]|月) ?([0-9]{1,2}) ?日?$`)
-	yearLast   = regexp.MustCompile(`^([0-9]{1,2}) ?([./-]) ?([0-9]{1,2}) ?([./-]) ?([0-9]{4})$`)
+	yearFirst  = regexp.MustCompile(`^([0-9]{4}) ?([./-]|年) ?([0-9]{1,2}) ?([./-]|月) ?([0-9]{1,2}) ?日?(?: ?\([日月火水木金土]\))?$`)
+	yearLast   = regexp.MustCompile(`^([0-9]{1,2}) ?([./-]) ?([0-9]{1,2}) ?([./-]) ?([0-9]{4})(?: ?r\.?)?$`)
 	dayInWords = regexp.MustCompile(`^([0-9]{1,2})(?:er|[oa]|st|nd|rd|th)?$`)
 	// betweenWords may stand beside the day, the month and the year.
 	betweenWords = regexp.MustCompile(`^(de|del|of|the|le|el|il|den|r|roku|من)$`)
@@ -124,13 +129,8 @@ func readDate(s string, t texts) (day, other string) {
 			readings = append(readings, at.Format(time.DateOnly))
 		}
 	}
-	switch {
-	case len(readings) == 0:
-		return s, ""
-	case len(readings) == 2 && readings[0] != readings[1]:
-		return readings[0], readings[1]
-	}
-	return readings[0], ""
+	readings = append(slices.Compact(readings), "", "")
+	return cmp.Or(readings[0], s), readings[1]
 }
 
 // dateInWords returns the year, month and day of a text that names the month, in any order: a day has at most two digits, a year four.
@@ -181,12 +181,23 @@ func folded(s string) string {
 	}, norm.NFKD.String(strings.ToLower(s)))
 }
 
-var writtenTime = regexp.MustCompile(`^([0-9]{1,2}) ?[:.hH時] ?([0-9]{2})分?$`)
+// writtenTime has the hour as its third group, the minutes as its fourth, and words for the two halves of a day around them.
+var writtenTime = regexp.MustCompile(`^(?:(午前)|(午後)|ore|godz\.?|saat)? ?([0-9]{1,2}) ?(?:[:.hu時] ?([0-9]{2})分?)? ?(?:(a\.? ?m\.?|ص|صباحا)|(p\.? ?m\.?|م|مساء)|uhr|h|u|uur|時)?$`)
 
 // readTime returns a time of day as HH:MM. Other texts are returned as they are.
 func readTime(s string) string {
-	if m := writtenTime.FindStringSubmatch(plainText(s)); m != nil {
-		return strings.Repeat("0", 2-len(m[1])) + m[1] + ":" + m[2]
+	m := writtenTime.FindStringSubmatch(folded(plainText(s)))
+	if m == nil || m[0] == m[3] {
+		return s
+	}
+	layout, text := "15:04", m[3]+":"+cmp.Or(m[4], "00")
+	if m[1]+m[5] != "" {
+		layout, text = "3:04PM", text+"AM"
+	} else if m[2]+m[6] != "" {
+		layout, text = "3:04PM", text+"PM"
+	}
+	if at, err := time.Parse(layout, text); err == nil {
+		return at.Format("15:04")
 	}
 	return s
 }

@@ -7,14 +7,18 @@ const inputs = () => all("form :is(input, select, textarea)");
 const named = (name) => inputs().filter((e) => e.name === name && !e.disabled);
 const values = (name) => named(name).filter((e) => !/^(radio|checkbox)$/.test(e.type) || e.checked).map((e) => e.value);
 
-// Numbers are compared as the server stores them.
-const canonical = (s) => s.normalize("NFKC").trim().replace(/[٠-٩۰-۹]/g, (d) => d.charCodeAt(0) & 15).replace("−", "-").replace(/[٫,]/, ".")
-  .replace(/\.$/, "").replace(/^([-]?)0+(?=\d)/, "$1").replace(/^([-]?)\./, "$10.");
+// Numbers are compared as the server stores them: mark is the language's separator before decimals, "" if people differ.
+const canonical = (s, mark) => {
+  s = s.normalize("NFKC").replace(/[٠-٩۰-۹]/g, (d) => d.charCodeAt(0) & 15).replace(/[\s'’ʼ٬\p{Cf}]/gu, "").replace(/^[−–‐‑]/, "-").replace(/^\+/, "");
+  const group = s.match(/^-?[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})*)$/)?.[1];
+  s = group && (group !== mark || s.indexOf(group) !== s.lastIndexOf(group)) ? s.replaceAll(group, "") : s.replace(/[.,](?=.*[.,٫])/g, "").replace(/[٫,]/, ".");
+  return s.replace(/\.$/, "").replace(/^(-?)0+(?=\d)/, "$1").replace(/^(-?)\./, "$10.");
+};
 
 // Conditions name earlier questions, so one pass in order is enough.
 function show() {
   for (const q of all("[data-if]")) {
-    const given = values(q.dataset.if).map((v) => ("number" in q.dataset ? canonical(v) : v));
+    const given = values(q.dataset.if).map((v) => ("number" in q.dataset ? canonical(v, q.dataset.number) : v));
     const shown = given.some((v) => JSON.parse(q.dataset.equals).includes(v));
     q.hidden = !shown;
     for (const e of q.querySelectorAll("input, select, textarea, button")) e.disabled = !shown || "full" in e.dataset;
