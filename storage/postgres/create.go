@@ -166,7 +166,6 @@ SELECT EXISTS (SELECT FROM queued)`
   FROM input AS i JOIN formsvc_campaigns AS c
     ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version`
 	end := `
-  FOR KEY SHARE OF c -- waits for a change of the campaign, and looks at the version again
   RETURNING id, campaign_id
 )`
 	rest := `, counted AS (
