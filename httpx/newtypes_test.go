@@ -116,13 +116,14 @@ func TestEveryMemberGoesThereAndBack(t *testing.T) {
 	body := `{"title":"c","timeZone":"Asia/Tokyo","requireName":true,"metadata":{"a":"b"},"opensAt":"2026-01-01T00:00:00Z","closesAt":"2099-01-01T00:00:00Z","form":{"enabled":true,` +
 		`"description":"d","successMessage":"s","redirectUrl":"https://example.com/{reference}","allowedOrigins":["https://example.com"],"language":"ja","prefill":["email","n"],` +
 		`"texts":{"button":"b","thanksTitle":"t","closed":"c","full":"f"},"confirmation":{"enabled":true,"subject":"s","text":"t","replyTo":"a@b.de","answers":true},"maxResponses":5,` +
-		`"oncePerEmail":true,"theme":{"accent":"#1557a8","scheme":"dark","width":"wide","logo":"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==","logoAlt":"l"}},"modules":[` +
+		`"oncePerEmail":true,"theme":{"accent":"#1557a8","scheme":"dark","width":"wide","logo":"PICTURE","logoAlt":"l","cover":"PICTURE"}},"modules":[` +
 		`{"name":"n","type":"number","label":"l","help":"h","placeholder":"p","required":true,"min":-0.5,"max":1e3,"integer":true,"default":["3"],"showIf":null},` +
 		`{"name":"pick","type":"choice","options":["a",{"value":"b","label":"B"},{"value":"c"}],"multiple":true,"other":true,"maxLength":9,"places":{"a":1},"showIf":{"module":"n","equals":["1"]}},` +
 		`{"name":"code","pattern":"[A-Z]+","patternHelp":"Letters"},{"name":"from","hidden":true},{"name":"cv","type":"file","accept":[".pdf"]},` +
 		`{"name":"stars","type":"rating","minLabel":"-","maxLabel":"+"},{"name":"day","type":"date","min":"2026-01-01"},{"name":"part","type":"section","page":true}]}`
 	w := newWorld(t, nil)
-	a := w.do("POST", "/v1/campaigns", body).is(201, "")
+	const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+	a := w.do("POST", "/v1/campaigns", strings.ReplaceAll(body, "PICTURE", picture)).is(201, "")
 	path := "/v1/campaigns/" + a.text("uuid")
 	shown := w.do("GET", path, "").is(200, "").body
 	for _, of := range []any{formsvc.Form{}, formsvc.FormTexts{}, formsvc.Confirmation{}, formsvc.FormTheme{}, formsvc.Module{}} {
