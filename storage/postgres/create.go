@@ -160,10 +160,14 @@ SELECT EXISTS (SELECT FROM queued)`
 	n += len(b.events)
 	input += b.responses.from(n, "i") + `)`
 	n += len(b.responses)
-	insert := `, inserted AS (
+	// Locked, so that a change of the campaign waits for its responses, which a new limit counts; after waiting for one, the version is looked at again.
+	insert := `, held AS MATERIALIZED (
+  SELECT c.id, c.account_id, c.version FROM formsvc_campaigns AS c
+  WHERE c.id IN (SELECT i.campaign_id FROM input AS i) ORDER BY c.id FOR KEY SHARE OF c
+), inserted AS (
   INSERT INTO formsvc_responses (` + bunstore.Names(responses, "") + `)
   SELECT ` + bunstore.Names(responses, "i.") + `
-  FROM input AS i JOIN formsvc_campaigns AS c
+  FROM input AS i JOIN held AS c
     ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version`
 	end := `
   RETURNING id, campaign_id

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +111,33 @@ func TestLongTransactionOfHostDoesNotBlockOthers(t *testing.T) {
 	got, err := svc.Campaigns.Get(ctx, campaign.Key())
 	if err != nil || got.ResponseCount != 21 {
 		t.Errorf("%d responses counted, want 21 (%v)", got.ResponseCount, err)
+	}
+}
+
+// A limit counts responses that were begun before it: setting it waits for them.
+func TestLimitCountsWhatBegan(t *testing.T) {
+	t.Parallel()
+	dsn, ctx := postgrestest.DSN(t)+"&application_name="+rand.Text(), t.Context()
+	svc, campaign := newService(t, open(t, dsn, nil))
+	db := raw(t, dsn)
+	must(db.ExecContext(ctx, "INSERT INTO formsvc_counters SELECT id, generate_series(0, 15), 0 FROM formsvc_campaigns")) // whose foreign key would wait, too
+	tx := must(db.BeginTx(ctx, nil))
+	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
+	must(svc.With(must(postgres.Bind(tx, nil))).Responses.Create(ctx, campaign.Key(), in))
+	campaign.Form.OncePerEmail = true
+	done := make(chan error, 1)
+	go func() {
+		_, err := svc.Campaigns.Replace(ctx, campaign.Key(), campaign.CampaignInput)
+		done <- err
+	}()
+	for waiting := false; !waiting && len(done) == 0; {
+		noError(t, db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE application_name = current_setting('application_name') AND wait_event_type = 'Lock')`).Scan(&waiting))
+	}
+	noError(t, tx.Commit())
+	noError(t, <-done)
+	if _, err := svc.Responses.Create(ctx, campaign.Key(), in); !errors.Is(err, formsvc.ErrAlreadyAnswered) {
+		t.Errorf("a second response: %v", err)
 	}
 }
 
