@@ -46,7 +46,8 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 
 // Bind returns a store that works inside tx, a transaction of the caller; [BindPgx] takes one
 // of pgx. The store's writes commit or roll back with tx, which the store never commits. Like
-// tx, the store must not be used by two goroutines at once. After the commit, call
+// tx, the store must not be used by two goroutines at once. Once it has created a response,
+// changes of its campaign wait until tx ends. After the commit, call
 // [formsvc.Service.Notify]; otherwise deliveries and followers wait for their next poll. Of
 // opts it uses only the keyring, which must be the same as that of other stores on the
 // database.
