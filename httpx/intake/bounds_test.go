@@ -98,7 +98,6 @@ func TestTextIsReadToItsLimit(t *testing.T) {
 	_, post := serving(t, 0, nil)
 	w, body := httptest.NewRecorder(), strings.NewReader(strings.Repeat("x", 2*formsvc.MaxAnswersSize))
 	post(w, body)
-	equal(t, w.Code, 413, "status %d")
 	equal(t, 2*formsvc.MaxAnswersSize-body.Len(), formsvc.MaxAnswersSize+1, "%d bytes were read")
 }
 
