@@ -67,3 +67,14 @@ func TestDailyMailIsMadeOnce(t *testing.T) {
 	noError(t, w.svc.Webhooks.SendSummaries(w.ctx))
 	equal(t, w.deliveries(&hook, ""), 1+2, "%d mails with the question after two days")
 }
+
+// An address is known once a member with it has joined. An invitation alone, which anyone can be sent, isn't enough.
+func TestKnownAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, token := w.invite("bob", formsvc.Editor)
+	equal(t, must(w.svc.Webhooks.Known(w.ctx, w.account, "bob@example.com")), false, "known: %t")
+	_, _, err := w.enter(token)
+	noError(t, err)
+	equal(t, must(w.svc.Webhooks.Known(w.ctx, w.account, "Bob@example.com")), true, "known: %t")
+}

@@ -101,6 +101,12 @@ func TestChangesOnOtherNodesAreNoticed(t *testing.T) {
 	wantFaults(t, failure(w.submit(&c, answer("a", "x"))), "/responses/a/value/0 invalid_number")
 	w.elsewhere(&c, formsvc.CampaignInput{})
 	w.submitted(&c, answer("a", "x"))
+
+	other := formsvc.Module{Name: "a", Type: formsvc.ChoiceModule, Options: []string{"x"}, Other: true}
+	w.elsewhere(&c, formsvc.CampaignInput{Modules: []formsvc.Module{other}})
+	equal(t, w.submitted(&c, answer("a", " y ")).Answers.JSON(), `{"a":{"value":["y"]}}`, "stored %s")
+	w.elsewhere(&c, formsvc.CampaignInput{})
+	equal(t, w.submitted(&c, answer("a", " y ")).Answers.JSON(), `{"a":{"value":[" y "]}}`, "stored %s")
 }
 
 // The campaign changes between the decision and the write.

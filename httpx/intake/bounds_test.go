@@ -93,6 +93,14 @@ func TestUnfinishedFiles(t *testing.T) {
 	})
 }
 
+// A text is read up to its limit.
+func TestTextIsReadToItsLimit(t *testing.T) {
+	_, post := serving(t, 0, nil)
+	w, body := httptest.NewRecorder(), strings.NewReader(strings.Repeat("x", 2*formsvc.MaxAnswersSize))
+	post(w, body)
+	equal(t, 2*formsvc.MaxAnswersSize-body.Len(), formsvc.MaxAnswersSize+1, "%d bytes were read")
+}
+
 // A large body has its place until its reply is written, and both end in time.
 func TestPlacesAreHeldForTheReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

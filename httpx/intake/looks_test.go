@@ -58,10 +58,13 @@ func TestLooks(t *testing.T) {
 	for _, at := range []string{"/logo", "/logo-", "/cover-", "/cover-00000000000000000000.png", "/logo-00000000000000000000.png", "/../assets/looks---.css", "/../assets/looks-FFFF00--.css", "/../assets/looks-ffff0}--.css", "/../assets/looks--red-.css", "/../assets/looks-ffff00-dark-wide"} {
 		w.get(at).is(404)
 	}
-	hidden := w.campaign.CampaignInput
-	hidden.Status = formsvc.CampaignClosed
+	hidden, old := w.campaign.CampaignInput, regexp.MustCompile(`/logo-\w+\.png`).FindString(w.get("").body)
+	logo.Reset()
+	w.must(png.Encode(&logo, image.NewGray(image.Rect(0, 0, 10, 20))))
+	hidden.Status, hidden.Form.Theme.Logo = formsvc.CampaignClosed, logo.Bytes()
 	_, err := w.svc.Campaigns.Replace(t.Context(), w.campaign.Key(), hidden)
 	w.must(err)
+	w.get(old).is(404)
 	w.get("").is(409).has(`class="cover"`, `class="logo"`)
 	plain := newWorld(t, formsvc.CampaignInput{Title: "x"}, nil)
 	if page := plain.get("").body; address.MatchString(page) || strings.Contains(page, "<img") {

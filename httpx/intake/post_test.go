@@ -232,7 +232,9 @@ func TestBotsWait(t *testing.T) {
 // Spam is held without a sign to the visitor: it raises no event.
 func TestBotsAreHeld(t *testing.T) {
 	judge := func(_ context.Context, s intake.Submission) (bool, error) {
-		if s.Response.Answers[0].Value[0] == "broken" {
+		if len(s.Response.User.FirstName) > 200 {
+			t.Error("what is refused is judged")
+		} else if s.Response.Answers[0].Value[0] == "broken" {
 			return true, errors.New("judge is down")
 		}
 		return s.Address == "192.0.2.9" && s.Campaign.Title == "Survey" && s.Header.Get("Content-Type") != "" && s.Response.Answers[0].Value[0] == "pills", nil
