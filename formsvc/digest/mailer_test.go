@@ -40,7 +40,7 @@ func newMailWorld(t *testing.T, change func(*formsvc.CampaignInput)) *mailWorld 
 	w.must(err)
 	in := formsvc.CampaignInput{Title: "Summer camp", Form: formsvc.Form{Enabled: true}, Modules: []formsvc.Module{
 		{Name: "meal", Label: "Your <meal>", Type: formsvc.ChoiceModule, Options: []string{"v", "fish"}, Labels: map[string]string{"v": "Vegan"}},
-		{Name: "note", Type: formsvc.TextModule},
+		{Name: "note", Type: formsvc.TextModule}, {Name: "yes", Type: formsvc.BooleanModule}, {Name: "no", Type: formsvc.BooleanModule},
 	}}
 	if change != nil {
 		change(&in)
@@ -61,7 +61,7 @@ func (w *mailWorld) send(email, note string, held formsvc.HoldReason) formsvc.Re
 	w.t.Helper()
 	r, err := w.Responses.Create(w.t.Context(), w.form.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: email, FirstName: "Eve http://evil.example"}, FormToken: w.form.FormToken, Held: held,
-		Answers: []formsvc.Answer{{Name: "meal", Value: []string{"v"}}, {Name: "note", Value: []string{note}}},
+		Answers: []formsvc.Answer{{Name: "meal", Value: []string{"v"}}, {Name: "note", Value: []string{note}}, {Name: "yes", Value: []string{"true"}}, {Name: "no", Value: []string{"false"}}},
 	})
 	w.must(err)
 	return r
@@ -130,7 +130,7 @@ func TestConfirmation(t *testing.T) {
 	// The address of the owner is known.
 	w.notice(formsvc.MailInput{})
 	w.send("OWNER@example.com", answersOf, "")
-	if list := w.mails("OWNER@example.com", "owner@example.com"); !strings.Contains(list[0].Text, "Your <meal>: Vegan") || !strings.Contains(list[0].HTML, "&lt;b&gt;now") {
+	if list := w.mails("OWNER@example.com", "owner@example.com"); !strings.Contains(list[0].Text, "Your <meal>: Vegan\nnote: "+answersOf+"\nyes: Ja\nno: Nein\n") || !strings.Contains(list[0].HTML, "&lt;b&gt;now") {
 		t.Errorf("%s\n%s", list[0].Text, list[0].HTML)
 	}
 	// Without an address, and over the API, there is none.
