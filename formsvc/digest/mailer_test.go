@@ -111,7 +111,7 @@ const answersOf = "Buy at http://evil.example <b>now</b>"
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	w := newMailWorld(t, func(in *formsvc.CampaignInput) {
-		in.Form.Language, in.EmailOptional = "de", true
+		in.Form.Language, in.EmailOptional, in.TimeZone = "de", true, "America/Sao_Paulo"
 		in.Form.Confirmation = formsvc.Confirmation{Enabled: true, Text: "See you & yours.", ReplyTo: "camp@example.com", Answers: true}
 	})
 	r := w.send("ada@example.com", answersOf, "")
@@ -119,7 +119,7 @@ func TestConfirmation(t *testing.T) {
 	if m.Subject != "Rose & Co: Wir haben Ihre Antworten erhalten: Summer camp" || m.ReplyTo != "camp@example.com" || m.Unsubscribe != "" || m.ID == "" {
 		t.Errorf("%+v", m)
 	}
-	for _, want := range []string{"See you & yours.", r.Reference, "01.06.2026, 09:00 UTC", "Main Street 1"} {
+	for _, want := range []string{"See you & yours.", r.Reference, "01.06.2026, 06:00 UTC-03", "Main Street 1"} {
 		if !strings.Contains(m.Text, want) || !strings.Contains(m.HTML, strings.ReplaceAll(want, "&", "&amp;")) {
 			t.Errorf("without %q:\n%s\n%s", want, m.Text, m.HTML)
 		}
