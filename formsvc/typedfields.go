@@ -114,7 +114,7 @@ func (m *Module) setRule(rule string, fits *Module) (err error) {
 		of := fits.Type == t || fits.Type == BooleanModule && t == ConsentModule || fits.Integer && t.Steps()
 		m.Integer = m.Integer && !t.Steps()
 		if !of && fits.Type != TextModule {
-			return fmt.Errorf("its Go type can't hold answers of type %s", t)
+			return fmt.Errorf("only a string can be of type %s", t)
 		}
 		m.Type = t
 	case "other":
