@@ -138,9 +138,6 @@ func (m *Mailer) say(language, name string, args ...any) string {
 	if texts == nil {
 		texts = m.texts["en"]
 	}
-	if len(args) == 0 {
-		return texts[name]
-	}
 	return fmt.Sprintf(texts[name], args...)
 }
 
@@ -167,11 +164,8 @@ func (l *letter) text() string {
 		b.WriteString(p + "\n\n")
 	}
 	for _, r := range l.Rows {
-		if strings.Contains(r.Value, "\n") {
-			b.WriteString(r.Label + ":\n" + r.Value + "\n")
-		} else {
-			b.WriteString(r.Label + ": " + r.Value + "\n")
-		}
+		space := map[bool]string{true: "\n", false: " "}[strings.Contains(r.Value, "\n")]
+		b.WriteString(r.Label + ":" + space + r.Value + "\n")
 	}
 	if len(l.Rows) > 0 {
 		b.WriteByte('\n')
@@ -261,10 +255,7 @@ func (m *Mailer) notify(ctx context.Context, d *delivery.Mail, p *payload, campa
 	}
 	title, r := oneLine(p.Data.Campaign.Title, maxTitle), &p.Data.Response
 	name := map[bool]string{true: "new", false: "change"}[p.Type == webhook.ResponseCreated]
-	msg.Subject = m.say(language, name+"Subject", title, r.Reference)
-	if p.Test {
-		msg.Subject = "TEST: " + msg.Subject
-	}
+	msg.Subject = map[bool]string{true: "TEST: "}[p.Test] + m.say(language, name+"Subject", title, r.Reference)
 	if hook.Mail.ReplyTo && !p.Test {
 		msg.ReplyTo = r.User.Email
 	}
@@ -325,8 +316,10 @@ func (m *Mailer) answers(p *payload, campaign *formsvc.Campaign) (rows []row) {
 	for i := range campaign.Modules {
 		module := &campaign.Modules[i]
 		values := slices.Clone(left[module.Name].Value)
-		for j := range values {
-			values[j] = module.Shown(values[j])
+		for j, value := range values {
+			if values[j] = module.Shown(value); values[j] != value && module.Type != formsvc.ChoiceModule {
+				values[j] = m.say(language, value) // yes or no
+			}
 		}
 		add(cmp.Or(module.Label, module.Name), values)
 	}
@@ -348,11 +341,11 @@ func cut(s string, n int) string {
 	return s
 }
 
-// shown returns a time in the zone and the language of the form.
+// shown returns a time in the zone and the language of the form, with the zone as CET or, without letters of its own, as UTC-03.
 func (m *Mailer) shown(t time.Time, campaign *formsvc.Campaign) string {
 	zone, err := campaign.Zone()
 	if err != nil { // of another release
 		zone = time.UTC
 	}
-	return t.In(zone).Format(m.say(campaign.Form.Language, "layout"))
+	return strings.NewReplacer(" +", " UTC+", " -", " UTC-").Replace(t.In(zone).Format(m.say(campaign.Form.Language, "layout")))
 }

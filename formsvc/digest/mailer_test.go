@@ -40,7 +40,7 @@ func newMailWorld(t *testing.T, change func(*formsvc.CampaignInput)) *mailWorld 
 	w.must(err)
 	in := formsvc.CampaignInput{Title: "Summer camp", Form: formsvc.Form{Enabled: true}, Modules: []formsvc.Module{
 		{Name: "meal", Label: "Your <meal>", Type: formsvc.ChoiceModule, Options: []string{"v", "fish"}, Labels: map[string]string{"v": "Vegan"}},
-		{Name: "note", Type: formsvc.TextModule},
+		{Name: "note", Type: formsvc.TextModule}, {Name: "yes", Type: formsvc.BooleanModule}, {Name: "no", Type: formsvc.BooleanModule},
 	}}
 	if change != nil {
 		change(&in)
@@ -61,7 +61,7 @@ func (w *mailWorld) send(email, note string, held formsvc.HoldReason) formsvc.Re
 	w.t.Helper()
 	r, err := w.Responses.Create(w.t.Context(), w.form.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: email, FirstName: "Eve http://evil.example"}, FormToken: w.form.FormToken, Held: held,
-		Answers: []formsvc.Answer{{Name: "meal", Value: []string{"v"}}, {Name: "note", Value: []string{note}}},
+		Answers: []formsvc.Answer{{Name: "meal", Value: []string{"v"}}, {Name: "note", Value: []string{note}}, {Name: "yes", Value: []string{"true"}}, {Name: "no", Value: []string{"false"}}},
 	})
 	w.must(err)
 	return r
@@ -111,7 +111,7 @@ const answersOf = "Buy at http://evil.example <b>now</b>"
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	w := newMailWorld(t, func(in *formsvc.CampaignInput) {
-		in.Form.Language, in.EmailOptional, in.TimeZone = "de", true, "Europe/Berlin"
+		in.Form.Language, in.EmailOptional, in.TimeZone = "de", true, "America/Sao_Paulo"
 		in.Form.Confirmation = formsvc.Confirmation{Enabled: true, Text: "See you & yours.", ReplyTo: "camp@example.com", Answers: true}
 	})
 	r := w.send("ada@example.com", answersOf, "")
@@ -119,7 +119,7 @@ func TestConfirmation(t *testing.T) {
 	if m.Subject != "Rose & Co: Wir haben Ihre Antworten erhalten: Summer camp" || m.ReplyTo != "camp@example.com" || m.Unsubscribe != "" || m.ID == "" {
 		t.Errorf("%+v", m)
 	}
-	for _, want := range []string{"See you & yours.", r.Reference, "01.06.2026, 11:00 CEST", "Main Street 1"} {
+	for _, want := range []string{"See you & yours.", r.Reference, "01.06.2026, 06:00 UTC-03", "Main Street 1"} {
 		if !strings.Contains(m.Text, want) || !strings.Contains(m.HTML, strings.ReplaceAll(want, "&", "&amp;")) {
 			t.Errorf("without %q:\n%s\n%s", want, m.Text, m.HTML)
 		}
@@ -130,7 +130,7 @@ func TestConfirmation(t *testing.T) {
 	// The address of the owner is known.
 	w.notice(formsvc.MailInput{})
 	w.send("OWNER@example.com", answersOf, "")
-	if list := w.mails("OWNER@example.com", "owner@example.com"); !strings.Contains(list[0].Text, "Your <meal>: Vegan") || !strings.Contains(list[0].HTML, "&lt;b&gt;now") {
+	if list := w.mails("OWNER@example.com", "owner@example.com"); !strings.Contains(list[0].Text, "Your <meal>: Vegan\nnote: "+answersOf+"\nyes: Ja\nno: Nein\n") || !strings.Contains(list[0].HTML, "&lt;b&gt;now") {
 		t.Errorf("%s\n%s", list[0].Text, list[0].HTML)
 	}
 	// Without an address, and over the API, there is none.

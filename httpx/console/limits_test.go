@@ -74,4 +74,6 @@ func TestCampaignZone(t *testing.T) {
 	set(422, url.Values{"timeZone": {"Berlin"}}).says("the name of a time zone such as Europe/Berlin")
 	set(303, url.Values{"closesAt": {"2027-03-28T03:00"}})
 	closes("2027-03-28T01:00:00Z")
+	set(303, url.Values{"timeZone": {"America/Santiago"}, "closesAt": {"2027-09-05"}}) // has no midnight
+	closes("2027-09-05T04:00:00Z")
 }

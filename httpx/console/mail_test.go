@@ -69,7 +69,7 @@ func TestMails(t *testing.T) {
 	page = w.get(path)
 	w.submit(page, path, url.Values{"enabled": {"true"}, "subject": {strings.Repeat("s", 201)}, "replyTo": {"x"}, "version": {"1"}}).is(422).says("at most 200", "must be an e-mail address")
 	w.submit(w.get(path), path, url.Values{"enabled": {"true"}, "text": {"See you."}, "version": {"1"}}).is(303).leadsTo(path).says("Saved.", "See you.")
-	w.submit(w.get(path), path, url.Values{"text": {"Mine."}, "version": {"1"}}).is(409).says("Someone else changed", "Mine.")
+	w.submit(w.get(path), path, url.Values{"text": {"Mine."}, "version": {"1"}}).is(409).says("Someone else changed", "Mine.", "See you.")
 	campaign = must(w.svc.Campaigns.Get(t.Context(), campaign.Key()))
 	if c := campaign.Form.Confirmation; !c.Enabled || c.Text != "See you." {
 		t.Errorf("%+v", c)

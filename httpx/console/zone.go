@@ -38,10 +38,14 @@ func (v *visit) setZone() error {
 	return nil
 }
 
-// dayOf returns the beginning of a day in a time zone.
+// dayOf returns the beginning of a day in a time zone: an hour after midnight if the clocks go forward then.
 func dayOf(t time.Time, zone *time.Location) time.Time {
 	year, month, day := t.In(zone).Date()
-	return time.Date(year, month, day, 0, 0, 0, 0, zone)
+	start := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	if start.Day() != day {
+		return start.Add(time.Hour)
+	}
+	return start
 }
 
 // typedLayout is how forms have a time.
@@ -54,7 +58,10 @@ func (v *visit) day(text string) (time.Time, bool) { return dayIn(text, v.zone) 
 func dayIn(text string, zone *time.Location) (time.Time, bool) {
 	for _, layout := range []string{time.DateOnly, typedLayout, "2006-01-02T15:04:05", time.RFC3339} {
 		t, err := time.ParseInLocation(layout, text, zone)
-		if err == nil && t.Year() >= 1970 && (layout == time.RFC3339 || layout == time.DateOnly || t.Format(layout) == text) {
+		if layout == time.DateOnly {
+			t = dayOf(t.Add(time.Hour), zone) // t may be in the day before
+		}
+		if err == nil && t.Year() >= 1970 && (layout == time.RFC3339 || t.Format(layout) == text) {
 			return t, true
 		}
 	}
