@@ -57,8 +57,7 @@ func (m *model) updateAccount() {
 	edit := decide(m, none, func(a *formsvc.Account) { a.Contact, a.Name = contact, name })
 	m.do("UpdateAccount", func(s Store, _ int) (any, error) {
 		return s.UpdateAccount(m.ctx, id, func(a *formsvc.Account) error {
-			_, err := edit(a)
-			return err
+			return errorOf(edit(a))
 		})
 	})
 	m.do("AccountByName", func(s Store, _ int) (any, error) { return s.AccountByName(m.ctx, name) })

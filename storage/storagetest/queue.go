@@ -23,8 +23,7 @@ func share(hook *formsvc.Webhook, n int) delivery.Share {
 // take claims the deliveries that are due at that time.
 func (w *world) take(now time.Time, shares ...delivery.Share) []delivery.Claim {
 	w.Helper()
-	claims, err := w.store.Claim(w.ctx, delivery.ClaimRequest{Now: now, Lease: lease, Shares: shares})
-	w.must("Claim", err)
+	claims := must(w.store.Claim(w.ctx, delivery.ClaimRequest{Now: now, Lease: lease, Shares: shares}))(w, "Claim")
 	slices.SortFunc(claims, func(a, b delivery.Claim) int { return cmp.Compare(a.ID, b.ID) })
 	return claims
 }
@@ -219,8 +218,7 @@ func (w *world) digestsOnce(stores []Store) {
 	var next atomic.Int64
 	w.drain(stores, len(claims), func(s Store) (ids []string, more bool) {
 		if i := int(next.Add(1)) - 1; i < len(claims) {
-			_, err := s.Finish(w.ctx, []delivery.Outcome{outcome(&claims[i], delivery.Failed, nextDay())})
-			w.check("Finish", err)
+			w.check("Finish", errorOf(s.Finish(w.ctx, []delivery.Outcome{outcome(&claims[i], delivery.Failed, nextDay())})))
 			more = true
 		}
 		list, err := s.ClaimDigests(w.ctx, nextDay().Add(time.Minute), 0, lease, 2)
