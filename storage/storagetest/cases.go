@@ -58,8 +58,7 @@ func testImport(w *world) {
 		}
 	}
 	w.wantCount(sc, 298)
-	got := must(w.store.Response(w.ctx, list[5].Response.Key()))(w, "Response")
-	w.same("an imported response", got, list[5].Response)
+	w.same("an imported response", must(w.store.Response(w.ctx, list[5].Response.Key()))(w, "Response"), list[5].Response)
 	counts := must(w.store.ResponseCounts(w.ctx, sc.campaign.Key()))(w, "ResponseCounts")
 	w.same("counts", counts, map[string]int64{formsvc.StatusPending: 198, "confirmed": 100})
 	waiting := must(w.store.Waiting(w.ctx, formsvc.WebhookKey{AccountID: sc.account.ID, ID: sc.hook.ID}, 1000))(w, "Waiting")
@@ -84,8 +83,7 @@ func testDeletedAccount(w *world) {
 	before, at := w.snapshot(), w.addTarget()
 	account, _ := w.store.Account(w.ctx, at[accountPart])
 	deleted := func() formsvc.Erased {
-		out := must(w.store.DeleteAccount(w.ctx, account.ID, 1))(w, "DeleteAccount")
-		return out
+		return must(w.store.DeleteAccount(w.ctx, account.ID, 1))(w, "DeleteAccount")
 	}
 	for range 3 {
 		w.same("what is deleted of an account with a campaign", deleted(), formsvc.Erased{})
@@ -195,8 +193,7 @@ func resultUntilDeleted(w *world) {
 		},
 	} {
 		w.must("change", change())
-		got := must(w.store.Recall(w.ctx, sc.account.ID, "k", start()))(w, "Recall")
-		w.same("Recall after change "+strconv.Itoa(what), got, want)
+		w.same("Recall after change "+strconv.Itoa(what), must(w.store.Recall(w.ctx, sc.account.ID, "k", start()))(w, "Recall"), want)
 	}
 }
 
@@ -236,14 +233,11 @@ func manyErased(w *world) any {
 	second := w.addCampaign(sc.account.ID)
 	e := formsvc.EraseQuery{AccountID: sc.account.ID}
 	for _, c := range []*formsvc.Campaign{&second, &sc.campaign} {
-		for _, r := range w.addResponses(c, 150) {
-			e.Responses = append(e.Responses, r.Key())
-		}
+		e.Responses = append(e.Responses, mapped(w.addResponses(c, 150), (*formsvc.Response).Key)...)
 	}
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	e.Responses = append(e.Responses[10:], e.Responses[20]) // ten stay, and one is named twice
-	out := must(w.store.Erase(w.ctx, e))(w, "Erase")
-	return out
+	return must(w.store.Erase(w.ctx, e))(w, "Erase")
 }
 
 // testIdentity also reopens the store, if it can be.
@@ -301,12 +295,9 @@ func (w *world) addTogether(stores []Store) {
 		w.Errorf("totals %v of %d requests: some were not counted", all, adders*rounds)
 	}
 	for _, subject := range subjects {
-		use, err := w.store.QuotaUse(w.ctx, subject, start()) // as a server that starts within the window
-		w.must("QuotaUse", err)
+		use := must(w.store.QuotaUse(w.ctx, subject, start()))(w, "QuotaUse") // as a server that starts within the window
 		w.same("use", use, []formsvc.QuotaUse{{Start: start(), Used: adders * rounds}})
-		later, err := w.store.QuotaUse(w.ctx, subject, start().Add(time.Second))
-		if w.must("QuotaUse", err); len(later) > 0 {
-			w.Errorf("the use since a second later is %v", later)
-		}
+		later := must(w.store.QuotaUse(w.ctx, subject, start().Add(time.Second)))(w, "QuotaUse")
+		w.same("the use since a second later", later, []formsvc.QuotaUse{})
 	}
 }

@@ -123,10 +123,7 @@ func testEraseBeside(w *world) {
 	before := w.snapshot()
 	for round := range 6 {
 		list := w.addResponses(&sc.campaign, 10)
-		keys := make([]formsvc.ResponseKey, len(list))
-		for i := range list {
-			keys[i] = list[i].Key()
-		}
+		keys := mapped(list, (*formsvc.Response).Key)
 		var erased atomic.Int64
 		together(7, func(i int) {
 			switch i {

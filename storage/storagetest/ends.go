@@ -57,8 +57,7 @@ func testAcknowledgedSurvives(w *world) {
 	acked := w.closeDuringCalls(sc)
 	w.store = w.reopen(w.T, w.store)
 	for i := range acked {
-		got := must(w.store.Response(w.ctx, acked[i].Key()))(w, "Response that was acknowledged")
-		w.same("response", got, acked[i])
+		w.same("response", must(w.store.Response(w.ctx, acked[i].Key()))(w, "Response that was acknowledged"), acked[i])
 	}
 	w.wantCount(sc, len(acked))
 }

@@ -212,8 +212,7 @@ func recentBehindTests(w *world) any {
 
 func (w *world) recent(sc *scene, limit int) []formsvc.Event {
 	w.Helper()
-	list := must(w.store.RecentEvents(w.ctx, formsvc.RecentQuery{AccountID: sc.account.ID, Limit: limit}))(w, "RecentEvents")
-	return list
+	return must(w.store.RecentEvents(w.ctx, formsvc.RecentQuery{AccountID: sc.account.ID, Limit: limit}))(w, "RecentEvents")
 }
 
 // eventBytes reads payloads that don't all fit.

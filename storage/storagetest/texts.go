@@ -275,6 +275,5 @@ func longTexts(w *world) any {
 	_, _, err := w.store.CreateWebhook(w.ctx, hook, 1, nil)
 	w.must("CreateWebhook", err)
 	w.must("CreateResponse", w.create(r))
-	byName := must(w.store.AccountByName(w.ctx, named.Name))(w, "AccountByName")
-	return byName
+	return must(w.store.AccountByName(w.ctx, named.Name))(w, "AccountByName")
 }

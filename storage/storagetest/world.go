@@ -70,6 +70,18 @@ func must[T any](result T, err error) func(w *world, what string) T {
 	}
 }
 
+// mapped returns what of returns of each element of a list.
+func mapped[T, R any](list []T, of func(*T) R) (all []R) {
+	for i := range list {
+		all = append(all, of(&list[i]))
+	}
+	return all
+}
+
+func campaignID(key *formsvc.CampaignKey) formsvc.ID { return key.ID }
+func responseID(key *formsvc.ResponseKey) formsvc.ID { return key.ID }
+func fileID(key *formsvc.FileKey) formsvc.ID         { return key.ID }
+
 // errorOf returns the error of a call.
 func errorOf[T any](_ T, err error) error { return err }
 
@@ -101,12 +113,8 @@ func (w *world) same(what string, got, want any) {
 func (w *world) snapshot() map[string]any {
 	w.Helper()
 	accounts := must(w.store.Accounts(w.ctx))(w, "Accounts")
-	ids := make([]formsvc.ID, len(accounts))
-	for i := range accounts {
-		ids[i] = accounts[i].ID
-	}
-	all := must(contents(w.ctx, w.store, ids))(w, "contents")
-	return all
+	ids := mapped(accounts, func(a *formsvc.Account) formsvc.ID { return a.ID })
+	return must(contents(w.ctx, w.store, ids))(w, "contents")
 }
 
 // unchanged fails the test unless the store equals the snapshot.
