@@ -88,9 +88,8 @@ func (e *ValidationError) checkBounds(pointer string, m *Module) {
 	m.Min, m.Max = m.bounds()
 	for i, label := range []string{m.MinLabel, m.MaxLabel} {
 		member := pointer + []string{"/minLabel", "/maxLabel"}[i]
-		if e.checkLine(member, label, maxPlaceholder); label != "" && !m.Type.Steps() {
-			e.add(member, "not_applicable", "applies to rating and scale only")
-		}
+		e.checkLine(member, label, maxPlaceholder)
+		e.misplaced(label != "" && !m.Type.Steps(), member, "applies to rating and scale only")
 	}
 	for i, b := range []Bound{m.Min, m.Max} {
 		member := pointer + []string{"/min", "/max"}[i]
@@ -109,9 +108,7 @@ func (e *ValidationError) checkBounds(pointer string, m *Module) {
 	} else if list := m.Choices(); valid && m.Type.Steps() && list[len(list)-1] != string(m.Max) {
 		e.add(pointer+"/max", "out_of_range", "must be at most %d above min", maxSteps)
 	}
-	if m.Integer && m.Type != NumberModule {
-		e.add(pointer+"/integer", "not_applicable", "applies to number only")
-	}
+	e.misplaced(m.Integer && m.Type != NumberModule, pointer+"/integer", "applies to number only")
 	if len(m.Accept) > 0 && m.Type != FileModule {
 		e.add(pointer+"/accept", "not_applicable", "applies to file only")
 	} else if len(m.Accept) > maxAccept {

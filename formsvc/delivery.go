@@ -137,33 +137,25 @@ type Deliveries struct{ s *core }
 // List returns a page of a webhook's deliveries, with their attempts. It fails with [ErrNotFound]
 // if the account has no such webhook.
 func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (page Page[Delivery], err error) {
-	defer wrap(&err, "deliveries")
-	if q.Page, err = q.Page.checked(); err != nil {
+	return listed("deliveries", &q.Page, func() (Page[Delivery], error) {
+		if _, err = d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
+			return page, err
+		}
+		page, err = d.s.store.Deliveries(ctx, q)
+		now := d.s.now()
+		for i := range page.Items {
+			page.Items[i].forgetLost(now)
+		}
 		return page, err
-	}
-	if _, err := d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
-		return Page[Delivery]{}, err
-	}
-	page, err = d.s.store.Deliveries(ctx, q)
-	if err != nil {
-		return Page[Delivery]{}, err
-	}
-	now := d.s.now()
-	for i := range page.Items {
-		page.Items[i].forgetLost(now)
-	}
-	return page, nil
+	})
 }
 
 // Get returns a delivery with its attempts, or [ErrNotFound].
 func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
 	defer wrap(&err, "delivery")
 	delivery, err := d.s.store.Delivery(ctx, key)
-	if err != nil {
-		return Delivery{}, err
-	}
 	delivery.forgetLost(d.s.now())
-	return delivery, nil
+	return delivery, err
 }
 
 // Redeliver sends a delivery again, now: the same identifier and bytes, signed with the webhook's current secret, even
@@ -185,11 +177,8 @@ func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery,
 				Idempotency: record(d.s, key.AccountID, "", delivery),
 			}, nil
 		})
-		if err != nil {
-			return Delivery{}, err
-		}
 		delivery.forgetLost(now)
-		return delivery, nil
+		return delivery, err
 	})
 }
 

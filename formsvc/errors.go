@@ -119,6 +119,13 @@ func (e *ValidationError) add(pointer, code, format string, args ...any) {
 	}
 }
 
+// misplaced notes a member that the type of its module, or another member, rules out, if that is so.
+func (e *ValidationError) misplaced(is bool, pointer, detail string) {
+	if is {
+		e.add(pointer, "not_applicable", "%s", detail)
+	}
+}
+
 // err returns e, or nil when nothing was noted.
 func (e *ValidationError) err() error {
 	if len(e.Fields) == 0 {

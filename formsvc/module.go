@@ -160,21 +160,17 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 	if of, ok := map[string]ModuleType{"email": EmailModule, "firstName": TextModule, "lastName": TextModule}[m.Name]; ok && m.Type != of {
 		e.add(pointer+"/name", "reserved", "is the name of a field of the user, whose type is %s", of)
 	}
-	if m.Placeholder != "" && !m.Type.Typed() && m.Type != NumberModule {
-		e.add(pointer+"/placeholder", "not_applicable", "applies to text, longtext, email, url, phone and number only")
-	}
+	example := m.Placeholder != "" && !m.Type.Typed() && m.Type != NumberModule
+	e.misplaced(example, pointer+"/placeholder", "applies to text, longtext, email, url, phone and number only")
 	if m.MaxLength < 0 || m.MaxLength > 1_000_000 {
 		e.add(pointer+"/maxLength", "out_of_range", "must be between 0 and 1000000")
 	} else if m.MaxLength > 0 && !m.Type.Typed() && !m.Other {
 		e.add(pointer+"/maxLength", "not_applicable", "applies to text, longtext, email, url, phone and choices with other only")
 	}
-	if m.Multiple && (m.Type.Steps() || m.Type == ConsentModule || m.Type == SectionModule) {
-		e.add(pointer+"/multiple", "not_applicable", "doesn't apply to rating, scale, consent and section")
-	}
+	several := m.Multiple && (m.Type.Steps() || m.Type == ConsentModule || m.Type == SectionModule)
+	e.misplaced(several, pointer+"/multiple", "doesn't apply to rating, scale, consent and section")
 	if m.Type != ChoiceModule {
-		if len(m.Options) > 0 || len(m.Labels) > 0 {
-			e.add(pointer+"/options", "not_applicable", "applies to choice only")
-		}
+		e.misplaced(len(m.Options) > 0 || len(m.Labels) > 0, pointer+"/options", "applies to choice only")
 		m.Options, m.Labels = nil, nil // an empty list would be stored
 		return
 	}

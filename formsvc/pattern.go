@@ -90,9 +90,7 @@ func (e *ValidationError) matches(m *Module, value string) (code, detail string)
 // checkPattern notes what is wrong with the pattern of a module, which is the count-th of the campaign.
 func (e *ValidationError) checkPattern(pointer string, m *Module, count int) {
 	e.checkLine(pointer+"/patternHelp", m.PatternHelp, maxPattern)
-	if m.PatternHelp != "" && m.Pattern == "" {
-		e.add(pointer+"/patternHelp", "not_applicable", "applies to modules with a pattern only")
-	}
+	e.misplaced(m.PatternHelp != "" && m.Pattern == "", pointer+"/patternHelp", "applies to modules with a pattern only")
 	e.checkLine(pointer+"/pattern", m.Pattern, maxPattern)
 	if m.Pattern == "" || utf8.RuneCountInString(m.Pattern) > maxPattern {
 		return

@@ -25,15 +25,9 @@ func (in *CampaignInput) Questions() []Module {
 
 // checkSection notes members that belong to a section, or don't.
 func (e *ValidationError) checkSection(pointer string, m *Module) {
-	if m.Required && m.Type == SectionModule {
-		e.add(pointer+"/required", "not_applicable", "doesn't apply to section")
-	}
-	if m.Page && m.Type != SectionModule {
-		e.add(pointer+"/page", "not_applicable", "applies to section only")
-	}
-	if m.Other && m.Type != ChoiceModule {
-		e.add(pointer+"/other", "not_applicable", "applies to choice only")
-	}
+	e.misplaced(m.Required && m.Type == SectionModule, pointer+"/required", "doesn't apply to section")
+	e.misplaced(m.Page && m.Type != SectionModule, pointer+"/page", "applies to section only")
+	e.misplaced(m.Other && m.Type != ChoiceModule, pointer+"/other", "applies to choice only")
 }
 
 // Canonical returns the values of an answer for texts that people typed. A choice with Other has its own value without spaces around it,

@@ -27,7 +27,7 @@ var errBulk = &refusal{http.StatusBadRequest, "The form can't be read", "Nothing
 
 // changeSelected changes the status of the selected responses, or deletes them, or does that with all that match the view; or undoes it.
 func (v *visit) changeSelected() error {
-	do, path, status := v.field("do"), "/campaigns/"+string(v.campaign.ID), cmp.Or(v.field("newStatus"), v.field("status"))
+	do, path, status := v.field("do"), v.path(""), cmp.Or(v.field("newStatus"), v.field("status"))
 	switch do {
 	case "undo":
 		return v.undo()
@@ -109,7 +109,7 @@ func (v *visit) changeAll(change func(formsvc.ID) error, former url.Values) erro
 	if v.keepFormer(former); going {
 		return v.showBulk(&p, w.query.Page.After)
 	}
-	return v.redirect(nil, "/campaigns/"+string(v.campaign.ID), v.told(&p.bulk))
+	return v.redirect(nil, v.path(""), v.told(&p.bulk))
 }
 
 // changeSome changes responses of the view for a time, at least one, and reports whether there are more after the last one, w.query.Page.After.
@@ -204,7 +204,7 @@ func (v *visit) keepFormer(former url.Values) {
 	if len(value) > undoBytes || former.Has("lost") {
 		value = "lost=1"
 	}
-	v.setCookie(undoCookie, value, v.base+"/campaigns/"+string(v.campaign.ID), undoFor)
+	v.setCookie(undoCookie, value, v.base+v.path(""), undoFor)
 }
 
 // kept returns the values that a cookie keeps.
@@ -240,5 +240,5 @@ func (v *visit) undo() error {
 	})
 	v.keepFormer(nil)
 	query.Set("note", "undone")
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID), query)
+	return v.redirect(err, v.path(""), query)
 }

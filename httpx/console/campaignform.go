@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,9 +190,9 @@ func (v *visit) saveCampaign() error {
 	case err != nil:
 		return err
 	case f.ID == "":
-		return v.redirect(nil, "/campaigns/"+string(saved.ID)+"/share", url.Values{"note": {"campaign-created"}})
+		return v.done(nil, "/campaigns/"+string(saved.ID)+"/share", "campaign-created")
 	}
-	return v.redirect(nil, "/campaigns/"+string(saved.ID), url.Values{"note": {"campaign-saved"}})
+	return v.done(nil, "/campaigns/"+string(saved.ID), "campaign-saved")
 }
 
 // preview shows the form that visitors would get, or what is wrong with it. It leaves out questions that have no text yet.

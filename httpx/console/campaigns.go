@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -67,7 +66,7 @@ func (v *visit) switchCampaign() error {
 	if status == formsvc.CampaignOpen && !phaseOf(&v.campaign, v.svc.Now()).Open {
 		note = "campaign-times"
 	}
-	return v.redirect(nil, "/campaigns/"+string(v.campaign.ID), url.Values{"note": {note}})
+	return v.done(nil, v.path(""), note)
 }
 
 // duplicateCampaign creates a campaign like another one, without its responses. Its form isn't published.
@@ -95,5 +94,5 @@ func (v *visit) addCampaign(in formsvc.CampaignInput, views []formsvc.View, page
 	for _, view := range views {
 		err = cmp.Or(err, v.svc.Campaigns.SaveView(v.ctx(), campaign.Key(), view))
 	}
-	return v.redirect(err, "/campaigns/"+string(campaign.ID)+page, url.Values{"note": {note}})
+	return v.done(err, "/campaigns/"+string(campaign.ID)+page, note)
 }

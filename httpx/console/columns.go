@@ -150,7 +150,7 @@ func (v *visit) chooseColumns() error {
 	if i, step := slices.Index(chosen, moved), map[string]int{"up": -1, "down": 1}[move]; i >= 0 && i+step >= 0 && i+step < len(chosen) {
 		chosen[i], chosen[i+step] = chosen[i+step], chosen[i]
 	}
-	query, path := v.viewed(), "/campaigns/"+string(v.campaign.ID)
+	query, path := v.viewed(), v.path("")
 	if len(chosen) > maxColumns {
 		chosen = chosen[:maxColumns]
 		query.Set("note", "columns-cut")

@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +42,7 @@ func (v *visit) deleteCampaign() error {
 	left, err := v.deleteResponses()
 	if err == nil && left == 0 {
 		if err = v.svc.Campaigns.Delete(v.ctx(), c.Key(), nil); err == nil {
-			return v.redirect(nil, "/campaigns", url.Values{"note": {"campaign-deleted"}})
+			return v.done(nil, "/campaigns", "campaign-deleted")
 		}
 	}
 	if err != nil && (!confirmed || !errors.Is(err, formsvc.ErrCampaignNotEmpty)) { // some came after it was looked at

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,9 +141,9 @@ func (v *visit) redeliver() error {
 		return &refusal{http.StatusConflict, "An attempt is in progress", "Wait until it ends, then resend if you still need to."}
 	}
 	if path := v.back(); path != "" {
-		return v.redirect(err, path, url.Values{"note": {"mail-again"}})
+		return v.done(err, path, "mail-again")
 	}
-	return v.redirect(err, "/deliveries/"+string(d.ID), url.Values{"note": {"redelivered"}})
+	return v.done(err, "/deliveries/"+string(d.ID), "redelivered")
 }
 
 // redeliverSelected sends the selected failed deliveries again.

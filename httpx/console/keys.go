@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -39,11 +38,7 @@ func (v *visit) showKeys(status int, p keysPage, chosen []formsvc.Permission) er
 	if err != nil {
 		return err
 	}
-	slices.Reverse(list)
-	// The page is cut from all keys, since an account has few. An unknown key means the first page.
-	list = list[slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == v.page().After })+1:]
-	page := formsvc.Page[formsvc.Key]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
-	p.Keys, p.Pager = page.Items, pagerOf(v, page, func(k *formsvc.Key) formsvc.ID { return k.ID })
+	p.Keys, p.Pager = cut(v, list, func(k *formsvc.Key) formsvc.ID { return k.ID }) // an account has few
 	offered := slices.DeleteFunc(formsvc.AllPermissions(), func(p formsvc.Permission) bool { return !v.who.permits(p) })
 	p.Permissions = choices(v.h, offered, chosen)
 	return v.show(status, "keys", "API keys", p)
@@ -78,5 +73,5 @@ func (v *visit) createKey() error {
 // revokeKey ends a key for good.
 func (v *visit) revokeKey() error {
 	err := v.svc.Keys.Revoke(v.ctx(), v.account(), v.id("key"))
-	return v.redirect(err, "/keys", url.Values{"note": {"revoked"}})
+	return v.done(err, "/keys", "revoked")
 }

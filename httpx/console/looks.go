@@ -3,11 +3,9 @@ package console
 import (
 	"cmp"
 	"encoding/base64"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"strings"
 
 	qr "github.com/piglig/go-qr"
@@ -28,30 +26,22 @@ const plainAccent = "#1557a8"
 func (v *visit) saveLooks() error {
 	form := v.campaign.Form
 	made, err := v.readLooks(&form.Theme)
-	p := sharePage{Form: form, Version: v.version(), Made: made}
+	show := func(status int, version int64) error {
+		shown := v.campaign.Form
+		shown.Theme = form.Theme
+		return v.showShare(status, sharePage{Form: shown, Version: version, Stale: status == http.StatusConflict, Made: made})
+	}
 	if err != nil {
 		return err
 	} else if len(v.wrong) > 0 {
-		return v.showShare(http.StatusUnprocessableEntity, p)
+		return show(http.StatusUnprocessableEntity, v.version())
 	}
 	if v.field("do") == "preview" && v.h.opts.Preview != nil {
 		f := v.formOf(&v.campaign)
 		f.Form = form
 		return v.preview(&f)
 	}
-	err = v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form = form })
-	if errors.Is(err, formsvc.ErrStale) {
-		if v.campaign, err = v.svc.Campaigns.Get(v.ctx(), v.campaign.Key()); err != nil {
-			return err
-		}
-		p.Form, p.Version, p.Stale = v.campaign.Form, v.campaign.Version, true
-		p.Form.Theme = form.Theme
-		return v.showShare(http.StatusConflict, p)
-	}
-	if v.invalid(err) {
-		return v.showShare(http.StatusUnprocessableEntity, p)
-	}
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
+	return v.saveForm(&form, v.path("/share"), "form-saved", show)
 }
 
 // readLooks reads the looks of the form, and notes what is wrong with its pictures. made are new ones for hidden fields, so that they are

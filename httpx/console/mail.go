@@ -1,9 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,34 +38,21 @@ func (v *visit) showMail(status int, p mailPage) error {
 	p.Notices = slices.DeleteFunc(hooks, func(w formsvc.Webhook) bool {
 		return w.Address() == "" || w.CampaignID != "" && w.CampaignID != v.campaign.ID
 	})
-	p.Off = !v.h.opts.Mail
-	if p.Version == 0 {
-		p.Version = v.campaign.Version
-	}
+	p.Off, p.Version = !v.h.opts.Mail, cmp.Or(p.Version, v.campaign.Version)
 	return v.show(status, "mail", "Mails of "+v.campaign.Title, p)
 }
 
 // saveMail changes the mail to the people who send the form.
 func (v *visit) saveMail() error {
-	was := &v.campaign.Form.Confirmation
-	c := formsvc.Confirmation{
-		Enabled: v.field("enabled") != "", Subject: asStored(v.field("subject"), was.Subject), Text: textAsStored(v.field("text"), was.Text),
-		ReplyTo: v.field("replyTo"), Answers: v.field("answers") != "",
+	form := v.campaign.Form
+	form.Confirmation = formsvc.Confirmation{
+		Enabled: v.field("enabled") != "", Subject: asStored(v.field("subject"), form.Confirmation.Subject),
+		Text: textAsStored(v.field("text"), form.Confirmation.Text), ReplyTo: v.field("replyTo"), Answers: v.field("answers") != "",
 	}
-	err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form.Confirmation = c })
-	if errors.Is(err, formsvc.ErrStale) {
-		if v.campaign, err = v.svc.Campaigns.Get(v.ctx(), v.campaign.Key()); err != nil {
-			return err
-		}
-		return v.showMail(http.StatusConflict, mailPage{Confirmation: c, Stale: true})
-	}
-	if v.invalid(err) {
-		return v.showMail(http.StatusUnprocessableEntity, mailPage{Confirmation: c, Version: v.version()})
-	}
-	return v.redirect(err, v.mailPath(), url.Values{"note": {"mail-saved"}})
+	return v.saveForm(&form, v.path("/mail"), "mail-saved", func(status int, version int64) error {
+		return v.showMail(status, mailPage{Confirmation: form.Confirmation, Version: version, Stale: status == http.StatusConflict})
+	})
 }
-
-func (v *visit) mailPath() string { return "/campaigns/" + string(v.campaign.ID) + "/mail" }
 
 // addNotice asks somebody whether to get mails about the form.
 func (v *visit) addNotice() error {
@@ -87,7 +74,7 @@ func (v *visit) addNotice() error {
 		return v.showMail(http.StatusConflict, p)
 	}
 	note := map[bool]string{true: "mail-asked", false: "mail-known"}[created]
-	return v.redirect(err, v.mailPath(), url.Values{"note": {note}})
+	return v.done(err, v.path("/mail"), note)
 }
 
 // ownPage matches the pages to which a form may lead back.

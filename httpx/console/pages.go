@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -231,6 +232,15 @@ func (v *visit) without(names ...string) string {
 		query.Del(name)
 	}
 	return "?" + query.Encode()
+}
+
+// cut returns the page of a whole list that the address asks for, and its links. The list has the oldest record first, and the page the newest.
+// An unknown record in the address means the first page.
+func cut[T any](v *visit, list []T, id func(*T) formsvc.ID) ([]T, pager) {
+	slices.Reverse(list)
+	list = list[slices.IndexFunc(list, func(x T) bool { return id(&x) == v.page().After })+1:]
+	page := formsvc.Page[T]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
+	return page.Items, pagerOf(v, page, id)
 }
 
 // pagerOf returns the links of a list, with the other parameters of the address kept.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -46,12 +44,8 @@ func (v *visit) showPeople(status int, p *peoplePage) error {
 	if err != nil {
 		return err
 	}
-	slices.Reverse(list)
-	// The page is cut from all members, since an account has few. An unknown one means the first page.
-	list = list[slices.IndexFunc(list, func(m formsvc.Member) bool { return m.ID == v.page().After })+1:]
-	page := formsvc.Page[formsvc.Member]{Items: list[:min(len(list), pageSize)], More: len(list) > pageSize}
-	p.Pager = pagerOf(v, page, func(m *formsvc.Member) formsvc.ID { return m.ID })
-	for _, m := range page.Items {
+	list, p.Pager = cut(v, list, func(m *formsvc.Member) formsvc.ID { return m.ID }) // an account has few
+	for _, m := range list {
 		p.People = append(p.People, personRow{m, stateOf(&m, v.svc.Now()), v.who.member != nil && m.ID == v.who.member.ID})
 	}
 	return v.show(status, "people", "People", p)
@@ -107,10 +101,10 @@ func (v *visit) changePerson() error {
 	in := m.MemberInput
 	in.Name, in.Role = v.field("name"), formsvc.Role(v.field("role"))
 	_, err = v.svc.Members.Replace(v.ctx(), m.Key(), in)
-	return v.redirect(err, "/people", url.Values{"note": {"person-saved"}})
+	return v.done(err, "/people", "person-saved")
 }
 
 // removePerson removes a person, and signs them out.
 func (v *visit) removePerson() error {
-	return v.redirect(v.svc.Members.Remove(v.ctx(), v.personKey()), "/people", url.Values{"note": {"person-removed"}})
+	return v.done(v.svc.Members.Remove(v.ctx(), v.personKey()), "/people", "person-removed")
 }

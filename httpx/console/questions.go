@@ -164,39 +164,31 @@ func textAsStored(typed, stored string) string {
 
 // lose removes what a question of its type can't have, and notes it. same is whether it was shown with this type.
 func (f *campaignForm) lose(m *formsvc.Module, same bool) {
-	var lost []string
-	typed, section := m.Type.Typed(), m.Type == formsvc.SectionModule
-	if m.Pattern+m.PatternHelp != "" && !typed {
-		lost, m.Pattern, m.PatternHelp = append(lost, "the pattern of its answers"), "", ""
-	}
-	if m.Other && m.Type != formsvc.ChoiceModule {
-		lost, m.Other = append(lost, "answers beside its choices"), false
-	}
+	typed, choice, section := m.Type.Typed(), m.Type == formsvc.ChoiceModule, m.Type == formsvc.SectionModule
+	ranged := m.Type.Ranged() && same // a number is no day
+	labels := short(200, strings.Join(shownAll(m, m.Options), ", "))
 	m.Required = m.Required && !section
-	if m.Type != formsvc.ChoiceModule && len(m.Options) > 0 {
-		lost = append(lost, "the choices "+short(200, strings.Join(shownAll(m, m.Options), ", ")))
-		m.Options, m.Labels, m.Places = nil, nil, nil
-	}
-	if !typed && !m.Other && m.MaxLength > 0 {
-		lost, m.MaxLength = append(lost, "the limit of characters"), 0
-	}
-	if !typed && m.Type != formsvc.NumberModule && m.Placeholder != "" {
-		lost, m.Placeholder = append(lost, "the example"), ""
-	}
-	if (m.Min != "" || m.Max != "" || m.Integer) && (!m.Type.Ranged() || !same) { // a number is no day
-		lost, m.Min, m.Max, m.Integer = append(lost, "the limits of its values"), "", "", false
-	}
-	if m.MinLabel+m.MaxLabel != "" && !m.Type.Steps() {
-		lost, m.MinLabel, m.MaxLabel = append(lost, "the words beside its numbers"), "", ""
-	}
-	if m.Multiple && (section || m.Type.Steps() || m.Type == formsvc.ConsentModule) {
-		lost, m.Multiple = append(lost, "that it takes several answers"), false
-	}
-	if m.Hidden && m.Type != formsvc.TextModule && m.Type != formsvc.ChoiceModule {
-		lost, m.Hidden = append(lost, "that it is never shown"), false
-	}
-	if m.Type != formsvc.FileModule && len(m.Accept) > 0 {
-		lost, m.Accept = append(lost, "the types of files"), nil
+	var lost []string
+	for _, part := range []struct {
+		lost bool
+		what string
+		drop func()
+	}{
+		{m.Pattern+m.PatternHelp != "" && !typed, "the pattern of its answers", func() { m.Pattern, m.PatternHelp = "", "" }},
+		{m.Other && !choice, "answers beside its choices", func() { m.Other = false }},
+		{!choice && len(m.Options) > 0, "the choices " + labels, func() { m.Options, m.Labels, m.Places = nil, nil, nil }},
+		{!typed && (!m.Other || !choice) && m.MaxLength > 0, "the limit of characters", func() { m.MaxLength = 0 }},
+		{!typed && m.Type != formsvc.NumberModule && m.Placeholder != "", "the example", func() { m.Placeholder = "" }},
+		{(m.Min != "" || m.Max != "" || m.Integer) && !ranged, "the limits of its values", func() { m.Min, m.Max, m.Integer = "", "", false }},
+		{m.MinLabel+m.MaxLabel != "" && !m.Type.Steps(), "the words beside its numbers", func() { m.MinLabel, m.MaxLabel = "", "" }},
+		{m.Multiple && (section || m.Type.Steps() || m.Type == formsvc.ConsentModule), "that it takes several answers", func() { m.Multiple = false }},
+		{m.Hidden && !choice && m.Type != formsvc.TextModule, "that it is never shown", func() { m.Hidden = false }},
+		{m.Type != formsvc.FileModule && len(m.Accept) > 0, "the types of files", func() { m.Accept = nil }},
+	} {
+		if part.lost {
+			part.drop()
+			lost = append(lost, part.what)
+		}
 	}
 	bad := func(value string) bool { code, _ := m.Check(value); return code != "" }
 	if !same && (m.Type == formsvc.ConsentModule && m.Default != nil || slices.ContainsFunc(m.Default, bad)) {

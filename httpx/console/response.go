@@ -204,9 +204,7 @@ func (v *visit) readHistory(p *responsePage) error {
 	return nil
 }
 
-func (v *visit) responsePath() string {
-	return "/campaigns/" + string(v.campaign.ID) + "/responses/" + string(v.id("response"))
-}
+func (v *visit) responsePath() string { return v.path("/responses/" + string(v.id("response"))) }
 
 // changeStatus changes the status of a response. One that no response has is asked twice.
 func (v *visit) changeStatus() error {
@@ -275,5 +273,5 @@ func (v *visit) comment() error {
 // deleteResponse removes a response.
 func (v *visit) deleteResponse() error {
 	err := v.svc.Responses.Delete(v.ctx(), v.responseKey(v.id("response")), nil)
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID), v.noted("gone"))
+	return v.redirect(err, v.path(""), v.noted("gone"))
 }

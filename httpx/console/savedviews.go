@@ -9,7 +9,7 @@ import (
 
 // saveView gives the view that the visitor sees a name, with its columns, or deletes the view of that name.
 func (v *visit) saveView() error {
-	query, name, path := v.noted("view-saved"), v.field("name"), "/campaigns/"+string(v.campaign.ID)
+	query, name, path := v.noted("view-saved"), v.field("name"), v.path("")
 	if v.field("do") == "delete" {
 		query.Set("note", "view-deleted")
 		return v.redirect(v.svc.Campaigns.DeleteView(v.ctx(), v.campaign.Key(), name), path, query)

@@ -51,17 +51,25 @@ func (v *visit) saveShare() error {
 	for i, site := range form.AllowedOrigins {
 		form.AllowedOrigins[i] = originOf(site)
 	}
-	err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form = form })
+	return v.saveForm(&form, v.path("/share"), "form-saved", func(status int, version int64) error {
+		return v.showShare(status, sharePage{Form: form, Version: version, Stale: status == http.StatusConflict})
+	})
+}
+
+// saveForm changes the form of the campaign, and leads to a page with a note. show shows the form again: with 422 and its version if it has
+// errors, or with 409 and the version now if somebody else changed the campaign, which is read again.
+func (v *visit) saveForm(form *formsvc.Form, path, note string, show func(status int, version int64) error) error {
+	err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form = *form })
 	if errors.Is(err, formsvc.ErrStale) {
 		if v.campaign, err = v.svc.Campaigns.Get(v.ctx(), v.campaign.Key()); err != nil {
 			return err
 		}
-		return v.showShare(http.StatusConflict, sharePage{Form: form, Stale: true})
+		return show(http.StatusConflict, v.campaign.Version)
 	}
 	if v.invalid(err) {
-		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: form, Version: v.version()})
+		return show(http.StatusUnprocessableEntity, v.version())
 	}
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-saved"}})
+	return v.done(err, path, note)
 }
 
 // allowSite adds a site that may embed the form.
@@ -76,7 +84,7 @@ func (v *visit) allowSite() error {
 		v.wrong = map[string]string{"site": v.wrong["form.allowedOrigins"]}
 		return v.showShare(http.StatusUnprocessableEntity, sharePage{Form: v.campaign.Form, Site: site})
 	}
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"site-allowed"}})
+	return v.done(err, v.path("/share"), "site-allowed")
 }
 
 // originOf returns the origin of an address as a browser shows it. It returns other texts unchanged.
@@ -116,5 +124,5 @@ func (v *visit) rotateForm() error {
 		return formsvc.ErrStale
 	}
 	_, err := v.svc.Campaigns.RotateForm(v.ctx(), v.campaign.Key())
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/share", url.Values{"note": {"form-rotated"}})
+	return v.done(err, v.path("/share"), "form-rotated")
 }

@@ -110,7 +110,7 @@ func (v *visit) signedIn(session *formsvc.Session, value string, err error) erro
 	if session.MemberID != "" && session.Way == formsvc.SignedInByLink {
 		m, err := v.h.svc.Members.Get(v.ctx(), formsvc.MemberKey{AccountID: session.AccountID, ID: session.MemberID})
 		if err == nil && m.Password == "" && m.Subject == "" {
-			return v.redirect(nil, "/you", url.Values{"note": {"welcome"}})
+			return v.done(nil, "/you", "welcome")
 		}
 	}
 	return v.redirect(nil, "/", nil)
@@ -135,6 +135,16 @@ func (h *Handler) provider(name string) Provider {
 	return nil
 }
 
+// withProvider returns a page about the provider in the path.
+func withProvider(serve func(*visit, Provider) error) func(*visit) error {
+	return func(v *visit) error {
+		if p := v.h.provider(v.r.PathValue("provider")); p != nil {
+			return serve(v, p)
+		}
+		return formsvc.ErrNotFound
+	}
+}
+
 // providerTime is how long a visitor may take to sign in at a provider.
 const providerTime = 15 * time.Minute
 
@@ -144,11 +154,7 @@ func (v *visit) callback(p Provider) string {
 }
 
 // beginProvider sends the browser to a provider.
-func (v *visit) beginProvider() error {
-	p := v.h.provider(v.r.PathValue("provider"))
-	if p == nil {
-		return formsvc.ErrNotFound
-	}
+func (v *visit) beginProvider(p Provider) error {
 	location, state, err := p.Begin(v.ctx(), v.callback(p))
 	if err != nil {
 		return err
@@ -160,11 +166,7 @@ func (v *visit) beginProvider() error {
 }
 
 // finishProvider signs the visitor in as whom the provider names. A member who is signed in already gets this identity, if it is nobody's.
-func (v *visit) finishProvider() error {
-	p := v.h.provider(v.r.PathValue("provider"))
-	if p == nil {
-		return formsvc.ErrNotFound
-	}
+func (v *visit) finishProvider(p Provider) error {
 	cookie, err := v.r.Cookie(v.named("formsvc_state"))
 	if err != nil {
 		return v.showSignIn(http.StatusUnauthorized, "This took too long, or began in another browser. Try again.")
@@ -183,7 +185,7 @@ func (v *visit) finishProvider() error {
 	})
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		if id.Subject != "" && v.connect(id) {
-			return v.redirect(nil, "/you", url.Values{"note": {"connected"}})
+			return v.done(nil, "/you", "connected")
 		}
 		wrong := p.Title() + " didn't sign you in. Try again."
 		if id.Subject != "" {
@@ -205,11 +207,7 @@ func (v *visit) connect(id formsvc.Identity) bool {
 }
 
 // endProvider leads to where the session at the provider ends. It isn't a redirect, which the policy of the page with the form forbids.
-func (v *visit) endProvider() error {
-	p := v.h.provider(v.r.PathValue("provider"))
-	if p == nil {
-		return formsvc.ErrNotFound
-	}
+func (v *visit) endProvider(p Provider) error {
 	after := v.address("/sign-in")
 	v.w.Header().Set("Refresh", "0; url="+cmp.Or(p.End(v.ctx(), after), after))
 	return v.showSignIn(http.StatusOK, "")

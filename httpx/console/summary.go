@@ -170,7 +170,7 @@ func (p *summaryPage) chart(sent *tally, today time.Time) {
 // countAgain begins to count again.
 func (v *visit) countAgain() error {
 	_, _, err := v.count(true)
-	return v.redirect(err, "/campaigns/"+string(v.campaign.ID)+"/summary", v.viewed())
+	return v.redirect(err, v.path("/summary"), v.viewed())
 }
 
 // latestTexts returns the latest answers, by question. They aren't kept with the counts, so that an erased one is gone.

@@ -176,6 +176,14 @@ func (v *visit) redirect(err error, path string, query url.Values) error {
 	return nil
 }
 
+// done redirects to one of our pages with a note, or returns err.
+func (v *visit) done(err error, path, note string) error {
+	return v.redirect(err, path, url.Values{"note": {note}})
+}
+
+// path returns the path of a page of the campaign; "" is that with its responses.
+func (v *visit) path(page string) string { return "/campaigns/" + string(v.campaign.ID) + page }
+
 // show sends a page.
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{

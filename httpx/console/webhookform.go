@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,7 +130,7 @@ func (v *visit) createWebhook() error {
 		return v.redirect(nil, "/webhooks/"+string(hook.ID), nil)
 	}
 	if hook.Address() != "" { // mail isn't signed
-		return v.redirect(nil, "/webhooks/"+string(hook.ID), url.Values{"note": {"mail-asked"}})
+		return v.done(nil, "/webhooks/"+string(hook.ID), "mail-asked")
 	}
 	if repeated {
 		return errShown
@@ -147,5 +146,5 @@ func (v *visit) updateWebhook() error {
 		return v.refused(err, form)
 	}
 	note := map[bool]string{true: "saved", false: "saved-weak"}[formsvc.SecretWarning(form.Secret) == ""]
-	return v.redirect(nil, "/webhooks/"+string(hook.ID), url.Values{"note": {note}})
+	return v.done(nil, "/webhooks/"+string(hook.ID), note)
 }

@@ -153,9 +153,9 @@ func (v *visit) testWebhook() error {
 		return svc.Webhooks.Test(v.ctx(), v.webhookKey())
 	})
 	if path := v.back(); path != "" {
-		return v.redirect(err, path, url.Values{"note": {"mail-test"}})
+		return v.done(err, path, "mail-test")
 	}
-	return v.redirect(err, "/deliveries/"+string(d.ID), url.Values{"note": {"test"}})
+	return v.done(err, "/deliveries/"+string(d.ID), "test")
 }
 
 // switchWebhook disables a webhook, or enables it again.
@@ -163,7 +163,7 @@ func (v *visit) switchWebhook() error {
 	disable := v.field("disabled") == "true"
 	note := map[bool]string{true: "disabled", false: "enabled"}[disable]
 	hook, err := v.svc.Webhooks.SetDisabled(v.ctx(), v.webhookKey(), disable)
-	return v.redirect(err, "/webhooks/"+string(hook.ID), url.Values{"note": {note}})
+	return v.done(err, "/webhooks/"+string(hook.ID), note)
 }
 
 // rotateWebhook generates a new secret and shows it once.
@@ -185,9 +185,9 @@ func (v *visit) rotateWebhook() error {
 func (v *visit) deleteWebhook() error {
 	err := v.svc.Webhooks.Delete(v.ctx(), v.webhookKey())
 	if path := v.back(); path != "" {
-		return v.redirect(err, path, url.Values{"note": {"mail-removed"}})
+		return v.done(err, path, "mail-removed")
 	}
-	return v.redirect(err, "/webhooks", url.Values{"note": {"deleted"}})
+	return v.done(err, "/webhooks", "deleted")
 }
 
 // redeliverFailed sends again all deliveries that failed since a time.

@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -96,7 +95,7 @@ func (v *visit) changeYou() error {
 		in.Name = v.who.member.Name
 		return v.showYou(http.StatusUnprocessableEntity, in)
 	}
-	return v.redirect(err, "/you", url.Values{"note": {"you-saved"}})
+	return v.done(err, "/you", "you-saved")
 }
 
 // joinYou makes the operator, who came by a link of the account, a member and an admin, whose session goes on.
@@ -126,7 +125,7 @@ func (v *visit) setPassword() error {
 		return err
 	}
 	v.giveSession(&session, value)
-	return v.redirect(nil, "/you", url.Values{"note": {"password"}})
+	return v.done(nil, "/you", "password")
 }
 
 // endSession ends one session of the visitor, or all.
@@ -144,5 +143,5 @@ func (v *visit) endSession() error {
 		v.setCookie(v.cookieName(), "", "/", -time.Second)
 		return v.redirect(nil, "/sign-in", nil)
 	}
-	return v.redirect(err, "/you", url.Values{"note": {"session-ended"}})
+	return v.done(err, "/you", "session-ended")
 }

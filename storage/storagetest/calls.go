@@ -132,6 +132,14 @@ func (w *world) addTarget() *target {
 	}
 }
 
+// unless returns err, or nil if it is that expected error.
+func unless(expected, err error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
+}
+
 // none is a change without anything.
 var none formsvc.Change
 
@@ -189,10 +197,7 @@ func responseCalls() []call {
 		{"ImportResponses", ofCampaign, false, func(c *caller) (any, error) {
 			r := c.newResponse(&formsvc.Campaign{AccountID: c.of, ID: c.at[campaignPart]})
 			n, err := c.s.ImportResponses(c.ctx, c.at.campaign(), 1, []formsvc.NewResponse{{Response: r}}, 0)
-			if errors.Is(err, formsvc.ErrStale) { // the campaign was updated
-				err = nil
-			}
-			return n, err
+			return n, unless(formsvc.ErrStale, err) // the campaign was updated
 		}},
 		{"Response", ofResponse, false, func(c *caller) (any, error) { return c.s.Response(c.ctx, c.at.response()) }},
 		{"ResponseCounts", ofCampaign, false, func(c *caller) (any, error) { return c.s.ResponseCounts(c.ctx, c.at.campaign()) }},
@@ -237,11 +242,7 @@ func webhookCalls() []call {
 		{"ClaimDigests", nil, false, func(c *caller) (any, error) { return c.s.ClaimDigests(c.ctx, nextDay(), time.Hour, lease, 1) }},
 		{"FinishDigest", nil, false, func(c *caller) (any, error) {
 			d := formsvc.Digest{AccountID: c.of, WebhookID: c.at[webhookPart], Failures: 1, Lease: 1 << 40}
-			err := c.s.FinishDigest(c.ctx, d, nextDay())
-			if errors.Is(err, formsvc.ErrStale) { // as nobody claimed it
-				err = nil
-			}
-			return nil, err
+			return nil, unless(formsvc.ErrStale, c.s.FinishDigest(c.ctx, d, nextDay())) // nobody claimed it
 		}},
 	}
 }
@@ -298,11 +299,7 @@ func otherCalls() []call {
 			return c.s.Erase(c.ctx, formsvc.EraseQuery{AccountID: c.of, Events: []formsvc.ID{c.at[eventPart]}})
 		}},
 		{"DeleteCampaign", ofCampaign, false, func(c *caller) (any, error) {
-			err := c.s.DeleteCampaign(c.ctx, c.at.campaign(), nil)
-			if errors.Is(err, formsvc.ErrCampaignNotEmpty) {
-				err = nil
-			}
-			return nil, err
+			return nil, unless(formsvc.ErrCampaignNotEmpty, c.s.DeleteCampaign(c.ctx, c.at.campaign(), nil))
 		}},
 		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.response(), nil) }},
 		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.hook(), none) }},

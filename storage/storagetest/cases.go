@@ -17,7 +17,7 @@ func testFileBytes(w *world) {
 	second, _ := w.addResponse(&sc.campaign)
 	const limit = 20 // four files
 	add := func(r *formsvc.Response) error {
-		return w.store.CreateFile(w.ctx, w.newFile(r), func(*formsvc.Response) (formsvc.Change, error) { return formsvc.Change{Limit: limit}, nil })
+		return w.store.CreateFile(w.ctx, w.newFile(r), deciding[*formsvc.Response](formsvc.Change{Limit: limit}))
 	}
 	fill := func(r *formsvc.Response, n int) {
 		w.Helper()
@@ -28,11 +28,9 @@ func testFileBytes(w *world) {
 	}
 	w.check("CreateFile", add(&first))
 	fill(&second, 3)
-	_, err := w.store.DeleteResponse(w.ctx, first.Key(), func(*formsvc.Response) (formsvc.Change, error) { return none, nil })
-	w.check("DeleteResponse", err)
+	w.check("DeleteResponse", errorOf(w.store.DeleteResponse(w.ctx, first.Key(), deciding[*formsvc.Response](none))))
 	fill(&second, 1)
-	_, err = w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, Responses: []formsvc.ResponseKey{second.Key()}})
-	w.check("Erase", err)
+	w.check("Erase", errorOf(w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, Responses: []formsvc.ResponseKey{second.Key()}})))
 	third, _ := w.addResponse(&sc.campaign)
 	fill(&third, 4)
 }
@@ -54,37 +52,28 @@ func testImport(w *world) {
 	list[1].Response.Reference, list[2].Response.ID = old.Reference, list[0].Response.ID
 	list[4].Response.Reference = list[3].Response.Reference
 	for i, want := range []int{297, 0} {
-		n, err := w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, list, 0)
-		w.must("ImportResponses", err)
+		n := must(w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, list, 0))(w, "ImportResponses")
 		if n != want {
 			w.Errorf("import %d added %d responses, want %d", i, n, want)
 		}
 	}
 	w.wantCount(sc, 298)
-	got, err := w.store.Response(w.ctx, list[5].Response.Key())
-	w.must("Response", err)
-	w.same("an imported response", got, list[5].Response)
-	counts, err := w.store.ResponseCounts(w.ctx, sc.campaign.Key())
-	w.must("ResponseCounts", err)
+	w.same("an imported response", must(w.store.Response(w.ctx, list[5].Response.Key()))(w, "Response"), list[5].Response)
+	counts := must(w.store.ResponseCounts(w.ctx, sc.campaign.Key()))(w, "ResponseCounts")
 	w.same("counts", counts, map[string]int64{formsvc.StatusPending: 198, "confirmed": 100})
-	waiting, err := w.store.Waiting(w.ctx, formsvc.WebhookKey{AccountID: sc.account.ID, ID: sc.hook.ID}, 1000)
-	w.must("Waiting", err)
+	waiting := must(w.store.Waiting(w.ctx, formsvc.WebhookKey{AccountID: sc.account.ID, ID: sc.hook.ID}, 1000))(w, "Waiting")
 	w.same("deliveries", waiting, int64(298))
 	more := []formsvc.NewResponse{{Response: w.newResponse(&sc.campaign)}}
-	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 2, more, 0)
-	w.wantError("with another version", err, formsvc.ErrStale)
-	_, err = w.store.ImportResponses(w.ctx, formsvc.CampaignKey{AccountID: sc.account.ID, ID: w.nextID()}, 1, more, 0)
-	w.wantError("to no campaign", err, formsvc.ErrNotFound)
-	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, more, 298)
-	w.wantError("beyond the limit", err, formsvc.ErrLimit)
-	_, err = w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, more, 299)
-	w.check("up to the limit", err)
+	w.wantError("with another version", errorOf(w.store.ImportResponses(w.ctx, sc.campaign.Key(), 2, more, 0)), formsvc.ErrStale)
+	nowhere := formsvc.CampaignKey{AccountID: sc.account.ID, ID: w.nextID()}
+	w.wantError("to no campaign", errorOf(w.store.ImportResponses(w.ctx, nowhere, 1, more, 0)), formsvc.ErrNotFound)
+	w.wantError("beyond the limit", errorOf(w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, more, 298)), formsvc.ErrLimit)
+	w.check("up to the limit", errorOf(w.store.ImportResponses(w.ctx, sc.campaign.Key(), 1, more, 299)))
 	create := func() error {
 		return w.store.CreateResponse(w.ctx, w.newResponse(&sc.campaign), 1, formsvc.Change{Limit: 299})
 	}
 	w.wantError("CreateResponse beyond the limit", create(), formsvc.ErrLimit)
-	_, err = w.store.DeleteResponse(w.ctx, old.Key(), nil)
-	w.must("DeleteResponse", err)
+	w.must("DeleteResponse", errorOf(w.store.DeleteResponse(w.ctx, old.Key(), nil)))
 	w.check("CreateResponse up to the limit", create())
 }
 
@@ -94,23 +83,17 @@ func testDeletedAccount(w *world) {
 	before, at := w.snapshot(), w.addTarget()
 	account, _ := w.store.Account(w.ctx, at[accountPart])
 	deleted := func() formsvc.Erased {
-		out, err := w.store.DeleteAccount(w.ctx, account.ID, 1)
-		w.must("DeleteAccount", err)
-		return out
+		return must(w.store.DeleteAccount(w.ctx, account.ID, 1))(w, "DeleteAccount")
 	}
 	for range 3 {
 		w.same("what is deleted of an account with a campaign", deleted(), formsvc.Erased{})
 	}
-	_, err := w.store.SessionByHash(w.ctx, keyHash(account.ID))
-	w.wantError("SessionByHash", err, formsvc.ErrNotFound)
-	_, err = w.store.KeyByHash(w.ctx, keyHash(at[keyPart]))
-	w.wantError("KeyByHash", err, formsvc.ErrNotFound)
+	w.wantError("SessionByHash", errorOf(w.store.SessionByHash(w.ctx, keyHash(account.ID))), formsvc.ErrNotFound)
+	w.wantError("KeyByHash", errorOf(w.store.KeyByHash(w.ctx, keyHash(at[keyPart]))), formsvc.ErrNotFound)
 
-	page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: account.ID, CampaignID: at[campaignPart]})
-	w.must("Responses", err)
+	page := must(w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: account.ID, CampaignID: at[campaignPart]}))(w, "Responses")
 	for i := range page.Items {
-		_, err := w.store.DeleteResponse(w.ctx, page.Items[i].Key(), nil)
-		w.must("DeleteResponse", err)
+		w.must("DeleteResponse", errorOf(w.store.DeleteResponse(w.ctx, page.Items[i].Key(), nil)))
 	}
 	w.must("DeleteCampaign", w.store.DeleteCampaign(w.ctx, at.campaign(), nil))
 	var sum formsvc.Erased
@@ -157,11 +140,8 @@ func testEventPerFile(w *world) {
 		w.must("CreateFile", w.createFile(w.ctx, f))
 	}
 	update := func(events []formsvc.Event, perFile func(*formsvc.File) formsvc.Event) error {
-		_, err := w.store.UpdateResponse(w.ctx, r.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
-			r.Version++
-			return formsvc.Change{Events: events, PerFile: perFile}, nil
-		})
-		return err
+		change := formsvc.Change{Events: events, PerFile: perFile}
+		return rewrite(w.ctx, w.store.UpdateResponse, r.Key(), change, func(r *formsvc.Response) { r.Version++ })
 	}
 	before, fresh := w.snapshot(), w.newEvent(&r)
 	if update([]formsvc.Event{fresh}, func(*formsvc.File) formsvc.Event { return first }) != nil {
@@ -178,11 +158,9 @@ func testEventPerFile(w *world) {
 		made[f.ID] = e
 		return e
 	}))
-	about, err := w.store.EventsAbout(w.ctx, r.Key(), 10)
-	w.must("EventsAbout", err)
+	about := must(w.store.EventsAbout(w.ctx, r.Key(), 10))(w, "EventsAbout")
 	w.same("events of a response with two files", about, []formsvc.Event{first, begin, made[files[0].ID], made[files[2].ID], end})
-	waiting, err := w.store.Waiting(w.ctx, formsvc.WebhookKey{AccountID: sc.account.ID, ID: sc.hook.ID}, 100)
-	w.must("Waiting", err)
+	waiting := must(w.store.Waiting(w.ctx, formsvc.WebhookKey{AccountID: sc.account.ID, ID: sc.hook.ID}, 100))(w, "Waiting")
 	w.same("deliveries of these events", waiting, int64(6))
 }
 
@@ -193,11 +171,9 @@ func testResult(w *world) {
 	r, record := w.newResponse(&sc.campaign), w.newRecord(sc.account.ID, "k")
 	record.Result, record.ResponseID = nil, r.ID
 	w.must("CreateResponse", w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Idempotency: &record}))
-	_, err := w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, RepliesOf: []formsvc.ID{r.ID}})
-	w.must("Erase", err)
+	w.must("Erase", errorOf(w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, RepliesOf: []formsvc.ID{r.ID}})))
 	w.must("UpdateResponse", w.update(w.ctx, r.Key()))
-	got, err := w.store.Recall(w.ctx, sc.account.ID, "k", start())
-	w.must("Recall", err)
+	got := must(w.store.Recall(w.ctx, sc.account.ID, "k", start()))(w, "Recall")
 	w.same("Recall of an erased result after a change", got, record)
 }
 
@@ -213,14 +189,11 @@ func resultUntilDeleted(w *world) {
 		func() error { return w.update(w.ctx, r.Key()) },
 		func() error {
 			want.Response = nil
-			_, err := w.store.DeleteResponse(w.ctx, r.Key(), nil)
-			return err
+			return errorOf(w.store.DeleteResponse(w.ctx, r.Key(), nil))
 		},
 	} {
 		w.must("change", change())
-		got, err := w.store.Recall(w.ctx, sc.account.ID, "k", start())
-		w.must("Recall", err)
-		w.same("Recall after change "+strconv.Itoa(what), got, want)
+		w.same("Recall after change "+strconv.Itoa(what), must(w.store.Recall(w.ctx, sc.account.ID, "k", start()))(w, "Recall"), want)
 	}
 }
 
@@ -248,12 +221,9 @@ func manyFileIDs(w *world) any {
 		f.ID = ids[i]
 		w.must("CreateFile", w.createFile(w.ctx, f))
 	}
-	unknown, err := w.store.UnknownFiles(w.ctx, ids)
-	w.must("UnknownFiles", err)
-	barred, err := w.store.BarFiles(w.ctx, ids[:3_500])
-	w.must("BarFiles", err)
-	again, err := w.store.UnknownFiles(w.ctx, ids)
-	w.must("UnknownFiles", err)
+	unknown := must(w.store.UnknownFiles(w.ctx, ids))(w, "UnknownFiles")
+	barred := must(w.store.BarFiles(w.ctx, ids[:3_500]))(w, "BarFiles")
+	again := must(w.store.UnknownFiles(w.ctx, ids))(w, "UnknownFiles")
 	return [][]formsvc.ID{unknown, barred, again}
 }
 
@@ -263,15 +233,11 @@ func manyErased(w *world) any {
 	second := w.addCampaign(sc.account.ID)
 	e := formsvc.EraseQuery{AccountID: sc.account.ID}
 	for _, c := range []*formsvc.Campaign{&second, &sc.campaign} {
-		for _, r := range w.addResponses(c, 150) {
-			e.Responses = append(e.Responses, r.Key())
-		}
+		e.Responses = append(e.Responses, mapped(w.addResponses(c, 150), (*formsvc.Response).Key)...)
 	}
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	e.Responses = append(e.Responses[10:], e.Responses[20]) // ten stay, and one is named twice
-	out, err := w.store.Erase(w.ctx, e)
-	w.must("Erase", err)
-	return out
+	return must(w.store.Erase(w.ctx, e))(w, "Erase")
 }
 
 // testIdentity also reopens the store, if it can be.
@@ -282,8 +248,7 @@ func testIdentity(w *world) {
 		stores = append(stores, w.reopen(w.T, w.store))
 	}
 	for _, s := range stores {
-		id, err := s.Identity(w.ctx)
-		w.must("Identity", err)
+		id := must(s.Identity(w.ctx))(w, "Identity")
 		if _, ok := formsvc.ParseID(string(id)); !ok {
 			w.Errorf("the identity is %q, want an ID", id)
 		}
@@ -302,10 +267,8 @@ func manyQuotas(w *world) any {
 	}
 	var got []any
 	for range 2 {
-		totals, err := w.store.AddQuota(w.ctx, list)
-		w.must("AddQuota", err)
-		use, err := w.store.QuotaUse(w.ctx, list[0].Subject, time.Time{})
-		w.must("QuotaUse", err)
+		totals := must(w.store.AddQuota(w.ctx, list))(w, "AddQuota")
+		use := must(w.store.QuotaUse(w.ctx, list[0].Subject, time.Time{}))(w, "QuotaUse")
 		got = append(got, totals, use)
 		slices.Reverse(list)
 	}
@@ -332,12 +295,9 @@ func (w *world) addTogether(stores []Store) {
 		w.Errorf("totals %v of %d requests: some were not counted", all, adders*rounds)
 	}
 	for _, subject := range subjects {
-		use, err := w.store.QuotaUse(w.ctx, subject, start()) // as a server that starts within the window
-		w.must("QuotaUse", err)
+		use := must(w.store.QuotaUse(w.ctx, subject, start()))(w, "QuotaUse") // as a server that starts within the window
 		w.same("use", use, []formsvc.QuotaUse{{Start: start(), Used: adders * rounds}})
-		later, err := w.store.QuotaUse(w.ctx, subject, start().Add(time.Second))
-		if w.must("QuotaUse", err); len(later) > 0 {
-			w.Errorf("the use since a second later is %v", later)
-		}
+		later := must(w.store.QuotaUse(w.ctx, subject, start().Add(time.Second)))(w, "QuotaUse")
+		w.same("the use since a second later", later, []formsvc.QuotaUse{})
 	}
 }

@@ -108,8 +108,7 @@ func testEverythingAtOnce(w *world) {
 		for _, at := range targets {
 			all.Go(func() {
 				for range 10 {
-					_, err := c.do(w.ctx, w, at)
-					w.check(c.name, err)
+					w.check(c.name, errorOf(c.do(w.ctx, w, at)))
 				}
 			})
 		}
@@ -124,10 +123,7 @@ func testEraseBeside(w *world) {
 	before := w.snapshot()
 	for round := range 6 {
 		list := w.addResponses(&sc.campaign, 10)
-		keys := make([]formsvc.ResponseKey, len(list))
-		for i := range list {
-			keys[i] = list[i].Key()
-		}
+		keys := mapped(list, (*formsvc.Response).Key)
 		var erased atomic.Int64
 		together(7, func(i int) {
 			switch i {
@@ -187,8 +183,7 @@ func testEndBesideRedeem(w *world) {
 			}
 		})
 		for i := range links {
-			_, err := w.store.SessionByHash(w.ctx, sessions[i].Hash)
-			w.wantError("SessionByHash after EndAllSessions", err, formsvc.ErrNotFound)
+			w.wantError("SessionByHash after EndAllSessions", errorOf(w.store.SessionByHash(w.ctx, sessions[i].Hash)), formsvc.ErrNotFound)
 			w.wantError("RedeemLink after EndAllSessions", w.redeem(w.store, &links[i], w.newSession(a.ID)), formsvc.ErrNotFound)
 		}
 	}
@@ -220,15 +215,12 @@ func testWaitAfterCommit(w *world) {
 			func(e formsvc.Event) error { return w.createSignature(w.ctx, w.newSignature(&r), e) },
 			func(formsvc.Event) error { return w.addTest(w.newTestEvent(webhookKey(&sc.hook))) },
 			func(formsvc.Event) error {
-				_, err := w.store.Redeliver(w.ctx, d, nextDay(), nil)
-				return err
+				return errorOf(w.store.Redeliver(w.ctx, d, nextDay(), nil))
 			},
 			func(formsvc.Event) error {
 				w.attend(&sc.hook, nextDay(), delivery.Failed)
-				_, err := w.store.RedeliverFailed(w.ctx, formsvc.RedeliverQuery{
-					Key: webhookKey(&sc.hook), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10,
-				}, nil)
-				return err
+				q := formsvc.RedeliverQuery{Key: webhookKey(&sc.hook), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10}
+				return errorOf(w.store.RedeliverFailed(w.ctx, q, nil))
 			},
 		} {
 			w.must("a call", call(w.newEvent(&r)))

@@ -18,10 +18,8 @@ import (
 func contents(ctx context.Context, s Store, accounts []formsvc.ID, after ...formsvc.ID) (map[string]any, error) {
 	c := collector{ctx: ctx, s: s, all: make(map[string]any), after: after}
 	for _, id := range accounts {
-		a, err := s.Account(ctx, id)
-		c.add("account", id, a, err)
-		keys, err := s.Keys(ctx, id)
-		c.add("keys", id, keys, err)
+		c.add("account", id)(s.Account(ctx, id))
+		c.add("keys", id)(s.Keys(ctx, id))
 		campaigns := addList(&c, "campaigns", id, func(p formsvc.PageQuery) (formsvc.Page[formsvc.Campaign], error) {
 			return s.Campaigns(ctx, formsvc.CampaignQuery{AccountID: id, Page: p})
 		})
@@ -30,14 +28,13 @@ func contents(ctx context.Context, s Store, accounts []formsvc.ID, after ...form
 		}
 		for _, removed := range []bool{false, true} {
 			members, err := s.Members(ctx, formsvc.MemberQuery{AccountID: id, Removed: removed})
-			c.add(fmt.Sprint("members, removed ", removed), id, members, err)
+			c.add(fmt.Sprint("members, removed ", removed), id)(members, err)
 			for i := range members {
-				sessions, err := s.Sessions(ctx, members[i].Key())
-				c.add("sessions", members[i].ID, sessions, err)
+				c.add("sessions", members[i].ID)(s.Sessions(ctx, members[i].Key()))
 			}
 		}
 		hooks, err := s.Webhooks(ctx, id)
-		c.add("webhooks", id, hooks, err)
+		c.add("webhooks", id)(hooks, err)
 		for i := range hooks {
 			c.addWebhook(&hooks[i])
 		}
@@ -48,7 +45,7 @@ func contents(ctx context.Context, s Store, accounts []formsvc.ID, after ...form
 			return s.Audit(ctx, formsvc.AuditQuery{AccountID: id, Page: p})
 		})
 		events, err := s.Events(ctx, formsvc.EventQuery{AccountID: id, Limit: formsvc.MaxLimit, Early: true})
-		c.add("events", id, events.Items, err)
+		c.add("events", id)(events.Items, err)
 	}
 	return c.all, c.err
 }
@@ -63,11 +60,13 @@ type collector struct {
 	after []formsvc.ID
 }
 
-func (c *collector) add(what string, id formsvc.ID, value any, err error) {
-	if c.err == nil {
-		c.err = err
+func (c *collector) add(what string, id formsvc.ID) func(value any, err error) {
+	return func(value any, err error) {
+		if c.err == nil {
+			c.err = err
+		}
+		c.all[what+" of "+string(id)] = value
 	}
-	c.all[what+" of "+string(id)] = value
 }
 
 func (c *collector) addCampaign(campaign *formsvc.Campaign) {
@@ -98,10 +97,8 @@ func (c *collector) addWebhook(hook *formsvc.Webhook) {
 		deliveries[i] = specified(deliveries[i])
 		events = append(events, string(deliveries[i].EventID))
 	}
-	payloads, err := c.s.Payloads(c.ctx, append(events, "nope", ""))
-	c.add("payloads", hook.ID, payloads, err)
-	waiting, err := c.s.Waiting(c.ctx, webhookKey(hook), formsvc.MaxCounted)
-	c.add("waiting", hook.ID, waiting, err)
+	c.add("payloads", hook.ID)(c.s.Payloads(c.ctx, append(events, "nope", "")))
+	c.add("waiting", hook.ID)(c.s.Waiting(c.ctx, webhookKey(hook), formsvc.MaxCounted))
 }
 
 // specified returns the delivery without what isn't specified.
@@ -115,8 +112,8 @@ func specified(d formsvc.Delivery) formsvc.Delivery {
 // addList adds a whole list. Its total must be right.
 func addList[T any](c *collector, what string, of formsvc.ID, list func(formsvc.PageQuery) (formsvc.Page[T], error)) []T {
 	items, total, err := collect(list)
-	c.add(what, of, items, err)
-	c.add("total of "+what, of, total-int64(len(items)), nil)
+	c.add(what, of)(items, err)
+	c.add("total of "+what, of)(total-int64(len(items)), nil)
 	for _, after := range c.after {
 		for _, ascending := range []bool{false, true} {
 			page, err := list(formsvc.PageQuery{Limit: formsvc.MaxLimit, After: after, Ascending: ascending})
@@ -125,7 +122,7 @@ func addList[T any](c *collector, what string, of formsvc.ID, list func(formsvc.
 					err = fmt.Errorf("%s after %q have %+v, which is not in the list", what, after, item)
 				}
 			}
-			c.add("page of "+what, of, nil, err)
+			c.add("page of "+what, of)(nil, err)
 		}
 	}
 	return items

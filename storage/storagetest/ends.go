@@ -19,8 +19,7 @@ func testUseAfterClose(w *world) {
 		w.wantError("Close, again", err, formsvc.ErrStoreClosed)
 	}
 	for _, c := range calls() {
-		_, err := c.do(w.ctx, w, at)
-		w.wantError(c.name+" after Close", err, formsvc.ErrStoreClosed)
+		w.wantError(c.name+" after Close", errorOf(c.do(w.ctx, w, at)), formsvc.ErrStoreClosed)
 	}
 }
 
@@ -58,9 +57,7 @@ func testAcknowledgedSurvives(w *world) {
 	acked := w.closeDuringCalls(sc)
 	w.store = w.reopen(w.T, w.store)
 	for i := range acked {
-		got, err := w.store.Response(w.ctx, acked[i].Key())
-		w.must("Response that was acknowledged", err)
-		w.same("response", got, acked[i])
+		w.same("response", must(w.store.Response(w.ctx, acked[i].Key()))(w, "Response that was acknowledged"), acked[i])
 	}
 	w.wantCount(sc, len(acked))
 }
@@ -84,10 +81,8 @@ func testCancelledBefore(w *world) {
 	expired, stop := context.WithDeadline(w.ctx, time.Unix(0, 0))
 	defer stop()
 	for _, c := range calls() {
-		_, err := c.do(cancelled, w, at)
-		w.wantError(c.name+" with a cancelled context", err, context.Canceled)
-		_, err = c.do(expired, w, at)
-		w.wantError(c.name+" with an expired context", err, context.DeadlineExceeded)
+		w.wantError(c.name+" with a cancelled context", errorOf(c.do(cancelled, w, at)), context.Canceled)
+		w.wantError(c.name+" with an expired context", errorOf(c.do(expired, w, at)), context.DeadlineExceeded)
 	}
 	w.unchanged("calls whose context had ended", &before)
 	// A session, a link and a delivery would be gone. In other tests, these calls fail for the tested reason.
@@ -154,12 +149,10 @@ func testCancelDuring(w *world) {
 					return []bool{file(f), event(events[2])}
 				}},
 				{func(ctx context.Context) error {
-					_, err := w.store.BarFiles(ctx, []formsvc.ID{barred.ID})
-					return err
+					return errorOf(w.store.BarFiles(ctx, []formsvc.ID{barred.ID}))
 				}, func() []bool { return []bool{errors.Is(w.createFile(w.ctx, barred), formsvc.ErrConflict)} }},
 				{func(ctx context.Context) error {
-					_, err := w.store.DeleteResponse(ctx, r.Key(), nil)
-					return err
+					return errorOf(w.store.DeleteResponse(ctx, r.Key(), nil))
 				}, func() []bool {
 					if file(f) || file(barred) {
 						return []bool{version(r) == 0, false}

@@ -41,8 +41,7 @@ func (w *world) page(s Store, q *formsvc.EventQuery) []formsvc.Event {
 	if q.AccountID == "" {
 		read = s.AllEvents
 	}
-	page, err := read(w.ctx, *q)
-	w.must("Events", err)
+	page := must(read(w.ctx, *q))(w, "Events")
 	if page.Next == q.After && (len(page.Items) > 0 || page.More) {
 		w.Fatalf("Events: a page of %d events (more: %t) leads back to where it began", len(page.Items), page.More)
 	}
@@ -75,8 +74,7 @@ func testWholeFeed(w *world) {
 	for _, cursor := range []formsvc.Cursor{".", "1.", ".1", "1.2.3", "+1.2", "01.2", "1.2 ", "a.b", "9223372036854775808.0", "\x00"} {
 		_, err := w.store.Events(w.ctx, formsvc.EventQuery{AccountID: scenes[0].account.ID, After: cursor})
 		w.wantError("Events after "+string(cursor), err, formsvc.ErrInvalid)
-		_, err = w.store.AllEvents(w.ctx, formsvc.EventQuery{After: cursor})
-		w.wantError("AllEvents after "+string(cursor), err, formsvc.ErrInvalid)
+		w.wantError("AllEvents after "+string(cursor), errorOf(w.store.AllEvents(w.ctx, formsvc.EventQuery{After: cursor})), formsvc.ErrInvalid)
 	}
 	q := formsvc.EventQuery{Types: webhook.EventTypes()[3:4], Limit: 2}
 	w.same("events of a type", w.feed(q, want[19].ID), []formsvc.Event{want[3], want[7], want[11], want[15], want[19]})
@@ -98,8 +96,7 @@ func (w *world) followed(stores []Store) {
 				store, way := stores[random.IntN(len(stores))], random.IntN(6)
 				if way > 3 {
 					raised.Add(1)
-					_, err := w.changeOnce(store, &r, way)
-					w.check("a change", err)
+					w.check("a change", errorOf(w.changeOnce(store, &r, way)))
 					continue
 				}
 				in := []*scene{sc, sc, sc, other}[way]
@@ -127,8 +124,7 @@ func (w *world) followed(stores []Store) {
 		}
 		seen, all = append(seen, w.page(stores[n%len(stores)], &one)...), append(all, w.page(w.store, &whole)...)
 	}
-	last, err := w.changeOnce(w.store, &r, 4)
-	w.must("the last change", err)
+	last := must(w.changeOnce(w.store, &r, 4))(w, "the last change")
 	seen, all = append(seen, w.feed(one, last.ID)...), append(all, w.feed(whole, last.ID)...)
 	w.wantFollowed(sc, &r, seen, int(raised.Load())+2)
 	w.same("events, read once more", w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, last.ID), seen)
@@ -162,8 +158,7 @@ func (w *world) wantFollowed(sc *scene, r *formsvc.Response, events []formsvc.Ev
 	if len(events) != want {
 		w.Errorf("%d events came, want %d", len(events), want)
 	}
-	got, err := w.store.EventsAbout(w.ctx, r.Key(), len(events))
-	w.must("EventsAbout", err)
+	got := must(w.store.EventsAbout(w.ctx, r.Key(), len(events)))(w, "EventsAbout")
 	w.same("events about the response", got, about)
 	got = w.recent(sc, len(events)+1)
 	slices.Reverse(got)
@@ -217,9 +212,7 @@ func recentBehindTests(w *world) any {
 
 func (w *world) recent(sc *scene, limit int) []formsvc.Event {
 	w.Helper()
-	list, err := w.store.RecentEvents(w.ctx, formsvc.RecentQuery{AccountID: sc.account.ID, Limit: limit})
-	w.must("RecentEvents", err)
-	return list
+	return must(w.store.RecentEvents(w.ctx, formsvc.RecentQuery{AccountID: sc.account.ID, Limit: limit}))(w, "RecentEvents")
 }
 
 // eventBytes reads payloads that don't all fit.
@@ -235,8 +228,7 @@ func eventBytes(w *world) any {
 		} else {
 			w.must("UpdateResponse", w.update(w.ctx, r.Key(), e))
 		}
-		about, err := w.store.EventsAbout(w.ctx, r.Key(), 100)
-		w.must("EventsAbout", err)
+		about := must(w.store.EventsAbout(w.ctx, r.Key(), 100))(w, "EventsAbout")
 		got = append(got, w.recent(sc, 100), about)
 	}
 	return got

@@ -270,41 +270,35 @@ func (m *model) compare() {
 
 // addHidden adds what no list has.
 func (m *model) addHidden(s Store, all map[string]any) (err error) {
-	add := func(what string, id formsvc.ID, value any, failed error) {
-		if failed != nil && !errors.Is(failed, formsvc.ErrNotFound) {
-			err = failed
+	add := func(what string, id formsvc.ID) func(value any, failed error) {
+		return func(value any, failed error) {
+			if failed != nil && !errors.Is(failed, formsvc.ErrNotFound) {
+				err = failed
+			}
+			all[what+" "+string(id)] = value
 		}
-		all[what+" "+string(id)] = value
 	}
 	for i := range m.keys {
-		k, err := s.KeyByHash(m.ctx, m.keys[i].Hash)
-		add("key", m.keys[i].ID, k, err)
+		add("key", m.keys[i].ID)(s.KeyByHash(m.ctx, m.keys[i].Hash))
 	}
 	for i := range m.sessions {
-		x, err := s.SessionByHash(m.ctx, m.sessions[i].Hash)
-		add("session", m.sessions[i].ID, x, err)
+		add("session", m.sessions[i].ID)(s.SessionByHash(m.ctx, m.sessions[i].Hash))
 	}
 	for i := range m.events {
-		e, err := s.Event(m.ctx, m.events[i].AccountID, m.events[i].ID)
-		add("event", m.events[i].ID, e, err)
+		add("event", m.events[i].ID)(s.Event(m.ctx, m.events[i].AccountID, m.events[i].ID))
 	}
-	unknown, failed := s.UnknownFiles(m.ctx, m.fileIDs())
-	add("unknown files", "", unknown, failed)
+	add("unknown files", "")(s.UnknownFiles(m.ctx, m.fileIDs()))
 	for i, account := range m.accounts {
 		for _, email := range addresses() {
-			sent, err := s.Responses(m.ctx, formsvc.ResponseQuery{
+			add("responses by "+email, account)(s.Responses(m.ctx, formsvc.ResponseQuery{
 				AccountID: account, CampaignID: m.campaigns[i].ID, Filter: formsvc.ResponseFilter{Email: email, AnyCase: true},
-			})
-			add("responses by "+email, account, sent, err)
-			signed, err := s.SignaturesBy(m.ctx, account, email, formsvc.PageQuery{Limit: formsvc.MaxLimit})
-			add("signatures by "+email, account, signed, err)
+			}))
+			add("signatures by "+email, account)(s.SignaturesBy(m.ctx, account, email, formsvc.PageQuery{Limit: formsvc.MaxLimit}))
 		}
 		for _, key := range recordKeys() {
-			r, err := s.Recall(m.ctx, account, key, time.Time{})
-			add("record "+key, account, r, err)
+			add("record "+key, account)(s.Recall(m.ctx, account, key, time.Time{}))
 		}
-		use, err := s.QuotaUse(m.ctx, account, time.Time{})
-		add("quota", account, use, err)
+		add("quota", account)(s.QuotaUse(m.ctx, account, time.Time{}))
 	}
 	return err
 }

@@ -57,8 +57,7 @@ func (m *model) updateAccount() {
 	edit := decide(m, none, func(a *formsvc.Account) { a.Contact, a.Name = contact, name })
 	m.do("UpdateAccount", func(s Store, _ int) (any, error) {
 		return s.UpdateAccount(m.ctx, id, func(a *formsvc.Account) error {
-			_, err := edit(a)
-			return err
+			return errorOf(edit(a))
 		})
 	})
 	m.do("AccountByName", func(s Store, _ int) (any, error) { return s.AccountByName(m.ctx, name) })
@@ -154,11 +153,7 @@ func (m *model) deleteCampaign() {
 }
 
 func (m *model) listCampaigns() {
-	var ids []formsvc.ID
-	for _, key := range m.campaigns {
-		ids = append(ids, key.ID)
-	}
-	q := formsvc.CampaignQuery{AccountID: m.owner(m.accounts[0]), Page: m.page(ids...)}
+	q := formsvc.CampaignQuery{AccountID: m.owner(m.accounts[0]), Page: m.page(mapped(m.campaigns, campaignID)...)}
 	q.Search = oneOf(m, "search", "", "hall", "été", "%", "_", `\`, "É")
 	token := m.token()
 	m.do("CampaignByForm", func(s Store, _ int) (any, error) { return s.CampaignByForm(m.ctx, token) })
@@ -229,11 +224,8 @@ func (m *model) updateResponse() {
 
 func (m *model) listResponses() {
 	c := m.oneCampaign()
-	var ids []formsvc.ID
-	for _, key := range m.responses {
-		ids = append(ids, key.ID)
-	}
-	q := formsvc.ResponseQuery{AccountID: m.owner(c.AccountID), CampaignID: c.ID, Page: m.page(ids...), NoTotal: m.chance("no total", 2)}
+	page := m.page(mapped(m.responses, responseID)...)
+	q := formsvc.ResponseQuery{AccountID: m.owner(c.AccountID), CampaignID: c.ID, Page: page, NoTotal: m.chance("no total", 2)}
 	f := &q.Filter
 	for range m.number("filters", 0, 2) {
 		switch m.number("filter", 0, 8) {
@@ -292,11 +284,7 @@ func (m *model) addFile() {
 }
 
 func (m *model) fileIDs() []formsvc.ID {
-	ids := []formsvc.ID{"", "nope", formsvc.FloorID(m.start)}
-	for _, key := range m.files {
-		ids = append(ids, key.ID)
-	}
-	return ids
+	return append([]formsvc.ID{"", "nope", formsvc.FloorID(m.start)}, mapped(m.files, fileID)...)
 }
 
 func (m *model) listFiles() {

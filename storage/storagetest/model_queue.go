@@ -149,10 +149,7 @@ func (m *model) addTest() {
 
 func (m *model) listDeliveries() {
 	key := m.hook()
-	var ids []formsvc.ID
-	for i := range m.claims {
-		ids = append(ids, formsvc.ID(m.claims[i].of.ID))
-	}
+	ids := mapped(m.claims, func(c *held[delivery.Claim]) formsvc.ID { return formsvc.ID(c.of.ID) })
 	q := formsvc.DeliveryQuery{AccountID: key.AccountID, WebhookID: key.ID, Page: m.page(ids...), NoTotal: m.chance("no total", 2)}
 	q.State = oneOf(m, "state", "", formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed)
 	q.Page.MaxBytes = 0
@@ -271,10 +268,7 @@ func (m *model) recall() {
 }
 
 func (m *model) listAudit() {
-	var ids []formsvc.ID
-	for i := range m.audit {
-		ids = append(ids, m.audit[i].ID)
-	}
+	ids := mapped(m.audit, func(a *formsvc.AuditEntry) formsvc.ID { return a.ID })
 	q := formsvc.AuditQuery{AccountID: m.owner(m.accounts[0]), Page: m.page(ids...)}
 	q.Page.MaxBytes = 0
 	q.Action = oneOf[formsvc.AuditAction](m, "action", "", "a")

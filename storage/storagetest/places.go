@@ -33,11 +33,7 @@ func (w *world) places(stores []Store) {
 		w.must("CreateResponse of spam", w.store.CreateResponse(w.ctx, spam[i], 1, formsvc.Change{Places: []formsvc.Place{}}))
 	}
 	release := func(s Store, r *formsvc.Response, status string, change formsvc.Change) error {
-		_, err := s.UpdateResponse(w.ctx, r.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
-			r.Status, r.Version = status, r.Version+1
-			return change, nil
-		})
-		return err
+		return rewrite(w.ctx, s.UpdateResponse, r.Key(), change, func(r *formsvc.Response) { r.Status, r.Version = status, r.Version+1 })
 	}
 	won := w.race(tries, errTotal, func(i int) error {
 		s := stores[i%len(stores)]
@@ -64,8 +60,7 @@ func (w *world) places(stores []Store) {
 
 func (w *world) wantTaken(c *formsvc.Campaign, want map[string]int64) {
 	w.Helper()
-	got, err := w.store.Taken(w.ctx, c.Key(), []string{"", "a", "b", "c"})
-	w.must("Taken", err)
+	got := must(w.store.Taken(w.ctx, c.Key(), []string{"", "a", "b", "c"}))(w, "Taken")
 	w.same("places taken", fmt.Sprint(got), fmt.Sprint(want))
 }
 
@@ -77,45 +72,32 @@ func testPlaces(w *world) {
 		r := w.newResponse(of)
 		return r, w.store.CreateResponse(w.ctx, r, 1, change)
 	}
-	first, err := create(c, placed(2, "a"))
-	w.must("CreateResponse", err)
-	second, err := create(c, placed(2, "b"))
-	w.must("CreateResponse", err)
-	_, err = create(c, placed(2, "c"))
-	w.wantError("beyond the total", err, errTotal)
-	_, err = create(&other, placed(2, "a", "b"))
-	w.check("in another campaign", err)
+	first := must(create(c, placed(2, "a")))(w, "CreateResponse")
+	second := must(create(c, placed(2, "b")))(w, "CreateResponse")
+	w.wantError("beyond the total", errorOf(create(c, placed(2, "c"))), errTotal)
+	w.check("in another campaign", errorOf(create(&other, placed(2, "a", "b"))))
 	move := func(key string, max int) error {
-		_, err := w.store.UpdateResponse(w.ctx, second.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
-			r.Version++
-			return formsvc.Change{Places: []formsvc.Place{{Max: -1}, {Key: key, Max: max, Full: errChoice}}}, nil
-		})
-		return err
+		change := formsvc.Change{Places: []formsvc.Place{{Max: -1}, {Key: key, Max: max, Full: errChoice}}}
+		return rewrite(w.ctx, w.store.UpdateResponse, second.Key(), change, func(r *formsvc.Response) { r.Version++ })
 	}
 	w.wantError("to a full choice", move("a", 1), errChoice)
 	w.wantTaken(c, map[string]int64{"": 2, "a": 1, "b": 1})
 	w.check("to the same choice", move("b", 1))
 	w.check("to a full choice in any case", move("a", -1))
 	w.wantTaken(c, map[string]int64{"": 2, "a": 2})
-	_, err = w.store.DeleteResponse(w.ctx, first.Key(), nil)
-	w.must("DeleteResponse", err)
+	w.must("DeleteResponse", errorOf(w.store.DeleteResponse(w.ctx, first.Key(), nil)))
 	w.wantTaken(c, map[string]int64{"": 1, "a": 1})
-	_, err = w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: second.AccountID, Responses: []formsvc.ResponseKey{second.Key()}})
-	w.must("Erase", err)
+	w.must("Erase", errorOf(w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: second.AccountID, Responses: []formsvc.ResponseKey{second.Key()}})))
 	w.wantTaken(c, map[string]int64{"": 0})
 	list := []formsvc.NewResponse{{Response: w.newResponse(c), Places: placed(-1, "a", "b").Places}, {Response: w.newResponse(c)}}
-	_, err = w.store.ImportResponses(w.ctx, c.Key(), 1, list, 0)
-	w.must("ImportResponses", err)
+	w.must("ImportResponses", errorOf(w.store.ImportResponses(w.ctx, c.Key(), 1, list, 0)))
 	w.wantTaken(c, map[string]int64{"": 2, "a": 1, "b": 1})
-	_, err = w.store.UpdateCampaign(w.ctx, c.Key(), func(c *formsvc.Campaign) (formsvc.Change, error) {
-		c.Version++
-		return formsvc.Change{Recount: &formsvc.Recount{Campaign: c.Key(), Places: func(r *formsvc.Response) []formsvc.Place {
-			w.same("the campaign of a response", r.CampaignID, c.ID)
-			return []formsvc.Place{{Key: ""}, {Key: "c"}}
-		}}}, nil
-	})
-	w.must("UpdateCampaign", err)
+	recount := formsvc.Recount{Campaign: c.Key(), Places: func(r *formsvc.Response) []formsvc.Place {
+		w.same("the campaign of a response", r.CampaignID, c.ID)
+		return []formsvc.Place{{Key: ""}, {Key: "c"}}
+	}}
+	change := formsvc.Change{Recount: &recount}
+	w.must("UpdateCampaign", rewrite(w.ctx, w.store.UpdateCampaign, c.Key(), change, func(c *formsvc.Campaign) { c.Version++ }))
 	w.wantTaken(c, map[string]int64{"": 2, "c": 2})
-	_, err = create(c, placed(2, "c"))
-	w.wantError("CreateResponse with an old version", err, formsvc.ErrStale)
+	w.wantError("CreateResponse with an old version", errorOf(create(c, placed(2, "c"))), formsvc.ErrStale)
 }

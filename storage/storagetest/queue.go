@@ -23,8 +23,7 @@ func share(hook *formsvc.Webhook, n int) delivery.Share {
 // take claims the deliveries that are due at that time.
 func (w *world) take(now time.Time, shares ...delivery.Share) []delivery.Claim {
 	w.Helper()
-	claims, err := w.store.Claim(w.ctx, delivery.ClaimRequest{Now: now, Lease: lease, Shares: shares})
-	w.must("Claim", err)
+	claims := must(w.store.Claim(w.ctx, delivery.ClaimRequest{Now: now, Lease: lease, Shares: shares}))(w, "Claim")
 	slices.SortFunc(claims, func(a, b delivery.Claim) int { return cmp.Compare(a.ID, b.ID) })
 	return claims
 }
@@ -51,10 +50,8 @@ func (w *world) finish(outcomes ...delivery.Outcome) []bool {
 // attend claims all due deliveries of a webhook and finishes them with that result, which must be accepted.
 func (w *world) attend(hook *formsvc.Webhook, now time.Time, result delivery.Result) {
 	w.Helper()
-	var outcomes []delivery.Outcome
-	for _, c := range w.take(now, share(hook, 10_000)) {
-		outcomes = append(outcomes, outcome(&c, result, now))
-	}
+	claims := w.take(now, share(hook, 10_000))
+	outcomes := mapped(claims, func(c *delivery.Claim) delivery.Outcome { return outcome(c, result, now) })
 	if slices.Contains(w.finish(outcomes...), false) {
 		w.Errorf("result %d was not accepted", result)
 	}
@@ -180,10 +177,7 @@ func (w *world) claimedOnce(stores []Store) {
 		}
 		claims, err := s.Claim(w.ctx, req)
 		w.check("Claim", err)
-		for i := range claims {
-			ids = append(ids, claims[i].ID)
-		}
-		return ids, len(ids) > 0
+		return mapped(claims, func(c *delivery.Claim) string { return c.ID }), len(claims) > 0
 	})
 }
 
@@ -197,10 +191,7 @@ func (w *world) noticedOnce(stores []Store) {
 	w.drain(stores, n, func(s Store) (ids []string, more bool) {
 		list, err := s.Failures(w.ctx, later, later.Add(lease), 7)
 		w.check("Failures", err)
-		for i := range list {
-			ids = append(ids, list[i].Delivery)
-		}
-		return ids, len(ids) > 0
+		return mapped(list, func(f *delivery.Failure) string { return f.Delivery }), len(list) > 0
 	})
 	q := formsvc.RedeliverQuery{Key: webhookKey(&sc.hook), Until: later, At: later, Limit: 7}
 	w.drain(stores, n, func(s Store) (ids []string, more bool) {
@@ -219,8 +210,7 @@ func (w *world) digestsOnce(stores []Store) {
 	var next atomic.Int64
 	w.drain(stores, len(claims), func(s Store) (ids []string, more bool) {
 		if i := int(next.Add(1)) - 1; i < len(claims) {
-			_, err := s.Finish(w.ctx, []delivery.Outcome{outcome(&claims[i], delivery.Failed, nextDay())})
-			w.check("Finish", err)
+			w.check("Finish", errorOf(s.Finish(w.ctx, []delivery.Outcome{outcome(&claims[i], delivery.Failed, nextDay())})))
 			more = true
 		}
 		list, err := s.ClaimDigests(w.ctx, nextDay().Add(time.Minute), 0, lease, 2)

@@ -56,38 +56,24 @@ func (w *world) increments(stores []Store) {
 	r, _ := w.addResponse(&sc.campaign)
 	updates := map[string]func(s Store, do func(text *string, version *int64)) error{
 		"account": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateAccount(w.ctx, sc.account.ID, func(a *formsvc.Account) error { do(&a.Contact, new(int64)); return nil })
-			return err
+			return errorOf(s.UpdateAccount(w.ctx, sc.account.ID, func(a *formsvc.Account) error { do(&a.Contact, new(int64)); return nil }))
 		},
 		"campaign": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateCampaign(w.ctx, sc.campaign.Key(), func(c *formsvc.Campaign) (formsvc.Change, error) {
-				do(&c.Description, &c.Version)
-				return none, nil
-			})
-			return err
+			return rewrite(w.ctx, s.UpdateCampaign, sc.campaign.Key(), none, func(c *formsvc.Campaign) { do(&c.Description, &c.Version) })
 		},
 		"views": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateCampaign(w.ctx, sc.campaign.Key(), func(c *formsvc.Campaign) (formsvc.Change, error) {
-				do(&c.Views[0].Query, new(int64))
-				return none, nil
-			})
-			return err
+			return rewrite(w.ctx, s.UpdateCampaign, sc.campaign.Key(), none, func(c *formsvc.Campaign) { do(&c.Views[0].Query, new(int64)) })
 		},
 		"webhook": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateWebhook(w.ctx, webhookKey(&sc.hook), func(h *formsvc.Webhook) (formsvc.Change, error) {
-				do(&h.Previous, &h.Version)
-				return none, nil
-			})
-			return err
+			return rewrite(w.ctx, s.UpdateWebhook, webhookKey(&sc.hook), none, func(h *formsvc.Webhook) { do(&h.Previous, &h.Version) })
 		},
 		"response": func(s Store, do func(*string, *int64)) error {
-			_, err := s.UpdateResponse(w.ctx, r.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
+			return errorOf(s.UpdateResponse(w.ctx, r.Key(), func(r *formsvc.Response) (formsvc.Change, error) {
 				do(&r.User.FirstName, &r.Version)
 				e := w.newEvent(r)
 				e.Payload = []byte(r.User.FirstName)
 				return formsvc.Change{Events: []formsvc.Event{e}}, nil
-			})
-			return err
+			}))
 		},
 	}
 	var created atomic.Int64
@@ -124,8 +110,7 @@ func (w *world) increments(stores []Store) {
 			w.Errorf("%d responses are counted, and %d were created", c.ResponseCount, 1+created.Load())
 		}
 	}
-	events, err := w.store.EventsAbout(w.ctx, r.Key(), formsvc.MaxLimit)
-	w.must("EventsAbout", err)
+	events := must(w.store.EventsAbout(w.ctx, r.Key(), formsvc.MaxLimit))(w, "EventsAbout")
 	for i, e := range events[1:] { // one of each increment, that of the function's last run
 		if len(events) != 201 || string(e.Payload) != strconv.Itoa(i+1) {
 			w.Fatalf("event %d of %d is of increment %s", i+1, len(events)-1, e.Payload)
@@ -182,14 +167,13 @@ func (w *world) limits(stores []Store) {
 			return s.CreateMember(w.ctx, m, none)
 		}},
 		{"admins", len(admins) - 1, formsvc.ErrLastAdmin, func(s Store) error {
-			_, err := s.UpdateMember(w.ctx, admins[int(next.Add(1))%len(admins)].Key(), func(m *formsvc.Member) (formsvc.Change, error) {
+			return errorOf(s.UpdateMember(w.ctx, admins[int(next.Add(1))%len(admins)].Key(), func(m *formsvc.Member) (formsvc.Change, error) {
 				if !m.RemovedAt.IsZero() {
 					return none, formsvc.ErrLastAdmin
 				}
 				m.RemovedAt, m.Version = nextDay(), m.Version+1
 				return none, nil
-			})
-			return err
+			}))
 		}},
 		{"hashes", 1, formsvc.ErrConflict, func(s Store) error {
 			key := w.newKey(a.ID)
@@ -287,8 +271,7 @@ func (w *world) fileOrBar(stores []Store) {
 			barred[i-n], err = store.BarFiles(w.ctx, asked)
 			w.check("BarFiles", err)
 		})
-		unknown, err := w.store.UnknownFiles(w.ctx, ids)
-		w.must("UnknownFiles", err)
+		unknown := must(w.store.UnknownFiles(w.ctx, ids))(w, "UnknownFiles")
 		for i, id := range ids {
 			free := slices.Contains(unknown, id)
 			if free == (created[i] == nil) || free != slices.Contains(barred[0], id) || free != slices.Contains(barred[1], id) {
@@ -345,8 +328,7 @@ func (w *world) noStrayResponses(stores []Store) {
 		c := w.addScene().campaign
 		if round%2 > 0 {
 			r, _ := w.addResponse(&c)
-			_, err := w.store.DeleteResponse(w.ctx, r.Key(), nil)
-			w.must("DeleteResponse", err)
+			w.must("DeleteResponse", errorOf(w.store.DeleteResponse(w.ctx, r.Key(), nil)))
 		}
 		var list [creators]formsvc.Response
 		for i := range list {

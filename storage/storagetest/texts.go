@@ -69,15 +69,13 @@ func (c *caller) writes() []write {
 			return c.s.CreateCampaign(c.ctx, x, none)
 		}),
 		writeOf("UpdateCampaign", ofCampaign, func() formsvc.Campaign { return c.newCampaign(c.of) }, func(in formsvc.Campaign) error {
-			_, err := c.s.UpdateCampaign(c.ctx, c.at.campaign(), func(x *formsvc.Campaign) (formsvc.Change, error) {
+			return rewrite(c.ctx, c.s.UpdateCampaign, c.at.campaign(), none, func(x *formsvc.Campaign) {
 				x.CampaignInput, x.Views = in.CampaignInput, in.Views
 				if in.FormToken != tokenOf(in.ID) {
 					x.FormToken = "changed " + in.FormToken // a new campaign may have it
 				}
 				x.Version++
-				return none, nil
 			})
-			return err
 		}),
 		writeOf("CreateResponse", ofCampaign, newResponse, func(r formsvc.Response) error {
 			version := int64(1)
@@ -87,12 +85,11 @@ func (c *caller) writes() []write {
 			return c.s.CreateResponse(c.ctx, r, version, formsvc.Change{Events: []formsvc.Event{c.newEvent(&r)}})
 		}),
 		writeOf("UpdateResponse", ofResponse, newResponse, func(in formsvc.Response) error {
-			_, err := c.s.UpdateResponse(c.ctx, c.at.response(), func(r *formsvc.Response) (formsvc.Change, error) {
+			return errorOf(c.s.UpdateResponse(c.ctx, c.at.response(), func(r *formsvc.Response) (formsvc.Change, error) {
 				r.Status, r.User, r.Answers, r.Held, r.Metadata = in.Status, in.User, in.Answers, in.Held, in.Metadata
 				r.Version++
 				return none, formsvc.CheckText(in.Reference)
-			})
-			return err
+			}))
 		}),
 		writeOf("UpdateResponse with an event", ofResponse, func() formsvc.Event { return c.newEvent(r) }, func(e formsvc.Event) error {
 			return c.update(c.ctx, c.at.response(), e)
@@ -109,25 +106,21 @@ func (c *caller) writes() []write {
 			return err
 		}),
 		writeOf("UpdateWebhook", ofHook, func() formsvc.Webhook { return c.newWebhook(c.of) }, func(in formsvc.Webhook) error {
-			_, err := c.s.UpdateWebhook(c.ctx, c.at.hook(), func(h *formsvc.Webhook) (formsvc.Change, error) {
+			return rewrite(c.ctx, c.s.UpdateWebhook, c.at.hook(), none, func(h *formsvc.Webhook) {
 				h.URL, h.Secret, h.Previous, h.Headers, h.Events = in.URL, in.Secret, in.Previous, in.Headers, in.Events
 				h.Version++
-				return none, nil
 			})
-			return err
 		}),
 		writeOf("CreateMember", ofAccount, func() formsvc.Member { return c.newMember(c.of) }, func(m formsvc.Member) error {
 			m.Email, m.Subject = m.Email+string(m.ID), m.Subject+string(m.ID) // unique
 			return c.s.CreateMember(c.ctx, m, none)
 		}),
 		writeOf("UpdateMember", ofMember, func() formsvc.Member { return c.newMember(c.of) }, func(in formsvc.Member) error {
-			_, err := c.s.UpdateMember(c.ctx, formsvc.MemberKey{AccountID: c.of, ID: c.at[memberPart]}, func(m *formsvc.Member) (formsvc.Change, error) {
+			return rewrite(c.ctx, c.s.UpdateMember, formsvc.MemberKey{AccountID: c.of, ID: c.at[memberPart]}, none, func(m *formsvc.Member) {
 				m.MemberInput, m.Password, m.Issuer, m.Subject = in.MemberInput, in.Password, in.Issuer, in.Subject+string(in.ID)
 				m.Email += string(in.ID)
 				m.Version++
-				return none, nil
 			})
-			return err
 		}),
 		writeOf("CreateSession", ofAccount, func() formsvc.Session { return c.newSession(c.of) }, func(x formsvc.Session) error {
 			x.MemberID = c.at[memberPart]
@@ -205,17 +198,15 @@ func testTextsRefused(w *world) {
 		}
 	}
 	for _, text := range refusedTexts() {
-		_, err := w.store.AccountByName(w.ctx, text)
-		w.wantError(fmt.Sprintf("AccountByName of %+q", text), err, formsvc.ErrInvalid)
+		w.wantError(fmt.Sprintf("AccountByName of %+q", text), errorOf(w.store.AccountByName(w.ctx, text)), formsvc.ErrInvalid)
 		for _, q := range []formsvc.MemberQuery{{Email: text}, {Subject: text}, {Issuer: text, Subject: "x"}} {
-			_, err = w.store.Members(w.ctx, q)
-			w.wantError(fmt.Sprintf("Members with %+q", text), err, formsvc.ErrInvalid)
+			w.wantError(fmt.Sprintf("Members with %+q", text), errorOf(w.store.Members(w.ctx, q)), formsvc.ErrInvalid)
 		}
 		for _, filter := range []formsvc.ResponseFilter{
 			{Email: text}, {Reference: text}, {Status: []string{"pending", text}}, {Metadata: map[string]string{"a": text}}, {Metadata: map[string]string{text: "a"}},
 		} {
-			_, err = w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: filter})
-			w.wantError(fmt.Sprintf("Responses with %+q", text), err, formsvc.ErrInvalid)
+			q := formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: filter}
+			w.wantError(fmt.Sprintf("Responses with %+q", text), errorOf(w.store.Responses(w.ctx, q)), formsvc.ErrInvalid)
 		}
 		e := w.newTestEvent(c.at.hook())
 		e.Type = formsvc.EventType(text)
@@ -245,14 +236,11 @@ func textsKept(w *world) any {
 		}
 	}
 	for _, text := range texts() {
-		record, err := w.store.Recall(w.ctx, c.of, text, start())
-		w.must("Recall", err)
-		account, err := w.store.AccountByName(w.ctx, text)
-		w.must("AccountByName", err)
+		record := must(w.store.Recall(w.ctx, c.of, text, start()))(w, "Recall")
+		account := must(w.store.AccountByName(w.ctx, text))(w, "AccountByName")
 		found = append(found, record, account)
 		for _, f := range []formsvc.ResponseFilter{{Email: text}, {Reference: text}, {Status: []string{text}}, {Status: []string{text, "none"}, Email: text}, {Metadata: map[string]string{text: text}}} {
-			page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: f})
-			w.must("Responses", err)
+			page := must(w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.of, CampaignID: c.at[campaignPart], Filter: f}))(w, "Responses")
 			found = append(found, page)
 		}
 	}
@@ -287,7 +275,5 @@ func longTexts(w *world) any {
 	_, _, err := w.store.CreateWebhook(w.ctx, hook, 1, nil)
 	w.must("CreateWebhook", err)
 	w.must("CreateResponse", w.create(r))
-	byName, err := w.store.AccountByName(w.ctx, named.Name)
-	w.must("AccountByName", err)
-	return byName
+	return must(w.store.AccountByName(w.ctx, named.Name))(w, "AccountByName")
 }

@@ -61,6 +61,30 @@ func (w *world) must(what string, err error) {
 	}
 }
 
+// must returns the result of a call, or ends the test if it failed.
+func must[T any](result T, err error) func(w *world, what string) T {
+	return func(w *world, what string) T {
+		w.Helper()
+		w.must(what, err)
+		return result
+	}
+}
+
+// mapped returns what of returns of each element of a list.
+func mapped[T, R any](list []T, of func(*T) R) (all []R) {
+	for i := range list {
+		all = append(all, of(&list[i]))
+	}
+	return all
+}
+
+func campaignID(key *formsvc.CampaignKey) formsvc.ID { return key.ID }
+func responseID(key *formsvc.ResponseKey) formsvc.ID { return key.ID }
+func fileID(key *formsvc.FileKey) formsvc.ID         { return key.ID }
+
+// errorOf returns the error of a call.
+func errorOf[T any](_ T, err error) error { return err }
+
 // check is must for any goroutine.
 func (w *world) check(what string, err error) {
 	w.Helper()
@@ -88,15 +112,9 @@ func (w *world) same(what string, got, want any) {
 // snapshot returns everything that can be read from the store.
 func (w *world) snapshot() map[string]any {
 	w.Helper()
-	accounts, err := w.store.Accounts(w.ctx)
-	w.must("Accounts", err)
-	ids := make([]formsvc.ID, len(accounts))
-	for i := range accounts {
-		ids[i] = accounts[i].ID
-	}
-	all, err := contents(w.ctx, w.store, ids)
-	w.must("contents", err)
-	return all
+	accounts := must(w.store.Accounts(w.ctx))(w, "Accounts")
+	ids := mapped(accounts, func(a *formsvc.Account) formsvc.ID { return a.ID })
+	return must(contents(w.ctx, w.store, ids))(w, "contents")
 }
 
 // unchanged fails the test unless the store equals the snapshot.
@@ -171,10 +189,8 @@ func (w *world) addResponses(c *formsvc.Campaign, n int) []formsvc.Response {
 
 // addTest raises a test event.
 func (w *world) addTest(e formsvc.Event) error {
-	_, err := w.store.UpdateWebhook(w.ctx, formsvc.WebhookKey{AccountID: e.AccountID, ID: e.To}, func(*formsvc.Webhook) (formsvc.Change, error) {
-		return formsvc.Change{Events: []formsvc.Event{e}}, nil
-	})
-	return err
+	key := formsvc.WebhookKey{AccountID: e.AccountID, ID: e.To}
+	return errorOf(w.store.UpdateWebhook(w.ctx, key, deciding[*formsvc.Webhook](formsvc.Change{Events: []formsvc.Event{e}})))
 }
 
 // create stores a response of a campaign at version 1.
@@ -184,11 +200,17 @@ func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
 
 // update updates a response, with events.
 func (w *world) update(ctx context.Context, key formsvc.ResponseKey, events ...formsvc.Event) error {
-	_, err := w.store.UpdateResponse(ctx, key, func(r *formsvc.Response) (formsvc.Change, error) {
-		r.Version++
-		return formsvc.Change{Events: events}, nil
-	})
-	return err
+	return rewrite(ctx, w.store.UpdateResponse, key, formsvc.Change{Events: events}, func(r *formsvc.Response) { r.Version++ })
+}
+
+// rewrite edits a record by a method that updates one, which also commits the change.
+func rewrite[K, T any](
+	ctx context.Context, method func(context.Context, K, func(*T) (formsvc.Change, error)) (T, error), key K, change formsvc.Change, edit func(*T),
+) error {
+	return errorOf(method(ctx, key, func(record *T) (formsvc.Change, error) {
+		edit(record)
+		return change, nil
+	}))
 }
 
 // createFile stores a file, with events.
@@ -205,8 +227,7 @@ func (w *world) createSignature(ctx context.Context, sig formsvc.Signature, even
 
 // redeem redeems a link for a session.
 func (w *world) redeem(s Store, link *formsvc.Link, session formsvc.Session) error {
-	_, err := s.RedeemLink(w.ctx, link.Hash, func(*formsvc.Link) (formsvc.Session, formsvc.Change, error) { return session, none, nil })
-	return err
+	return errorOf(s.RedeemLink(w.ctx, link.Hash, func(*formsvc.Link) (formsvc.Session, formsvc.Change, error) { return session, none, nil }))
 }
 
 func deciding[T any](change formsvc.Change) func(T) (formsvc.Change, error) {
@@ -226,8 +247,7 @@ func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
 // wantCount fails the test unless the campaign has n responses, counts n, and has raised n events.
 func (w *world) wantCount(sc *scene, n int) {
 	w.Helper()
-	c, err := w.store.Campaign(w.ctx, sc.campaign.Key())
-	w.must("Campaign", err)
+	c := must(w.store.Campaign(w.ctx, sc.campaign.Key()))(w, "Campaign")
 	list, total, err := collect(func(q formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
 		return w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Page: q})
 	})
@@ -239,8 +259,7 @@ func (w *world) wantCount(sc *scene, n int) {
 func (w *world) noEvents(what string, events ...formsvc.Event) {
 	w.Helper()
 	for _, e := range events {
-		_, err := w.store.Event(w.ctx, e.AccountID, e.ID)
-		w.wantError(what+": Event", err, formsvc.ErrNotFound)
+		w.wantError(what+": Event", errorOf(w.store.Event(w.ctx, e.AccountID, e.ID)), formsvc.ErrNotFound)
 	}
 }
 

@@ -58,30 +58,25 @@ type formBody struct {
 	MaxResponses   int32        `json:"maxResponses"`
 	OncePerEmail   bool         `json:"oncePerEmail"`
 
-	Confirmation *confirmationBody `json:"confirmation"`
-	Prefill      *array[text]      `json:"prefill"`
-	Theme        struct {
-		Accent  optional `json:"accent"`
-		Scheme  optional `json:"scheme"`
-		Width   optional `json:"width"`
-		Logo    optional `json:"logo"`
-		LogoAlt optional `json:"logoAlt"`
-		Cover   optional `json:"cover"`
-	} `json:"theme"`
-	Texts struct {
-		Button      optional `json:"button"`
-		ThanksTitle optional `json:"thanksTitle"`
-		Closed      optional `json:"closed"`
-		Full        optional `json:"full"`
-	} `json:"texts"`
+	Confirmation plain[formsvc.Confirmation] `json:"confirmation"`
+	Prefill      *array[text]                `json:"prefill"`
+	Theme        plain[formsvc.FormTheme]    `json:"theme"`
+	Texts        plain[formsvc.FormTexts]    `json:"texts"`
 }
 
-type confirmationBody struct {
-	Enabled bool     `json:"enabled"`
-	Subject optional `json:"subject"`
-	Text    optional `json:"text"`
-	ReplyTo optional `json:"replyTo"`
-	Answers bool     `json:"answers"`
+// A plain is a struct whose strings are optional, and whose bytes are a picture.
+type plain[T any] struct{ of T }
+
+func (p *plain[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return json.UnmarshalDecode(dec, &p.of, json.WithUnmarshalers(json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(func(dec *jsontext.Decoder, s *string) error { return (*optional)(s).UnmarshalJSONFrom(dec) }),
+		json.UnmarshalFromFunc(func(dec *jsontext.Decoder, content *[]byte) error {
+			var s optional
+			err := s.UnmarshalJSONFrom(dec)
+			*content = picture(s)
+			return err
+		}),
+	)))
 }
 
 type moduleBody struct {
@@ -154,22 +149,9 @@ func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
 			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
 			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
 			Language: string(body.Form.Language), HideName: body.Form.HideName, Prefill: textsOf(body.Form.Prefill),
-			Texts: formsvc.FormTexts{
-				Button: string(body.Form.Texts.Button), ThanksTitle: string(body.Form.Texts.ThanksTitle),
-				Closed: string(body.Form.Texts.Closed), Full: string(body.Form.Texts.Full),
-			},
+			Texts: body.Form.Texts.of, Theme: body.Form.Theme.of, Confirmation: body.Form.Confirmation.of,
 			MaxResponses: int(body.Form.MaxResponses), OncePerEmail: body.Form.OncePerEmail,
 		},
-	}
-	look := &body.Form.Theme
-	in.Form.Theme = formsvc.FormTheme{
-		Accent: string(look.Accent), Scheme: string(look.Scheme), Width: string(look.Width), LogoAlt: string(look.LogoAlt),
-		Logo: picture(look.Logo), Cover: picture(look.Cover),
-	}
-	if c := body.Form.Confirmation; c != nil {
-		in.Form.Confirmation = formsvc.Confirmation{
-			Enabled: c.Enabled, Subject: string(c.Subject), Text: string(c.Text), ReplyTo: string(c.ReplyTo), Answers: c.Answers,
-		}
 	}
 	if body.Modules != nil {
 		for _, m := range *body.Modules {
