@@ -31,7 +31,13 @@ func main() {
 	stranger, err := newClient(url, "not a key").ListCampaignsWithResponse(ctx, nil)
 	check(stranger, err, http.StatusUnauthorized)
 
-	in := api.CampaignInput{Title: "Colours", Modules: &[]api.ModuleInput{{Name: "colour", Type: new(api.ModuleTypeChoice), Options: &[]string{"red", "green"}}}}
+	options := make([]api.ModuleOption, 2)
+	for i, value := range []string{"red", "green"} {
+		if err := options[i].FromModuleOption0(value); err != nil {
+			log.Fatal(err)
+		}
+	}
+	in := api.CampaignInput{Title: "Colours", Modules: &[]api.ModuleInput{{Name: "colour", Type: new(api.ModuleTypeChoice), Options: &options}}}
 	once := &api.CreateCampaignParams{IdempotencyKey: new("colours-1")}
 	campaign, err := c.CreateCampaignWithResponse(ctx, once, in)
 	check(campaign, err, http.StatusCreated)
