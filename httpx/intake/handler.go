@@ -132,7 +132,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 // is the path that browsers know the handler by, such as "/f/".
 func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Campaign, root string) {
 	h.visited(func(v *visit) error {
-		v.found, v.preview, v.root = newFound(c), true, root
+		v.found, v.preview, v.root = h.newFound(c), true, root
 		v.translate()
 		return v.show(http.StatusOK, v.formPage(nil, ""))
 	})(w, r)
@@ -143,7 +143,7 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	r.Pattern = "/"
-	if name, ok := strings.CutPrefix(path, "assets/"); ok && (h.theme.Serve(w, r, name) || h.theme.ServeLooks(w, r, name)) {
+	if name, ok := strings.CutPrefix(path, "assets/"); ok && h.theme.Serve(w, r, name) {
 		r.Pattern = "GET /assets/{name}"
 		return
 	}
@@ -260,10 +260,12 @@ func (v *visit) transfer() bool {
 type found struct {
 	campaign    *formsvc.Campaign
 	logo, cover picture
+	looks       theme.Style
 }
 
-func newFound(c *formsvc.Campaign) found {
-	return found{c, newPicture("logo", c.Form.Theme.Logo), newPicture("cover", c.Form.Theme.Cover)}
+func (h *Handler) newFound(c *formsvc.Campaign) found {
+	look := &c.Form.Theme
+	return found{c, newPicture("logo", look.Logo), newPicture("cover", look.Cover), h.theme.Looks(look)}
 }
 
 // find looks up the campaign, and sets the headers that depend on it.
@@ -278,7 +280,7 @@ func (v *visit) find() error {
 	if !ok {
 		err := v.lookUp(func(ctx context.Context) error {
 			c, err := v.h.svc.Campaigns.ByForm(ctx, v.token)
-			f = newFound(&c)
+			f = v.h.newFound(&c)
 			return err
 		})
 		if err != nil {
@@ -290,7 +292,7 @@ func (v *visit) find() error {
 		if until := v.h.svc.Now().Add(campaignAge); bare.Size() > campaignSize {
 			v.h.huge.Put(v.token, f, until)
 		} else {
-			v.h.recent.Put(v.token, found{&bare, f.logo, f.cover}, until)
+			v.h.recent.Put(v.token, found{&bare, f.logo, f.cover, f.looks}, until)
 		}
 	}
 	v.found = f

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -225,6 +227,25 @@ func attribute(n *html.Node, key string) string {
 		}
 	}
 	return ""
+}
+
+// styles returns the CSS inside the page, once its policy allows all of it. Before it is painted,
+// nothing else is loaded but the host's stylesheet.
+func (a *answer) styles() (css string) {
+	a.t.Helper()
+	policy := a.header.Get("Content-Security-Policy")
+	for _, n := range a.elements() {
+		switch {
+		case n.Data == "style":
+			css += n.FirstChild.Data
+			if sum := sha256.Sum256([]byte(n.FirstChild.Data)); !strings.Contains(policy, " 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") {
+				a.t.Errorf("the policy %q doesn't allow %s", policy, n.FirstChild.Data)
+			}
+		case attribute(n, "rel") == "stylesheet" && !strings.Contains(attribute(n, "href"), "assets/theme-") || n.Data == "script" && !slices.ContainsFunc(n.Attr, func(x html.Attribute) bool { return x.Key == "defer" }):
+			a.t.Errorf("the page waits for %v", n.Attr)
+		}
+	}
+	return css
 }
 
 // token returns the field _page.

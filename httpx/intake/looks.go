@@ -38,7 +38,7 @@ func (v *visit) dress(p *page) {
 	}
 	form := &v.campaign.Form
 	look := &form.Theme
-	p.Looks, p.LogoAlt = theme.Looks(look), cmp.Or(look.LogoAlt, v.campaign.Title)
+	p.Looks, p.LogoAlt = v.looks, cmp.Or(look.LogoAlt, v.campaign.Title)
 	p.Logo, p.Cover = v.shown(v.logo, look.Logo), v.shown(v.cover, look.Cover)
 	if !v.preview {
 		p.Origins = strings.Join(form.AllowedOrigins, " ")

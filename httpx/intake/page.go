@@ -31,7 +31,7 @@ type page struct {
 	Scripts       bool
 	Paged         bool // whether a section begins a page
 	Frame         theme.Frame
-	Looks         string // the asset with the form's own looks; "" for none
+	Style, Looks  theme.Style // of all forms, and of this one
 	Logo, Cover   picture
 	LogoAlt       string
 	Origins       string // of pages that embed this one, separated by spaces; "" for none

@@ -349,7 +349,8 @@ func TestFormsThatTakeNothing(t *testing.T) {
 		t.Errorf("redirected to %s", to)
 	}
 	for _, path := range []string{"x", "/x", "/thanks/x", "/responses", "/../x", "/../" + strings.Repeat("A", 65), "/../assets/x"} {
-		a := w.get(path).is(404).has("There is no form at this address", "assets/form.css?")
+		a := w.get(path).is(404).has("There is no form at this address", "assets/form.svg?")
+		a.styles()
 		if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") {
 			t.Error(policy)
 		}

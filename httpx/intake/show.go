@@ -105,7 +105,7 @@ func (v *visit) show(status int, p *page) error {
 
 // render returns a page of at most so many bytes.
 func (v *visit) render(p *page, most int) ([]byte, error) {
-	p.T, p.Version, p.Root = v.t, v.h.theme.Version, v.root
+	p.T, p.Version, p.Root, p.Style = v.t, v.h.theme.Version, v.root, v.h.theme.Form
 	p.Scripts = len(p.Fields) > 0
 	v.dress(p)
 	frame, err := v.h.theme.Frame(v.root, p.Title, v.t)
@@ -154,5 +154,5 @@ func (v *visit) policy() string {
 			ancestors = strings.Join(f.AllowedOrigins, " ") // origins are checked when they are saved
 		}
 	}
-	return "default-src 'none'; img-src " + pictures + "; style-src 'self'; script-src 'self'; base-uri 'none'; " + action + "frame-ancestors " + ancestors
+	return "default-src 'none'; img-src " + pictures + "; style-src 'self'" + v.h.theme.Form.Source + v.looks.Source + "; script-src 'self'; base-uri 'none'; " + action + "frame-ancestors " + ancestors
 }

@@ -1,9 +1,12 @@
 package theme
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
+	"html/template"
 	"math"
-	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,29 +16,27 @@ import (
 // legible is the least contrast of texts (WCAG 2.2 §1.4.3).
 const legible = 4.5
 
-// Looks returns the name of the stylesheet with the looks of a form, which says all of them; "" for none.
-func Looks(in *formsvc.FormTheme) string {
-	if in.Accent == "" && in.Scheme == "" && in.Width == "" {
-		return ""
-	}
-	return "looks-" + strings.TrimPrefix(in.Accent, "#") + "-" + in.Scheme + "-" + in.Width + ".css"
+// A Style is CSS inside a page, and the source that allows it in the page's policy.
+type Style struct {
+	CSS    template.CSS // "" for none
+	Source string
 }
 
-// ServeLooks sends the stylesheet of that name, which comes after form.css, and reports whether it is one. Nothing of it is kept.
-func (t *Theme) ServeLooks(w http.ResponseWriter, r *http.Request, name string) bool {
-	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(name, "looks-"), ".css"), "-")
-	if len(parts) != 3 {
-		return false
+// spaces are those of CSS that nobody needs.
+var spaces = regexp.MustCompile(`/\*[^*]*\*/|\n\s*`)
+
+func newStyle(css string) Style {
+	css = spaces.ReplaceAllLiteralString(css, "")
+	sum := sha256.Sum256([]byte(css))
+	return Style{template.CSS(css), " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"} //nolint:gosec // the host's code, and checked looks
+}
+
+// Looks returns the style with the looks of a form, which comes after that of all forms.
+func (t *Theme) Looks(in *formsvc.FormTheme) Style {
+	if in.Accent == "" && in.Scheme == "" && in.Width == "" || in.Check() != nil {
+		return Style{}
 	}
-	in := formsvc.FormTheme{Scheme: parts[1], Width: parts[2]}
-	if parts[0] != "" {
-		in.Accent = "#" + parts[0]
-	}
-	if in.Check() != nil || Looks(&in) != name || strings.ToLower(name) != name {
-		return false
-	}
-	Send(w, r, name, []byte(stylesheet(string(t.assets["form.css"]), &in)))
-	return true
+	return newStyle(stylesheet(string(t.assets["form.css"]), in))
 }
 
 // stylesheet returns the looks of a form in CSS. ours begins with the colours on light and on dark pages, in two blocks. A host's

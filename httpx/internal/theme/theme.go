@@ -22,6 +22,7 @@ import (
 // A Theme is one that is checked. It is safe for concurrent use.
 type Theme struct {
 	Version   string // a hash of our own assets
+	Form      Style  // of all forms; none without form.css
 	in        *formsvc.Theme
 	layout    *template.Template // nil for none
 	css, logo string             // names of the host's assets; "" for none
@@ -46,6 +47,9 @@ func New(in *formsvc.Theme, own fs.FS) (*Theme, error) {
 		t.assets[strings.TrimPrefix(file, "assets/")] = b
 	}
 	t.Version = strconv.FormatUint(uint64(sum.Sum32()), 36)
+	if css, ok := t.assets["form.css"]; ok {
+		t.Form = newStyle(string(css))
+	}
 	t.css = t.add(in.Stylesheet, ".css")
 	image := strings.HasPrefix(http.DetectContentType(in.Logo), "image/")
 	if len(in.Logo) > 0 && (in.Product == "" || !image && !bytes.Contains(in.Logo, []byte("<svg"))) {
