@@ -28,7 +28,8 @@ type Call struct {
 	// Idempotency makes the call of a method idempotent that creates something, tests a webhook, rotates a secret or a form,
 	// or redelivers. If a call with the key succeeded in the last [IdempotencyTTL], the method changes nothing and returns
 	// that call's result, without secrets, which are shown only once. This holds even if both calls run at once or on
-	// different nodes: a result commits together with what the call did. Such a method also fails with
+	// different nodes: a result commits together with what the call did. Only calls of two methods with one key, at once on
+	// two nodes, may both succeed. Such a method also fails with
 	//   - [ErrInFlight] while another call with the key runs in this process,
 	//   - [ErrMismatch] if the earlier call had another Request,
 	//   - a *[RefusedError] if the earlier call was refused ([Service.Refuse]),

@@ -135,7 +135,9 @@ type ResponseStore interface {
 	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The response's ID must
 	// not be older than its CreatedAt (to the millisecond): lists by time rely on it. Its reference is unique in the
 	// account. It fails with ErrStale if the campaign's version isn't campaignVersion, and with ErrLimit if the account
-	// already has change.Limit responses.
+	// already has change.Limit responses. The result of change.Idempotency is the response, so its Result is nil, and its
+	// CreatedAt that of the response. The record stays until the response changes: PruneIdempotency and RepliesOf leave it.
+	// If a call of another method with the same key commits at the same time, both may succeed.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
 	// ImportResponses adds the responses to a campaign as CreateResponse does, all in one atomic write, and returns their
 	// number. It skips those whose reference is taken in the account, or whose ID is in the campaign. It fails with ErrLimit

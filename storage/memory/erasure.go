@@ -63,7 +63,7 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 			if r.AccountID != a.ID {
 				continue
 			}
-			if replies[r.ResponseID] {
+			if replies[r.ResponseID] && !s.unchanged(r) {
 				r.Result, r.Response = nil, nil
 			}
 			if q.Refusals && r.ResponseID == "" && r.Refused {

@@ -31,3 +31,12 @@ func (s *Store) Recall(ctx context.Context, account formsvc.ID, key string, sinc
 		return copyOf(r), nil
 	})
 }
+
+// unchanged reports whether the result of a record is a response that still is as it was created.
+func (s *Store) unchanged(r *formsvc.IdempotencyRecord) bool {
+	if r.Response == nil {
+		return false
+	}
+	row, err := s.response(r.Response.Key())
+	return err == nil && row.Version == r.Response.Version
+}

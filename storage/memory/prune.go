@@ -54,7 +54,7 @@ func (s *Store) PruneIdempotency(ctx context.Context, before time.Time, limit in
 	return locked(ctx, s, func() (int, error) {
 		var old []recordKey
 		for key, r := range s.records {
-			if r.CreatedAt.Before(before) {
+			if r.CreatedAt.Before(before) && !s.unchanged(r) {
 				old = append(old, key)
 			}
 		}

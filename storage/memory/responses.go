@@ -16,7 +16,7 @@ func (s *Store) CreateResponse(
 	if err != nil {
 		return err
 	}
-	if k := change.Idempotency; k != nil && k.Result == nil && k.ResponseID == r.ID {
+	if k := change.Idempotency; k != nil {
 		k = new(*k)
 		k.Response, change.Idempotency = new(r), k
 	}

@@ -29,10 +29,9 @@ var built = sync.OnceValue(newStatements) //nolint:gochecknoglobals // immutable
 type statements struct {
 	schema    int // the number of steps
 	responses arrays[*bunstore.Creation]
-	records   arrays[*bunstore.Creation]
 	events    arrays[bunstore.EventRow]
 
-	insertEvents, create, createKeyed string
+	insertEvents, create string
 }
 
 func (b *backend) dialect() bunstore.Dialect {
@@ -129,14 +128,11 @@ func column[R, V any](rows []R, value func(R) V) []V {
 
 // newStatements builds the statements. create writes a whole group in one statement, which is a transaction by
 // itself: one round trip. It leaves out a response, with all that belongs to it, if its campaign has another version.
-// The result has the identifiers of the responses written.
-//
-// createKeyed also leaves out responses whose idempotency record exists. If another transaction commits such a record
-// meanwhile, the statement fails.
+// It also leaves out one whose idempotent call has happened. The result has the identifiers of the responses written.
 func newStatements() *statements {
 	b := &statements{
 		schema:    len(bunstore.Migrations(migrationFiles, false)),
-		responses: bunstore.ResponseColumns(), records: bunstore.RecordColumns(), events: bunstore.EventColumns(),
+		responses: bunstore.ResponseColumns(), events: bunstore.EventColumns(),
 	}
 	b.events = append(b.events, bunstore.Column[bunstore.EventRow]{
 		Name: "listening", Type: "bigint", Value: func(e bunstore.EventRow) any { return bunstore.ListenBits(e.Event) },
@@ -144,10 +140,7 @@ func newStatements() *statements {
 	b.responses = append(b.responses, bunstore.Column[*bunstore.Creation]{
 		Name: "campaign_version", Type: "bigint", Value: func(n *bunstore.Creation) any { return n.CampaignVersion },
 	})
-	b.records = append(b.records, bunstore.Column[*bunstore.Creation]{
-		Name: "made", Type: "uuid", Value: func(n *bunstore.Creation) any { return n.Response.ID },
-	})
-	responses, records, events := bunstore.ResponseColumns(), bunstore.RecordColumns(), bunstore.EventColumns()
+	responses, events := bunstore.ResponseColumns(), bunstore.EventColumns()
 	write := `
 written AS (
   INSERT INTO formsvc_events (` + bunstore.Names(events, "") + `, xact)
@@ -159,20 +152,20 @@ SELECT EXISTS (SELECT FROM queued)`
 	input := `WITH raised AS (SELECT * FROM ` + b.events.from(n, "e") + `), input AS (SELECT * FROM `
 	n += len(b.events)
 	input += b.responses.from(n, "i") + `)`
-	n += len(b.responses)
 	// Locked, so that a change of the campaign waits for its responses, which a new limit counts; after waiting for one, the version is looked at again.
-	insert := `, held AS MATERIALIZED (
+	// A subquery for each row, which a join would not be: it would read the whole table.
+	b.create = input + `, held AS MATERIALIZED (
   SELECT c.id, c.account_id, c.version FROM formsvc_campaigns AS c
   WHERE c.id IN (SELECT i.campaign_id FROM input AS i) ORDER BY c.id FOR KEY SHARE OF c
 ), inserted AS (
   INSERT INTO formsvc_responses (` + bunstore.Names(responses, "") + `)
   SELECT ` + bunstore.Names(responses, "i.") + `
   FROM input AS i JOIN held AS c
-    ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version`
-	end := `
+    ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version
+  WHERE (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = i.call) IS NULL
+  ON CONFLICT (call) WHERE call IS NOT NULL DO NOTHING
   RETURNING id, campaign_id
-)`
-	rest := `, counted AS (
+), counted AS (
   INSERT INTO formsvc_counters AS n (campaign_id, shard, responses)
   SELECT campaign_id, $1::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
   ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses
@@ -180,15 +173,6 @@ SELECT EXISTS (SELECT FROM queued)`
   SELECT e.* FROM raised AS e WHERE e.response_id IN (SELECT id FROM inserted)
 ), ` + write + `
 SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
-	b.create = input + insert + end + rest
-	// A subquery for each row, which a join would not be: it would read the whole table.
-	b.createKeyed = input + `, record AS MATERIALIZED (
-  SELECT r.*, (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = r.id) AS taken FROM ` + b.records.from(n, "r") + `
-)` + insert + `
-  WHERE i.id NOT IN (SELECT r.made FROM record AS r WHERE r.taken IS NOT NULL)` + end + `, remembered AS (
-  INSERT INTO formsvc_idempotency (` + bunstore.Names(records, "") + `)
-  SELECT ` + bunstore.Names(records, "r.") + ` FROM record AS r WHERE r.made IN (SELECT id FROM inserted)
-)` + rest
 	return b
 }
 
@@ -206,28 +190,18 @@ func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, list []formsvc.
 func (b *backend) CreateResponses(
 	ctx context.Context, c bun.IConn, list []*bunstore.Creation,
 ) (written []bool, wake bool, err error) {
-	var (
-		events []bunstore.EventRow
-		keyed  []*bunstore.Creation
-	)
+	var events []bunstore.EventRow
 	for _, n := range list {
 		for i := range n.Change.Events {
 			events = append(events, bunstore.EventRow{Event: &n.Change.Events[i]})
 		}
-		if n.Change.Idempotency != nil {
-			keyed = append(keyed, n)
-		}
-	}
-	statement, args := b.create, slices.Concat([]any{b.shard}, b.events.args(events), b.responses.args(list))
-	if len(keyed) > 0 {
-		statement, args = b.createKeyed, append(args, b.records.args(keyed)...)
 	}
 	inserted := make(map[formsvc.ID]bool, len(list))
 	_, err = bunstore.List(ctx, c, func(rows *sql.Rows, id *string) error {
 		err := rows.Scan(id, &wake)
 		inserted[formsvc.ID(*id)] = true
 		return err
-	}, statement, args...)
+	}, b.create, slices.Concat([]any{b.shard}, b.events.args(events), b.responses.args(list))...)
 	written = make([]bool, len(list))
 	for i, n := range list {
 		written[i] = inserted[n.Response.ID]

@@ -22,9 +22,6 @@ func (*backend) Classify(err error) error {
 	if errors.As(err, &e) {
 		switch e.Code {
 		case "23505": // unique_violation
-			if e.ConstraintName == "formsvc_idempotency_pkey" {
-				return bunstore.Classified(formsvc.ErrRepeated, err)
-			}
 			return bunstore.Classified(formsvc.ErrConflict, err)
 		case "23503", "22P02": // foreign_key_violation; text that isn't a UUID identifies nothing
 			return bunstore.Classified(formsvc.ErrNotFound, err)

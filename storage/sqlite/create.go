@@ -19,19 +19,17 @@ import (
 // locking. Rows are written one by one: a call costs little, and the driver looks for each
 // argument among all of its statement, so many rows in one statement are slower.
 type backend struct {
-	schema             int // the number of steps
-	responses, records insertion[*bunstore.Creation]
-	events             insertion[bunstore.EventRow]
+	schema    int // the number of steps
+	responses insertion[*bunstore.Creation]
+	events    insertion[bunstore.EventRow]
 }
 
 // newBackend returns the backend, which is built once.
 var newBackend = sync.OnceValue(func() *backend { //nolint:gochecknoglobals // immutable
-	return &backend{
-		len(bunstore.Migrations(migrationFiles, true)),
-		newInsertion("formsvc_responses", bunstore.ResponseColumns(), ""),
-		newInsertion("formsvc_idempotency", bunstore.RecordColumns(), " ON CONFLICT DO NOTHING"),
-		newInsertion("formsvc_events", bunstore.EventColumns(), ""),
-	}
+	responses := newInsertion("formsvc_responses", bunstore.ResponseColumns(), " WHERE NOT EXISTS (SELECT 1 FROM formsvc_idempotency WHERE id = ?)"+
+		" ON CONFLICT (call) WHERE call IS NOT NULL DO NOTHING")
+	responses.columns = append(responses.columns, bunstore.Column[*bunstore.Creation]{Value: (*bunstore.Creation).Call}) // of the condition
+	return &backend{len(bunstore.Migrations(migrationFiles, true)), responses, newInsertion("formsvc_events", bunstore.EventColumns(), "")}
 })
 
 // An insertion inserts rows of a table.
@@ -41,7 +39,7 @@ type insertion[R any] struct {
 }
 
 func newInsertion[R any](table string, columns []bunstore.Column[R], end string) insertion[R] {
-	return insertion[R]{columns, "INSERT INTO " + table + " (" + bunstore.Names(columns, "") + ") VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")" + end}
+	return insertion[R]{columns, "INSERT INTO " + table + " (" + bunstore.Names(columns, "") + ") SELECT ?" + strings.Repeat(", ?", len(columns)-1) + end}
 }
 
 func (i *insertion[R]) add(ctx context.Context, c bun.IConn, row R) (rows int, err error) {
@@ -136,13 +134,10 @@ func (g *group) create(ctx context.Context, n *bunstore.Creation) (written bool,
 		}
 	}
 	of.newest = max(of.newest, r.ID)
-	if n.Change.Idempotency != nil {
-		if fresh, err := g.records.add(ctx, g.c, n); err != nil || fresh == 0 {
-			return false, err
-		}
+	if fresh, err := g.responses.add(ctx, g.c, n); err != nil || fresh == 0 {
+		return false, err
 	}
-	_, err = g.responses.add(ctx, g.c, n)
-	if err == nil && r.Status != formsvc.StatusPending { // held or imported
+	if r.Status != formsvc.StatusPending { // held or imported
 		_, err = g.c.ExecContext(ctx, addStatus, raw(r.CampaignID), r.Status)
 	}
 	for i := range n.Change.Events {

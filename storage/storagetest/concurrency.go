@@ -63,7 +63,7 @@ func testGroups(w *world) {
 			}
 			change := formsvc.Change{Events: []formsvc.Event{w.newEvent(&r)}}
 			if kind < 8 {
-				change.Idempotency = new(w.newRecord(scenes[i].account.ID, key))
+				change.Idempotency = w.newReply(&r, key)
 			}
 			keyed := kind < 8 && want == nil
 			if keyed {

@@ -130,14 +130,14 @@ func testCancelDuring(w *world) {
 		for range 10 {
 			r, fresh := w.newResponse(&sc.campaign), w.newResponse(&sc.campaign)
 			w.check("CreateResponse", w.create(r))
-			f, barred, record := w.newFile(&r), w.newFile(&r), w.newRecord(sc.account.ID, string(r.ID))
+			f, barred, record := w.newFile(&r), w.newFile(&r), w.newReply(&fresh, string(r.ID))
 			events := []formsvc.Event{w.newEvent(&fresh), w.newEvent(&r), w.newEvent(&r)}
 			for i, x := range []struct {
 				call func(ctx context.Context) error
 				did  func() []bool // the parts that it did
 			}{
 				{func(ctx context.Context) error {
-					return w.store.CreateResponse(ctx, fresh, 1, formsvc.Change{Events: events[:1], Idempotency: &record})
+					return w.store.CreateResponse(ctx, fresh, 1, formsvc.Change{Events: events[:1], Idempotency: record})
 				}, func() []bool {
 					_, err := w.store.Recall(w.ctx, record.AccountID, record.Key, start())
 					return []bool{version(fresh) == 1, is(err), event(events[0])}

@@ -197,6 +197,9 @@ func (m *model) addResponse() {
 	}
 	version += int64(oneOf(m, "version", 0, 0, 0, 0, 0, 0, 1, -1))
 	change := m.change(key)
+	if change.Idempotency != nil {
+		change.Idempotency = m.newReply(&r, change.Idempotency.Key)
+	}
 	change.Limit = oneOf(m, "limit", 0, 0, 0, 3)
 	m.responses, m.references = append(m.responses, key), append(m.references, r.Reference)
 	m.do("CreateResponse", func(s Store, _ int) (any, error) { return nil, s.CreateResponse(m.ctx, r, version, change) })

@@ -204,23 +204,23 @@ func (w *world) limits(stores []Store) {
 			}
 			return err
 		}})
-		rows = append(rows, row{"calls with one idempotency key", 1, formsvc.ErrRepeated, func(s Store) error {
-			record := w.newRecord(a.ID, fmt.Sprint("round ", round))
-			r, change := w.newResponse(&c), formsvc.Change{Idempotency: &record}
-			switch rand.IntN(round + 1) {
-			case 1:
-				return s.CreateAccount(w.ctx, w.newAccount(), nil, change)
-			case 2:
-				return s.CreateCampaign(w.ctx, w.newCampaign(a.ID), change)
-			case 3:
-				return s.Commit(w.ctx, change)
-			}
-			change.Events = []formsvc.Event{w.newEvent(&r)}
-			err := s.CreateResponse(w.ctx, r, 1, change)
+		key := fmt.Sprint("round ", round)
+		rows = append(rows, row{"creates with one idempotency key", 1, formsvc.ErrRepeated, func(s Store) error {
+			r := w.newResponse(&c)
+			err := s.CreateResponse(w.ctx, r, 1, formsvc.Change{Idempotency: w.newReply(&r, key), Events: []formsvc.Event{w.newEvent(&r)}})
 			if err == nil {
 				responses.Add(1)
 			}
 			return err
+		}}, row{"other calls with one idempotency key", 1, formsvc.ErrRepeated, func(s Store) error {
+			change := formsvc.Change{Idempotency: new(w.newRecord(a.ID, key+" of others"))}
+			switch rand.IntN(3) {
+			case 1:
+				return s.CreateAccount(w.ctx, w.newAccount(), nil, change)
+			case 2:
+				return s.CreateCampaign(w.ctx, w.newCampaign(a.ID), change)
+			}
+			return s.Commit(w.ctx, change)
 		}})
 	}
 	for _, x := range rows {

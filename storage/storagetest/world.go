@@ -426,6 +426,13 @@ func (m *maker) newRecord(account formsvc.ID, key string) formsvc.IdempotencyRec
 	}
 }
 
+// newReply returns the record of the call that creates a response.
+func (m *maker) newReply(r *formsvc.Response, key string) *formsvc.IdempotencyRecord {
+	record := m.newRecord(r.AccountID, key)
+	record.Result, record.ResponseID, record.CreatedAt = nil, r.ID, r.CreatedAt
+	return &record
+}
+
 // newMember returns a member with all fields set but RemovedAt.
 func (m *maker) newMember(account formsvc.ID) formsvc.Member {
 	id, at := m.next()

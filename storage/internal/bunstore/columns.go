@@ -83,6 +83,8 @@ var responseFields = []responseColumn{
 	{"person", "bigint", func(n creation) any { return person(n.Response.CampaignID, n.Response.User.Email) }, nil, false},
 	{"held", "text", func(n creation) any { return string(n.Response.Held) }, func(r response) any { return (*string)(&r.Held) }, false},
 	{"metadata", "text", func(n creation) any { return n.Response.Metadata.JSON() }, func(r response) any { return (*string)(&r.Metadata) }, false},
+	{"call", "bytea", creation.Call, nil, false},
+	{"request", "bytea", creation.request, nil, false},
 }
 
 // ResponseColumns are the columns of a new response.

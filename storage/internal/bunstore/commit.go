@@ -227,20 +227,16 @@ func (k *Config) create(ctx context.Context, c bun.IConn, group []*Unit) error {
 	return k.create(ctx, c, beyond)
 }
 
-const selectReason = "SELECT EXISTS (SELECT 1 FROM formsvc_idempotency AS i WHERE i.id = $1)," +
+const selectReason = "SELECT EXISTS (SELECT 1 FROM formsvc_idempotency AS i WHERE i.id = $1) OR EXISTS (SELECT 1 FROM formsvc_responses AS r WHERE r.call = $1)," +
 	" (SELECT c.version FROM formsvc_campaigns AS c WHERE c.id = $2 AND c.account_id = $3)"
 
 // refusal returns why a response was left out.
 func (k *Config) refusal(ctx context.Context, c bun.IConn, n *Creation) error {
 	var (
-		record   []byte
 		repeated bool
 		version  sql.NullInt64
 	)
-	if r := n.Change.Idempotency; r != nil {
-		record = recordHash(r.AccountID, r.Key)
-	}
-	row := c.QueryRowContext(ctx, selectReason, record, k.Dialect.arg(n.Response.CampaignID),
+	row := c.QueryRowContext(ctx, selectReason, n.Call(), k.Dialect.arg(n.Response.CampaignID),
 		k.Dialect.arg(n.Response.AccountID))
 	switch err := row.Scan(&repeated, &version); {
 	case err != nil:

@@ -147,6 +147,9 @@ func (s *Store) dropResponses(
 	if len(gone) == 0 {
 		return nil, nil, nil, nil
 	}
+	if err := s.keepResult(ctx, c, campaign, gone, []byte{}); err != nil {
+		return nil, nil, nil, err
+	}
 	drop := func(table, id string) *bun.DeleteQuery {
 		return s.build.NewDelete().Conn(c).TableExpr(table).Where("campaign_id = ? AND ? IN (?)", campaign, bun.Ident(id), bun.List(gone))
 	}

@@ -25,61 +25,41 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 	return errors.Join(checkIDs(r.AccountID, cmp.Or(r.ResponseID, r.AccountID)), formsvc.CheckText(r.Key)) // the response is optional
 }
 
-// RecordColumns are the columns of the idempotency record of a creation that has one.
-func RecordColumns() []Column[*Creation] {
-	record := func(n *Creation) *formsvc.IdempotencyRecord { return n.Change.Idempotency }
-	return []Column[*Creation]{
-		{"id", "bytea", func(n *Creation) any { return recordHash(record(n).AccountID, record(n).Key) }},
-		{"account_id", "uuid", func(n *Creation) any { return record(n).AccountID }},
-		{"request", "bytea", func(n *Creation) any { return record(n).Request[:] }},
-		{"refused", "boolean", func(n *Creation) any { return record(n).Refused }},
-		{"result", "bytea", (*Creation).result},
-		{"response_id", "uuid", func(n *Creation) any { return record(n).ResponseID }},
-		{"campaign_id", "uuid", func(n *Creation) any { return n.returned() }},
-		{"created_at", "bigint", func(n *Creation) any { return micros(record(n).CreatedAt) }},
+// Call returns the primary key of the record of the idempotent call that creates a response, which is part of the response's row
+// until that changes; or nil.
+func (n *Creation) Call() any {
+	if r := n.Change.Idempotency; r != nil {
+		return recordHash(r.AccountID, r.Key)
 	}
+	return nil
 }
 
-// insertRecord adds a record unless the key is taken.
-func insertRecord() string {
-	return insert("formsvc_idempotency", RecordColumns()) + " ON CONFLICT DO NOTHING"
+func (n *Creation) request() any {
+	if r := n.Change.Idempotency; r != nil {
+		return r.Request[:]
+	}
+	return nil
 }
 
-func (n *Creation) result() any {
-	if n.returned() != "" {
-		return nil
-	}
-	return NotNull(n.Change.Idempotency.Result)
-}
-
-// returned returns the campaign of n if its response is the result of its idempotent call,
-// or "".
-func (n *Creation) returned() formsvc.ID {
-	if k := n.Change.Idempotency; k != nil && k.Result == nil && k.ResponseID == n.Response.ID {
-		return n.Response.CampaignID
-	}
-	return ""
-}
+const insertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, created_at)" +
+	" SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT 1 FROM formsvc_responses AS r WHERE r.call = $1) ON CONFLICT DO NOTHING"
 
 // remember adds a record in the transaction of c.
 func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
-	n, err := Affected(c.ExecContext(ctx, insertRecord(),
-		Args(RecordColumns(), &Creation{Change: formsvc.Change{Idempotency: r}}, s.dialect.arg)...))
+	n, err := Affected(c.ExecContext(ctx, insertRecord, recordHash(r.AccountID, r.Key), s.dialect.arg(r.AccountID), r.Request[:], r.Refused,
+		NotNull(r.Result), s.dialect.arg(r.ResponseID), micros(r.CreatedAt)))
 	if err == nil && n == 0 {
 		err = formsvc.ErrRepeated
 	}
 	return err
 }
 
-// keepResult keeps a response that is about to change for the first time, if it is the
-// result of an idempotent call.
-func (s *Store) keepResult(ctx context.Context, c bun.IConn, r *formsvc.Response) error {
-	result, err := json.Marshal(storedResponse{r, r.Answers.JSON()})
-	if err != nil {
-		return err
-	}
-	_, err = s.build.NewUpdate().Conn(c).TableExpr("formsvc_idempotency").Set("result = ?", result).
-		Where("response_id = ? AND campaign_id = ? AND result IS NULL", ID(r.ID), ID(r.CampaignID)).Exec(ctx)
+// keepResult keeps what responses of a campaign, which are about to change or to be removed, are the result of: an idempotent call
+// each. result is the response as JSON, or empty.
+func (s *Store) keepResult(ctx context.Context, c bun.IConn, campaign ID, responses []ID, result []byte) error {
+	_, err := s.build.NewRaw("INSERT INTO formsvc_idempotency (id, account_id, request, refused, result, response_id, campaign_id, created_at)"+
+		" SELECT call, account_id, request, FALSE, ?, id, campaign_id, created_at FROM formsvc_responses"+
+		" WHERE campaign_id = ? AND id IN (?) AND call IS NOT NULL ON CONFLICT DO NOTHING", result, campaign, bun.List(responses)).Conn(c).Exec(ctx)
 	return err
 }
 
@@ -98,9 +78,10 @@ type storedResponse struct {
 }
 
 const (
-	selectRecord = "SELECT request, refused, result, response_id, campaign_id, created_at, result IS NULL" +
-		" FROM formsvc_idempotency WHERE id = $1"
+	selectRecord = "SELECT request, refused, result, response_id, campaign_id, created_at, result IS NULL FROM formsvc_idempotency WHERE id = $1" +
+		" UNION ALL SELECT request, FALSE, NULL, id, campaign_id, created_at, TRUE FROM formsvc_responses WHERE call = $1"
 	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = $1 AND created_at < $2"
+	forgetCall   = "UPDATE formsvc_responses SET call = NULL, request = NULL WHERE call = $1 AND created_at < $2"
 )
 
 // Recall implements formsvc.Store.
@@ -120,6 +101,9 @@ func (s *Store) Recall(
 	}
 	if err := s.write(ctx, nil, nil, func(ctx context.Context, c *Tx) error {
 		_, err := c.ExecContext(ctx, deleteRecord, recordHash(account, key), micros(since))
+		if err == nil {
+			_, err = c.ExecContext(ctx, forgetCall, recordHash(account, key), micros(since))
+		}
 		return err
 	}); err != nil {
 		return none, err
@@ -155,7 +139,11 @@ func (s *Store) record(ctx context.Context, account formsvc.ID, key string) (r f
 	return r, err
 }
 
-// storedResult returns the response that keepResult kept.
+func keptResult(r *formsvc.Response) ([]byte, error) {
+	return json.Marshal(storedResponse{r, r.Answers.JSON()})
+}
+
+// storedResult returns the response of keptResult.
 func storedResult(text []byte) (*formsvc.Response, error) {
 	was := storedResponse{Response: new(formsvc.Response)}
 	err := json.Unmarshal(text, &was)

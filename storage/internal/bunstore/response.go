@@ -193,7 +193,11 @@ func (s *Store) UpdateResponse(
 			return err
 		}
 		if before.Version == 1 {
-			if err := s.keepResult(ctx, c, &before); err != nil {
+			result, err := keptResult(&before)
+			if err != nil {
+				return err
+			}
+			if err := s.keepResult(ctx, c, ID(key.CampaignID), []ID{ID(key.ID)}, result); err != nil {
 				return err
 			}
 		}

@@ -116,6 +116,7 @@ func keyedCalls() map[string]hostCall {
 	return map[string]hostCall{
 		"a response": func(ctx context.Context, s *scene, on formsvc.Store, _ formsvc.ResponseKey, record *formsvc.IdempotencyRecord) ([]formsvc.ID, error) {
 			r, change := s.response("R-" + string(s.id()))
+			record.ResponseID, record.Result = r.ID, nil
 			change.Idempotency = record
 			return nil, on.CreateResponse(ctx, r, 1, change)
 		},
@@ -168,7 +169,7 @@ func besideHost(t *testing.T, d Database) {
 		{"two bars", nil, barFile, barFile, ending{named: true}, ending{named: true}},
 	}
 	keyed := keyedCalls()
-	for inside, beside := range map[string]string{"a response": "a response", "a campaign": "a response", "a record": "a campaign"} {
+	for inside, beside := range map[string]string{"a response": "a response", "a record": "a campaign"} {
 		cases = append(cases, hostCase{
 			beside + " beside " + inside + " with its key", nil, keyed[inside], keyed[beside], ending{err: formsvc.ErrRepeated}, ending{},
 		})
