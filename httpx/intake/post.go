@@ -178,7 +178,7 @@ func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
 	if s.page != "" {
 		once = s.key(v.campaign)
 		if s.resumed != "" {
-			once.Key = "form:" + s.resumed
+			once.Key = s.named(s.resumed)
 		}
 	}
 	for {
@@ -192,7 +192,7 @@ func (v *visit) create(ctx context.Context, s *sent) (formsvc.Response, error) {
 		}
 		if !errors.Is(err, formsvc.ErrInFlight) {
 			if once != nil {
-				s.resumed = strings.TrimPrefix(once.Key, "form:")
+				_, s.resumed, _ = strings.Cut(once.Key, ":")
 			}
 			return r, err
 		}

@@ -76,12 +76,20 @@ func (s *sent) setPage(text string) {
 // resumable is the end of a key.
 var resumable = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// tooQuick reports whether our own page came back within minFill. A page from the future comes from a node whose clock is ahead.
-func (s *sent) tooQuick(now time.Time) bool {
+// opened returns when our own page was shown, in milliseconds since 1970; or 0 for another text.
+func (s *sent) opened() int64 {
 	text, _, ours := strings.Cut(s.page, ".")
 	at, err := strconv.ParseInt(text, 36, 64)
-	took := now.Sub(time.UnixMilli(at))
-	return s.shown && ours && err == nil && took >= 0 && took < minFill
+	if !ours || err != nil {
+		return 0
+	}
+	return at
+}
+
+// tooQuick reports whether our own page came back within minFill. A page from the future comes from a node whose clock is ahead.
+func (s *sent) tooQuick(now time.Time) bool {
+	took := now.Sub(time.UnixMilli(s.opened()))
+	return s.shown && took >= 0 && took < minFill
 }
 
 // key returns an idempotency key for what was sent, or for one of its files, under its page. The request is the same for other files.
@@ -101,8 +109,11 @@ func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 		}
 	}
 	sum := hash(append(parts, string(request[:]))...)
-	return &formsvc.Idempotency{Key: "form:" + hex.EncodeToString(sum[:16]), Request: request}
+	return &formsvc.Idempotency{Key: s.named(hex.EncodeToString(sum[:16])), Request: request}
 }
+
+// named returns the key with that end. It begins with the time as UUIDs of version 7 do, for the order of the database's index.
+func (s *sent) named(end string) string { return fmt.Sprintf("%08x-form:%s", uint32(s.opened()>>16), end) } //nolint:gosec // cut off
 
 // answers returns the answers as JSON. They don't change any more.
 func (s *sent) answers() string {

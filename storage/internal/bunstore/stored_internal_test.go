@@ -63,3 +63,21 @@ func TestEventBits(t *testing.T) {
 		}
 	}
 }
+
+// Keys that begin with their time, as UUIDs of version 7 do, are in its order; all others are spread, also among accounts.
+func TestRecordHash(t *testing.T) {
+	keys := []string{"", "1", "5f8a1c5g", "00000000-form:a", "018f3a2b-7000-8000", "018f3a2c-7000-8000", "018f3a2c-7000-8001", "ffffffff"}
+	seen, last := map[string]string{}, ""
+	for _, account := range []formsvc.ID{"a", "b"} {
+		for i, key := range keys {
+			id := string(recordHash(account, key))
+			if len(id) != 16 || seen[id] != "" || id != string(recordHash(account, key)) {
+				t.Errorf("%q: %x is also %q", key, id, seen[id])
+			}
+			if seen[id] = key; i > 3 && i != 6 && id <= last {
+				t.Errorf("%q comes before %q", key, keys[i-1])
+			}
+			last = id
+		}
+	}
+}
