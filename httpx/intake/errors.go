@@ -155,8 +155,12 @@ func (v *visit) corrected(why *wire.Problem, err error) *page {
 	case textOf(why) == "closed":
 		title, about := v.when()
 		p.Problems = []link{{Text: title}, {Text: about}, {Text: v.t["full"]}}
-	case textOf(why) == "gone":
-		p.Gone, p.Title, p.Problems = true, cmp.Or(p.Title, v.t["goneTitle"]), []link{{Text: v.t["gone"]}, {Text: v.t["full"]}}
+	case textOf(why) == "gone", v.campaign.ID == "":
+		text := textOf(why)
+		p.Gone, p.Title, p.Problems = true, cmp.Or(p.Title, v.t[text+"Title"]), []link{{Text: v.t[text]}}
+		if text == "gone" {
+			p.Problems = append(p.Problems, link{Text: v.t["full"]})
+		}
 		p.Fields = slices.DeleteFunc(p.Fields, func(f field) bool { return f.Options == nil && strings.Join(f.Values, "") == "" })
 	case textOf(why) == "full":
 		p.Problems = []link{{Text: v.t["full"]}}

@@ -92,7 +92,7 @@ func (v *visit) post() error {
 			refused = v.allowOrigin()
 		}
 		refused = cmp.Or(refused, v.closed())
-	} else if !v.script && errors.Is(refused, formsvc.ErrNotFound) && v.h.origins.Check(v.r) == nil { // since our page was shown
+	} else if !v.script && v.h.origins.Check(v.r) == nil { // since our page was shown
 		v.campaign = &formsvc.Campaign{CampaignInput: formsvc.CampaignInput{EmailOptional: true, Form: formsvc.Form{HideName: true}}}
 	}
 	if refused != nil && (v.script || v.campaign == nil) {

@@ -421,6 +421,27 @@ func TestTypedTooLate(t *testing.T) {
 	}
 }
 
+// What was typed stays on the page while the store is away, also of a form that isn't known yet. What another site sends doesn't.
+func TestTypedWhileAway(t *testing.T) {
+	w := newWorld(t, formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "why"}, {Name: "cv", Type: formsvc.FileModule}}}, nil)
+	token := w.get("").token()
+	w.post("email", "nobody").is(422) // so that the campaign is known
+	w.must(w.store.Close())
+	for _, says := range []string{"send the form again", "go back and send the form again"} {
+		a := w.upload([]part{{"cv", "cv.txt", "x"}}, "_page", token, "email", "a@example.com", "firstName", "Ada", "why", "I typed <a> lot").is(503)
+		a.has("I typed &lt;a&gt; lot", "a@example.com", `"Ada"`, says)
+		if known := says == "send the form again"; strings.Contains(a.body, "<button>") != known || strings.Contains(a.body, "Choose your files again") != known {
+			t.Errorf("a button or a question for files that can't be sent:\n%s", a.body)
+		}
+		w.wait(2 * time.Second)
+	}
+	w.json(`{"responses":{}}`).is(503)
+	elsewhere := w.do(http.MethodPost, w.url, "application/x-www-form-urlencoded", strings.NewReader("why=here"), "Origin", "https://evil.example").is(503)
+	if strings.Contains(elsewhere.body, "here</textarea>") {
+		t.Error("another site puts its words on a page")
+	}
+}
+
 // What a host refuses stays on the page with its words, beside the fault of a question if it names one.
 func TestHostRefuses(t *testing.T) {
 	var rule error
