@@ -112,7 +112,7 @@ func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 	return &formsvc.Idempotency{Key: s.named(hex.EncodeToString(sum[:16])), Request: request}
 }
 
-// named returns the key with that end. It begins with the time as UUIDs of version 7 do, for the order of the database's index.
+// named returns the key with that end. It begins with the time of the page, for the order of the stores' index.
 func (s *sent) named(end string) string { return fmt.Sprintf("%08x-form:%s", uint32(s.opened()>>16), end) } //nolint:gosec // cut off
 
 // answers returns the answers as JSON. They don't change any more.

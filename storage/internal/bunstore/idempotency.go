@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -16,12 +17,13 @@ import (
 )
 
 // recordHash returns the primary key of an idempotency record: 16 bytes of the hash of
-// account and key. They are few because the index grows with every call. It grows at its end if keys begin with their time
-// in hexadecimal digits, as those of forms and UUIDs of version 7 do.
+// account and key. They are few because the index grows with every call. For forms it grows at its end: their keys begin
+// with the time of the page, in eight hexadecimal digits.
 func recordHash(account formsvc.ID, key string) []byte {
 	sum := sha256.Sum256([]byte(string(account) + "\x00" + key))
-	if first, err := strconv.ParseUint(key[:min(8, len(key))], 16, 32); err == nil {
-		binary.BigEndian.PutUint32(sum[:], uint32(first))
+	at, _, form := strings.Cut(key, "-form:")
+	if at, err := strconv.ParseUint(at, 16, 32); form && err == nil {
+		binary.BigEndian.PutUint32(sum[:], uint32(at))
 	}
 	return sum[:16]
 }
