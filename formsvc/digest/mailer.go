@@ -371,11 +371,11 @@ func cut(s string, n int) string {
 	return s
 }
 
-// shown returns a time in the zone and the language of the form, with the zone as CET or, without letters of its own, as UTC-03.
+// shown returns a time in the zone and the language of the form.
 func (m *Mailer) shown(t time.Time, campaign *formsvc.Campaign) string {
 	zone, err := campaign.Zone()
 	if err != nil { // of another release
 		zone = time.UTC
 	}
-	return strings.NewReplacer(" +", " UTC+", " -", " UTC-").Replace(t.In(zone).Format(m.say(campaign.Form.Language, "layout")))
+	return t.In(zone).Format(m.say(campaign.Form.Language, "layout")) + " " + formsvc.ZoneName(t.In(zone))
 }

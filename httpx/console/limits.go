@@ -22,12 +22,16 @@ func (f *campaignForm) readLimits(v *visit) {
 	}
 	zone := v.zoneFor(&f.CampaignInput)
 	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
-		text := v.field(name)
-		if zone.String() == before.String() && text == typedIn(*at, zone) {
+		text, was := v.field(name), *at
+		if text == typedIn(was, zone) {
 			continue // the form has no seconds
 		}
 		var ok bool
-		if *at, ok = dayIn(text, zone); ok || text == "" {
+		*at, ok = dayIn(text, zone)
+		if ok && text == typedIn(was, before) {
+			*at = at.Add(was.Sub(was.Truncate(time.Minute)))
+		}
+		if ok || text == "" {
 			continue
 		}
 		v.wrong[name] = badDay(zone)

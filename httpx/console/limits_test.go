@@ -76,4 +76,19 @@ func TestCampaignZone(t *testing.T) {
 	closes("2027-03-28T01:00:00Z")
 	set(303, url.Values{"timeZone": {"America/Santiago"}, "closesAt": {"2027-09-05"}}) // has no midnight
 	closes("2027-09-05T04:00:00Z")
+	// The seconds, which the page doesn't show, stay: with another zone, and after somebody else set the zone meanwhile.
+	store := func(zone, at string) {
+		t.Helper()
+		in := must(w.svc.Campaigns.Get(t.Context(), c.Key())).CampaignInput
+		in.TimeZone, in.ClosesAt, in.IfVersion = zone, must(time.Parse(time.RFC3339, at)), 0
+		must(w.svc.Campaigns.Replace(t.Context(), c.Key(), in))
+	}
+	store("Europe/Berlin", "2027-01-10T07:00:59Z")
+	page := w.get(edit)
+	store("Asia/Tokyo", "2027-01-10T07:00:59Z")
+	page = w.submit(page, edit, url.Values{"timeZone": {"Europe/Berlin"}}).is(409)
+	w.submit(page, edit, nil).is(303)
+	closes("2027-01-10T07:00:59Z")
+	set(303, url.Values{"timeZone": {"Asia/Tokyo"}})
+	closes("2027-01-09T23:00:59Z")
 }

@@ -92,7 +92,9 @@ func typedIn(t time.Time, zone *time.Location) string {
 }
 
 // clock returns the time of day.
-func (v *visit) clock(t time.Time) string { return t.In(v.zone).Format("15:04 MST") }
+func (v *visit) clock(t time.Time) string {
+	return t.In(v.zone).Format("15:04 ") + formsvc.ZoneName(t.In(v.zone))
+}
 
 // isoTime formats a time for scripts.
 func isoTime(t time.Time) string { return t.UTC().Format(isoLayout) }
@@ -114,6 +116,6 @@ func (v *visit) localTimes(page []byte) []byte {
 			return found
 		}
 		at = at.In(v.zone)
-		return []byte(string(parts[1]) + at.Format("2006-01-02 15:04:05 MST") + `">` + at.Format(formsvc.ShownTime) + "<")
+		return []byte(string(parts[1]) + at.Format(time.DateTime) + " " + formsvc.ZoneName(at) + `">` + at.Format(formsvc.ShownTime) + "<")
 	})
 }

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 	"golang.org/x/text/width"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 var (
@@ -207,11 +209,11 @@ func (t texts) date(day time.Time) string {
 	return fmt.Sprintf(t["date"], day.Day(), strings.Split(t["months"], " ")[day.Month()-1], day.Year())
 }
 
-// time returns a time in the time zone of the campaign, which stands in place of UTC, such as CET or, without letters of its own, UTC-03.
+// time returns a time in the time zone of the campaign, which stands in place of UTC.
 func (v *visit) time(at time.Time) string {
 	if zone, err := v.campaign.Zone(); err == nil { // else the machine doesn't know it any more
 		at = at.In(zone)
 	}
 	text := fmt.Sprintf(v.t["time"], v.t.date(at), at.Hour(), at.Minute())
-	return isolate(strings.Replace(text, "UTC", strings.NewReplacer("+", "UTC+", "-", "UTC-").Replace(at.Format("MST")), 1))
+	return isolate(strings.Replace(text, "UTC", formsvc.ZoneName(at), 1))
 }
