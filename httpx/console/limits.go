@@ -49,8 +49,14 @@ func (v *visit) zoneFor(in *formsvc.CampaignInput) *time.Location {
 	return v.zone
 }
 
-// Zone returns the name of the time zone of the opening times.
-func (f campaignForm) Zone(page *page) string { return page.visit.zoneFor(&f.CampaignInput).String() }
+// Zone returns the name of the time zone of an opening time, with what clocks show then.
+func (f campaignForm) Zone(page *page, at time.Time) string {
+	zone := page.visit.zoneFor(&f.CampaignInput)
+	if name := formsvc.ZoneName(at.In(zone)); !at.IsZero() && name != zone.String() {
+		return zone.String() + ", " + name
+	}
+	return zone.String()
+}
 
 // readPlaces reads the places of the choices that the page was shown with. renamed has the new values of those that were renamed.
 func (v *visit) readPlaces(m, was *formsvc.Module, i int, renamed map[string]string) map[string]int {

@@ -54,12 +54,17 @@ const typedLayout = "2006-01-02T15:04"
 // day parses a date, or a date and a time, in the visitor's time zone.
 func (v *visit) day(text string) (time.Time, bool) { return dayIn(text, v.zone) }
 
-// dayIn parses a date, or a date and a time, in a time zone, where clocks show it.
+// dayIn parses a date, or a date and a time, in a time zone, where clocks show it. One that they show twice is the first.
 func dayIn(text string, zone *time.Location) (time.Time, bool) {
 	for _, layout := range []string{time.DateOnly, typedLayout, "2006-01-02T15:04:05", time.RFC3339} {
 		t, err := time.ParseInLocation(layout, text, zone)
 		if layout == time.DateOnly {
 			t = dayOf(t.Add(time.Hour), zone) // t may be in the day before
+		}
+		_, offset := t.Zone()
+		_, before := t.Add(-3 * time.Hour).Zone()
+		if first := t.Add(time.Duration(offset-before) * time.Second); first.Format(layout) == text && layout != time.DateOnly {
+			t = first
 		}
 		if err == nil && t.Year() >= 1970 && (layout == time.RFC3339 || t.Format(layout) == text) {
 			return t, true
