@@ -115,6 +115,14 @@ func TestPictures(t *testing.T) {
 	if bytes.Contains(hidden, []byte("secret")) {
 		t.Error("what is behind the end of a JPEG is stored")
 	}
+	half := must(png.Decode(bytes.NewReader(picture(t, "png", 640, 160, true)))).(*image.RGBA)
+	clear(half.Pix[:len(half.Pix)/2]) // can't be seen
+	var clearPart bytes.Buffer
+	wantError(t, png.Encode(&clearPart, half), nil)
+	onWhite, kind, err := image.Decode(bytes.NewReader(must(w.svc.Campaigns.Picture(t.Context(), "logo", clearPart.Bytes()))))
+	if r, _, _, _ := onWhite.At(1, 1).RGBA(); err != nil || kind != "jpeg" || r>>8 < 250 {
+		t.Errorf("a transparent picture becomes a %s whose red is %d, %v", kind, r>>8, err)
+	}
 	check := func(theme formsvc.FormTheme, want ...string) {
 		t.Helper()
 		wantFaults(t, w.svc.Campaigns.Check(formsvc.CampaignInput{Title: "x", Form: formsvc.Form{Theme: theme}}), want...)
