@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -330,35 +329,20 @@ func (m *Mailer) answers(p *payload, campaign *formsvc.Campaign) (rows []row) {
 	return rows
 }
 
-// twoWays is a number that people who write a language without one separator before decimals may read as thousands.
-var twoWays = regexp.MustCompile(`^-?[1-9][0-9]{0,2}\.[0-9]{3}$`)
-
-// written returns a value as people of the form's language write it, numbers as on the form's page. One that the module's type
-// can't have is returned as it is.
+// written returns a value as people of the form's language write it, as on the form's page. Numbers and days that aren't any stay.
 func (m *Mailer) written(module *formsvc.Module, language, value string) string {
-	if code, _ := (&formsvc.Module{Type: module.Type}).Check(value); code != "" && module.Type != formsvc.ChoiceModule {
-		return value
-	}
-	switch module.Type {
-	case formsvc.BooleanModule, formsvc.ConsentModule:
-		return m.say(language, value)
-	case formsvc.NumberModule:
-		mark, end := m.say(language, "decimal"), ""
-		switch {
-		case strings.ContainsAny(value, "eE"):
-			return value
-		case language == "ar" && twoWays.MatchString(value):
-			mark = "٫"
-		case mark == "" && twoWays.MatchString(value):
-			mark, end = ",", "0"
-		}
-		return strings.Replace(value, ".", cmp.Or(mark, "."), 1) + end
-	case formsvc.DateModule:
+	shown := module.Shown(value)
+	switch code, _ := (&formsvc.Module{Type: module.Type}).Check(value); {
+	case shown != value && module.Type != formsvc.ChoiceModule:
+		return m.say(language, value) // yes or no
+	case code == "" && module.Type == formsvc.NumberModule:
+		return formsvc.WriteNumber(value, language, m.say(language, "decimal"))
+	case code == "" && module.Type == formsvc.DateModule:
 		day, _ := time.Parse(time.DateOnly, value)
 		layout, _, _ := strings.Cut(m.say(language, "layout"), " 15")
 		return day.Format(strings.TrimRight(layout, ",،"))
 	}
-	return module.Shown(value)
+	return shown
 }
 
 // oneLine returns a text without line breaks, of at most n characters.

@@ -51,9 +51,6 @@ func dayOf(t time.Time, zone *time.Location) time.Time {
 // typedLayout is how forms have a time.
 const typedLayout = "2006-01-02T15:04"
 
-// day parses a date, or a date and a time, in the visitor's time zone.
-func (v *visit) day(text string) (time.Time, bool) { return dayIn(text, v.zone) }
-
 // dayIn parses a date, or a date and a time, in a time zone, where clocks show it. One that they show twice is the first.
 func dayIn(text string, zone *time.Location) (time.Time, bool) {
 	for _, layout := range []string{time.DateOnly, typedLayout, "2006-01-02T15:04:05", time.RFC3339} {
@@ -86,9 +83,7 @@ func (v *visit) dayText(t time.Time) string {
 	return t.Format(formsvc.ShownTime)
 }
 
-// typed returns a time in the format of a form.
-func (v *visit) typed(t time.Time) string { return typedIn(t, v.zone) }
-
+// typedIn returns a time in the format of a form.
 func typedIn(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
