@@ -186,7 +186,7 @@ func (m *Mailer) confirm(ctx context.Context, d *delivery.Mail, p *payload, camp
 	case to == "":
 		return &delivery.MailError{Text: "the response has no e-mail address", Final: true}
 	}
-	if err := m.take(ctx, d, to); err != nil {
+	if err := m.take(ctx, d, to, false); err != nil {
 		return err
 	}
 	language, title := campaign.Form.Language, oneLine(campaign.Title, maxTitle)
@@ -209,11 +209,11 @@ func (m *Mailer) confirm(ctx context.Context, d *delivery.Mail, p *payload, camp
 }
 
 // take counts a mail to somebody who hasn't agreed to get mails. A repeated attempt was counted before.
-func (m *Mailer) take(ctx context.Context, d *delivery.Mail, to string) error {
+func (m *Mailer) take(ctx context.Context, d *delivery.Mail, to string, question bool) error {
 	if d.Again && !d.Replay {
 		return nil
 	}
-	err := m.svc.Webhooks.TakeMail(ctx, formsvc.ID(d.Account), to)
+	err := m.svc.Webhooks.TakeMail(ctx, formsvc.ID(d.Account), to, question)
 	if limited, ok := errors.AsType[*formsvc.MailLimitError](err); ok {
 		return &delivery.MailError{Text: limited.Text, Final: limited.Until.IsZero(), Later: limited.Until}
 	}
@@ -225,7 +225,7 @@ func (m *Mailer) ask(ctx context.Context, d *delivery.Mail, hook *formsvc.Webhoo
 	if m.opts.FormsURL == "" {
 		return &delivery.MailError{Text: "this server doesn't know its public address, which the link to confirm needs", Final: true}
 	}
-	if err := m.take(ctx, d, hook.Address()); err != nil {
+	if err := m.take(ctx, d, hook.Address(), true); err != nil {
 		return err
 	}
 	l := &letter{

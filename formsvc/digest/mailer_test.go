@@ -236,8 +236,21 @@ func TestMailLimits(t *testing.T) {
 	}
 	_, err := w.engine.RunOnce(t.Context())
 	w.must(err)
-	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour-6-1+60 {
-		t.Errorf("%d mails after six others and the question in the first hour, want the others and the owner's", n)
+	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour-6+60 {
+		t.Errorf("%d mails after six others in the first hour, want the others and the owner's", n)
+	}
+	for i := range formsvc.MaxWebhooks - 1 { // strangers don't delay questions, which have as many of their own: one was sent, one waits
+		in := formsvc.WebhookInput{URL: fmt.Sprintf("mailto:recipient%d@example.com", i), Events: []formsvc.EventType{webhook.ResponseCreated}}
+		hook, _, err := w.Webhooks.Create(t.Context(), w.AccountID, in)
+		if i == formsvc.MaxWebhooks-2 {
+			_, err = w.Webhooks.Test(t.Context(), formsvc.WebhookKey{AccountID: w.AccountID, ID: hook.ID})
+		}
+		w.must(err)
+	}
+	_, err = w.engine.RunOnce(t.Context())
+	w.must(err)
+	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour-1 {
+		t.Errorf("%d questions in an hour with as many confirmations", n)
 	}
 	for range 3 { // waiting isn't failing
 		w.Advance(5 * time.Minute)
