@@ -27,8 +27,7 @@ func (f *campaignForm) readLimits(v *visit) {
 			continue // the form has no seconds
 		}
 		var ok bool
-		*at, ok = dayIn(text, zone)
-		if ok && text == typedIn(was, before) {
+		if *at, ok = dayIn(text, zone); ok && text == typedIn(was, before) {
 			*at = at.Add(was.Sub(was.Truncate(time.Minute)))
 		}
 		if ok || text == "" {
@@ -52,10 +51,10 @@ func (v *visit) zoneFor(in *formsvc.CampaignInput) *time.Location {
 // Zone returns the name of the time zone of an opening time, with what clocks show then.
 func (f campaignForm) Zone(page *page, at time.Time) string {
 	zone := page.visit.zoneFor(&f.CampaignInput)
-	if name := formsvc.ZoneName(at.In(zone)); !at.IsZero() && name != zone.String() {
-		return zone.String() + ", " + name
+	if at.IsZero() || zone == time.UTC {
+		return zone.String()
 	}
-	return zone.String()
+	return zone.String() + ", " + formsvc.ZoneName(at.In(zone))
 }
 
 // readPlaces reads the places of the choices that the page was shown with. renamed has the new values of those that were renamed.

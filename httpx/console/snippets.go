@@ -123,7 +123,7 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 
 // oneWay returns a value of a module as forms of all languages read it in one way: some take 1.234 for thousands.
 func oneWay(m *formsvc.Module, value string) string {
-	if at := len(value) - 4; m != nil && m.Type == formsvc.NumberModule && at > 0 && value[at] == '.' && !strings.ContainsAny(value, "eE") {
+	if m != nil && m.Type == formsvc.NumberModule && formsvc.WriteNumber(value, "", "") != value {
 		return value + "0"
 	}
 	return value

@@ -31,9 +31,8 @@ const (
 	touchCampaign = "UPDATE formsvc_campaigns SET version = version WHERE id = $1"
 	selectTaken   = "SELECT '', CAST(coalesce(sum(n.responses), 0) AS BIGINT) FROM " + statusCounts + " WHERE n.status <> 'spam'" +
 		" UNION ALL SELECT p.place, count(*) FROM formsvc_places AS p WHERE p.campaign_id = $1 AND p.place IN "
-	selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = $1"
-	insertPlaces  = "INSERT INTO formsvc_places (campaign_id, place, response_id) "
-	dropPlaces    = "DELETE FROM formsvc_places WHERE campaign_id = $1"
+	insertPlaces = "INSERT INTO formsvc_places (campaign_id, place, response_id) "
+	dropPlaces   = "DELETE FROM formsvc_places WHERE campaign_id = $1"
 )
 
 // placeSQL returns the statements that read and write many places, which get them as JSON.
@@ -114,7 +113,7 @@ func (k *Config) take(ctx context.Context, c bun.IConn, list []*Creation) error 
 // heldVersion returns the version of a campaign, which a change of it waits to replace until the transaction of c ends. It comes
 // before the lock of a response, as in recount.
 func (s *Store) heldVersion(ctx context.Context, c bun.IConn, campaign formsvc.ID) (version int64, err error) {
-	query := selectVersion
+	query := "SELECT version FROM formsvc_campaigns WHERE id = $1"
 	if s.dialect.ManyWriters {
 		query += " FOR KEY SHARE"
 	}
