@@ -2,6 +2,7 @@ package formsvc_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
 	"image"
@@ -62,6 +63,7 @@ func withText(file []byte) []byte {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	byOthers := must(base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")) // without 0xff
 	for _, x := range []struct {
 		name          string
 		picture       []byte
@@ -70,7 +72,7 @@ func TestPictures(t *testing.T) {
 	}{
 		{"logo", picture(t, "png", 60, 30, false), 60, 30, "png"}, {"logo", picture(t, "gif", 2_000, 1_000, false), 320, 160, "png"}, {"logo", picture(t, "jpeg", 1_300, 650, false), 320, 160, "png"},
 		{"logo", picture(t, "png", 3_999, 2, false), 640, 1, "png"}, {"logo", picture(t, "png", 1, 4_000, false), 1, 160, "png"}, {"logo", picture(t, "png", 640, 160, true), 0, 0, "jpeg"},
-		{"logo", withText(picture(t, "png", 60, 30, false)), 60, 30, "png"}, {"logo", withText(picture(t, "jpeg", 60, 30, true)), 60, 30, "png"}, {"logo", picture(t, "jpeg", 60, 30, true), 60, 30, "jpeg"},
+		{"logo", withText(byOthers), 1, 1, "png"}, {"logo", withText(picture(t, "png", 60, 30, false)), 60, 30, "png"}, {"logo", withText(picture(t, "jpeg", 60, 30, true)), 60, 30, "png"}, {"logo", picture(t, "jpeg", 60, 30, true), 60, 30, "jpeg"},
 		{"cover", picture(t, "png", 3_000, 500, false), 1_200, 200, "png"}, {"cover", picture(t, "gif", 100, 2_000, false), 20, 400, "png"}, {"cover", picture(t, "png", 600, 200, true), 600, 200, "jpeg"},
 		{"cover", withText(picture(t, "jpeg", 1_200, 400, false)), 1_200, 400, "png"}, {"cover", picture(t, "jpeg", 1_200, 400, true), 0, 0, "jpeg"},
 	} {
@@ -114,6 +116,14 @@ func TestPictures(t *testing.T) {
 	hidden := must(w.svc.Campaigns.Picture(t.Context(), "logo", append(whole, "secret\xff\xd9"...)))
 	if bytes.Contains(hidden, []byte("secret")) {
 		t.Error("what is behind the end of a JPEG is stored")
+	}
+	half := must(png.Decode(bytes.NewReader(picture(t, "png", 640, 160, true)))).(*image.RGBA)
+	clear(half.Pix[:len(half.Pix)/2]) // can't be seen
+	var clearPart bytes.Buffer
+	wantError(t, png.Encode(&clearPart, half), nil)
+	onWhite, kind, err := image.Decode(bytes.NewReader(must(w.svc.Campaigns.Picture(t.Context(), "logo", clearPart.Bytes()))))
+	if r, _, _, _ := onWhite.At(1, 1).RGBA(); err != nil || kind != "jpeg" || r>>8 < 250 {
+		t.Errorf("a transparent picture becomes a %s whose red is %d, %v", kind, r>>8, err)
 	}
 	check := func(theme formsvc.FormTheme, want ...string) {
 		t.Helper()

@@ -228,11 +228,12 @@ func (e *MailLimitError) Error() string { return e.Text }
 
 // TakeMail counts a mail to somebody who hasn't confirmed: a [Confirmation], or the question whether to get mails. Notices aren't
 // counted, so that no visitor can delay them. It fails with a *[MailLimitError] as [Options].MailsPerAddress and MailsPerHour say.
-// The counts are those of all nodes.
-func (w Webhooks) TakeMail(ctx context.Context, account ID, address string) (err error) {
+// The counts are those of all nodes. Questions have an hour's share of their own, which visitors can't use up.
+func (w Webhooks) TakeMail(ctx context.Context, account ID, address string, question bool) (err error) {
 	defer wrap(&err, "mail")
 	of := "mails of " + string(account)
-	counts := []QuotaCount{w.s.countIn(time.Hour, of), w.s.countIn(24*time.Hour, of+" to "+mailbox(address))}
+	hourly := map[bool]string{true: "questions in ", false: ""}[question] + of
+	counts := []QuotaCount{w.s.countIn(time.Hour, hourly), w.s.countIn(24*time.Hour, of+" to "+mailbox(address))}
 	used, err := w.s.store.AddQuota(ctx, counts)
 	switch perHour, perAddress := w.s.MailsPerHour, w.s.MailsPerAddress; {
 	case err != nil:

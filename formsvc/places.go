@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -171,4 +172,9 @@ func (in *CampaignInput) Zone() (*time.Location, error) {
 		return nil, errors.New("the name of a time zone is required")
 	}
 	return time.LoadLocation(in.TimeZone)
+}
+
+// ZoneName returns the abbreviation of a time's zone, such as CET, or if that has no letters, its offset such as UTC-03.
+func ZoneName(t time.Time) string {
+	return strings.NewReplacer("+", "UTC+", "-", "UTC-").Replace(t.Format("MST"))
 }

@@ -103,6 +103,24 @@ func TestPlaces(t *testing.T) {
 	left(2, 1, 2)
 }
 
+// A change that began before a limit was set counts: it is checked against the campaign as it is then.
+func TestLimitIsSetDuringAChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign(sizes(nil))
+	r, other := w.submitted(&c, answer("size", "m")), w.submitted(&c, answer("size", "m"))
+	w.store.disturb(func(method string, call int) error {
+		if method == "UpdateResponse" && call == 1 {
+			c.Modules[0].Places = map[string]int{"s": 1}
+			c = must(w.svc.Campaigns.Replace(w.ctx, c.Key(), c.CampaignInput))
+		}
+		return nil
+	})
+	toS := formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("size", "s")}}
+	w.updated(&r, toS)
+	wantError(t, failure(w.update(&other, toS)), formsvc.ErrChoiceFull)
+}
+
 // A limit that is set later counts what is there, and one that changes its number keeps it.
 func TestLimitsAreSetLater(t *testing.T) {
 	t.Parallel()

@@ -140,8 +140,8 @@ func (s Responses) Statuses(c *Campaign, from string) (statuses []string, others
 
 // Update changes a response and raises the events of the change in one atomic write: "response.updated" for content,
 // "response.status_changed" for the status, and "response.completed" if that status is final. A patch without effect
-// raises no event. Entering a final status sets CompletedAt; changing to one that isn't final clears it. Answers are
-// checked against the campaign at the start of the call. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
+// raises no event. Entering a final status sets CompletedAt; changing to one that isn't final clears it. If the campaign
+// changes meanwhile, it retries a few times. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
 // and *[TransitionError], and as Create does if the change needs a place and none is left.
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
 	defer wrap(&err, "update response")
@@ -170,6 +170,13 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 			s.s.raised(key.AccountID)
 			return r, nil
 		}
+		if errors.Is(err, ErrStale) {
+			now, failed := s.s.store.Campaign(ctx, c.Key())
+			if failed != nil || now.Version == c.Version {
+				return Response{}, cmp.Or(failed, err)
+			}
+			c, err = now, errChanging
+		}
 		if !errors.Is(err, errChanging) {
 			return Response{}, err
 		}
@@ -177,8 +184,8 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	return Response{}, err
 }
 
-// errChanging means that a response changed while the host checked another version of it.
-var errChanging = fmt.Errorf("the response keeps changing: %w", ErrUnavailable)
+// errChanging means that a response or its campaign changed while another version of it was checked.
+var errChanging = fmt.Errorf("the response or its campaign keeps changing: %w", ErrUnavailable)
 
 // checkUpdate asks the host whether a response may change so, and returns the version that it saw: 0 for any. The host's code
 // doesn't run in the store's transaction.
@@ -244,7 +251,7 @@ func (c *core) applyPatch(
 	if finished {
 		r.CompletedAt = now
 	}
-	change := Change{Places: campaign.moves(&before, r)}
+	change := Change{Places: campaign.moves(&before, r), CampaignVersion: campaign.Version}
 	raise := func(t EventType, extra eventExtra) { change.add(c.newEvent(ctx, t, campaign, r, now, extra)) }
 	switch {
 	case r.Held == NotHeld:

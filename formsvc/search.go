@@ -1,6 +1,8 @@
 package formsvc
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +28,25 @@ func (m *Module) Shown(value string) string {
 		return "No"
 	}
 	return value
+}
+
+// twoWays is a number that people who write a language without one separator before decimals may read as thousands.
+var twoWays = regexp.MustCompile(`^-?[1-9][0-9]{0,2}\.[0-9]{3}$`)
+
+// WriteNumber returns a number of JSON's notation as people of a language write it, so that they read it in one way. mark is the
+// language's separator before decimals, "" if people who write it differ.
+func WriteNumber(number, language, mark string) string {
+	end := ""
+	switch {
+	case strings.ContainsAny(number, "eE"):
+		return number // nobody writes this otherwise
+	case mark != "" || !twoWays.MatchString(number):
+	case language == "ar":
+		mark = "٫"
+	default:
+		mark, end = ",", "0"
+	}
+	return strings.Replace(number, ".", cmp.Or(mark, "."), 1) + end
 }
 
 // ShownValues joins the values of an answer as people read them.

@@ -109,8 +109,8 @@ type Options struct {
 	// MailsPerAddress is how many mails an address gets on a day (UTC) from all forms of an account, unless it confirmed that
 	// it wants them. Negative means no limit. Defaults to [DefaultMailsPerAddress].
 	MailsPerAddress int
-	// MailsPerHour is how many such mails an account sends in an hour; more wait for the next. Negative means no limit.
-	// Defaults to [DefaultMailsPerHour].
+	// MailsPerHour is how many such mails an account sends in an hour, and how many questions whether to get mails; more wait for
+	// the next. Negative means no limit. Defaults to [DefaultMailsPerHour].
 	MailsPerHour int
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger

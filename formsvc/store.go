@@ -333,6 +333,9 @@ type Change struct {
 	// Places are those that a new or changed response takes, in place of the ones that it has. If one is full, the method
 	// fails with its error. nil leaves them as they are, which costs nothing. Only CreateResponse and UpdateResponse have it.
 	Places []Place
+	// CampaignVersion is the version of the campaign that a changed response was checked against, or 0 for any. UpdateResponse
+	// fails with ErrStale if the campaign has another one.
+	CampaignVersion int64
 	// Recount replaces the places that are stored of all responses of a campaign. nil leaves them. Only UpdateCampaign has it.
 	Recount *Recount
 }

@@ -186,7 +186,7 @@ func (m *Mailer) confirm(ctx context.Context, d *delivery.Mail, p *payload, camp
 	case to == "":
 		return &delivery.MailError{Text: "the response has no e-mail address", Final: true}
 	}
-	if err := m.take(ctx, d, to); err != nil {
+	if err := m.take(ctx, d, to, false); err != nil {
 		return err
 	}
 	language, title := campaign.Form.Language, oneLine(campaign.Title, maxTitle)
@@ -209,11 +209,11 @@ func (m *Mailer) confirm(ctx context.Context, d *delivery.Mail, p *payload, camp
 }
 
 // take counts a mail to somebody who hasn't agreed to get mails. A repeated attempt was counted before.
-func (m *Mailer) take(ctx context.Context, d *delivery.Mail, to string) error {
+func (m *Mailer) take(ctx context.Context, d *delivery.Mail, to string, question bool) error {
 	if d.Again && !d.Replay {
 		return nil
 	}
-	err := m.svc.Webhooks.TakeMail(ctx, formsvc.ID(d.Account), to)
+	err := m.svc.Webhooks.TakeMail(ctx, formsvc.ID(d.Account), to, question)
 	if limited, ok := errors.AsType[*formsvc.MailLimitError](err); ok {
 		return &delivery.MailError{Text: limited.Text, Final: limited.Until.IsZero(), Later: limited.Until}
 	}
@@ -225,7 +225,7 @@ func (m *Mailer) ask(ctx context.Context, d *delivery.Mail, hook *formsvc.Webhoo
 	if m.opts.FormsURL == "" {
 		return &delivery.MailError{Text: "this server doesn't know its public address, which the link to confirm needs", Final: true}
 	}
-	if err := m.take(ctx, d, hook.Address()); err != nil {
+	if err := m.take(ctx, d, hook.Address(), true); err != nil {
 		return err
 	}
 	l := &letter{
@@ -317,9 +317,7 @@ func (m *Mailer) answers(p *payload, campaign *formsvc.Campaign) (rows []row) {
 		module := &campaign.Modules[i]
 		values := slices.Clone(left[module.Name].Value)
 		for j, value := range values {
-			if values[j] = module.Shown(value); values[j] != value && module.Type != formsvc.ChoiceModule {
-				values[j] = m.say(language, value) // yes or no
-			}
+			values[j] = m.written(module, language, value)
 		}
 		add(cmp.Or(module.Label, module.Name), values)
 	}
@@ -329,6 +327,22 @@ func (m *Mailer) answers(p *payload, campaign *formsvc.Campaign) (rows []row) {
 		}
 	}
 	return rows
+}
+
+// written returns a value as people of the form's language write it, as on the form's page. Numbers and days that aren't any stay.
+func (m *Mailer) written(module *formsvc.Module, language, value string) string {
+	shown := module.Shown(value)
+	switch code, _ := (&formsvc.Module{Type: module.Type}).Check(value); {
+	case shown != value && module.Type != formsvc.ChoiceModule:
+		return m.say(language, value) // yes or no
+	case code == "" && module.Type == formsvc.NumberModule:
+		return formsvc.WriteNumber(value, language, m.say(language, "decimal"))
+	case code == "" && module.Type == formsvc.DateModule:
+		day, _ := time.Parse(time.DateOnly, value)
+		layout, _, _ := strings.Cut(m.say(language, "layout"), " 15")
+		return day.Format(strings.TrimRight(layout, ",،"))
+	}
+	return shown
 }
 
 // oneLine returns a text without line breaks, of at most n characters.
@@ -341,11 +355,11 @@ func cut(s string, n int) string {
 	return s
 }
 
-// shown returns a time in the zone and the language of the form, with the zone as CET or, without letters of its own, as UTC-03.
+// shown returns a time in the zone and the language of the form.
 func (m *Mailer) shown(t time.Time, campaign *formsvc.Campaign) string {
 	zone, err := campaign.Zone()
 	if err != nil { // of another release
 		zone = time.UTC
 	}
-	return strings.NewReplacer(" +", " UTC+", " -", " UTC-").Replace(t.In(zone).Format(m.say(campaign.Form.Language, "layout")))
+	return t.In(zone).Format(m.say(campaign.Form.Language, "layout")) + " " + formsvc.ZoneName(t.In(zone))
 }

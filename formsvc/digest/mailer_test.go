@@ -142,6 +142,37 @@ func TestConfirmation(t *testing.T) {
 	}
 }
 
+// Numbers and days are written as in the form's language, as its page does, and the mail has its direction.
+func TestAnswersAreWritten(t *testing.T) {
+	t.Parallel()
+	w := newMailWorld(t, func(in *formsvc.CampaignInput) {
+		in.Modules = append(in.Modules, formsvc.Module{Name: "n", Type: formsvc.NumberModule, Multiple: true}, formsvc.Module{Name: "day", Type: formsvc.DateModule})
+	})
+	w.notice(formsvc.MailInput{})
+	for language, want := range map[string]string{
+		"de": "n:\n-1234,5\n1,500\n7\n1e-7\nday: 01.03.2026\nw: 2.5 or so\nltr", "en": "n:\n-1234.5\n1.500\n7\n1e-7\nday: 1 March 2026\nw: 2.5 or so\nltr",
+		"es": "n:\n-1234.5\n1,5000\n7\n1e-7\nday: 01/03/2026\nw: 2.5 or so\nltr", "ar": "n:\n-1234.5\n1٫500\n7\n1e-7\nday: 2026/03/01\nw: 2.5 or so\nrtl",
+		"": "n:\n-1234.5\n1.500\n7\n1e-7\nday: 1 March 2026\nw: 2.5 or so\nltr",
+	} {
+		in := w.form.CampaignInput
+		in.Form.Language, in.Modules = language, append(slices.Clone(in.Modules), formsvc.Module{Name: "w", Type: formsvc.TextModule})
+		form, err := w.Campaigns.Replace(t.Context(), w.form.Key(), in)
+		w.must(err)
+		_, err = w.Responses.Create(t.Context(), form.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{
+			{Name: "n", Value: []string{"-1234.5", "1.500", "7", "1e-7"}}, {Name: "day", Value: []string{"2026-03-01"}}, {Name: "w", Value: []string{"2.5 or so"}},
+		}})
+		w.must(err)
+		in.Modules[len(in.Modules)-1].Type = formsvc.NumberModule
+		_, err = w.Campaigns.Replace(t.Context(), form.Key(), in)
+		w.must(err)
+		m := w.mails("owner@example.com")[0]
+		rows, dir := want[:len(want)-3], want[len(want)-3:]
+		if !strings.Contains(m.Text, rows) || !strings.Contains(m.HTML, "-1234") || !strings.Contains(m.HTML, `dir="`+dir+`"><head>`) || !strings.Contains(m.HTML, "max-width:600px") {
+			t.Errorf("%s: without %q:\n%s\n%s", language, want, m.Text, m.HTML)
+		}
+	}
+}
+
 // Held responses send nothing before they are released, and then everything.
 func TestHeldResponsesSendNoMail(t *testing.T) {
 	t.Parallel()
@@ -205,8 +236,21 @@ func TestMailLimits(t *testing.T) {
 	}
 	_, err := w.engine.RunOnce(t.Context())
 	w.must(err)
-	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour-6-1+60 {
-		t.Errorf("%d mails after six others and the question in the first hour, want the others and the owner's", n)
+	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour-6+60 {
+		t.Errorf("%d mails after six others in the first hour, want the others and the owner's", n)
+	}
+	for i := range formsvc.MaxWebhooks - 1 { // strangers don't delay questions, which have as many of their own: one was sent, one waits
+		in := formsvc.WebhookInput{URL: fmt.Sprintf("mailto:recipient%d@example.com", i), Events: []formsvc.EventType{webhook.ResponseCreated}}
+		hook, _, err := w.Webhooks.Create(t.Context(), w.AccountID, in)
+		if i == formsvc.MaxWebhooks-2 {
+			_, err = w.Webhooks.Test(t.Context(), formsvc.WebhookKey{AccountID: w.AccountID, ID: hook.ID})
+		}
+		w.must(err)
+	}
+	_, err = w.engine.RunOnce(t.Context())
+	w.must(err)
+	if n := len(w.inbox.Mails()); n != formsvc.DefaultMailsPerHour-1 {
+		t.Errorf("%d questions in an hour with as many confirmations", n)
 	}
 	for range 3 { // waiting isn't failing
 		w.Advance(5 * time.Minute)

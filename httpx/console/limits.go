@@ -22,12 +22,15 @@ func (f *campaignForm) readLimits(v *visit) {
 	}
 	zone := v.zoneFor(&f.CampaignInput)
 	for name, at := range map[string]*time.Time{"opensAt": &f.OpensAt, "closesAt": &f.ClosesAt} {
-		text := v.field(name)
-		if zone.String() == before.String() && text == typedIn(*at, zone) {
+		text, was := v.field(name), *at
+		if text == typedIn(was, zone) {
 			continue // the form has no seconds
 		}
 		var ok bool
-		if *at, ok = dayIn(text, zone); ok || text == "" {
+		if *at, ok = dayIn(text, zone); ok && text == typedIn(was, before) {
+			*at = at.Add(was.Sub(was.Truncate(time.Minute)))
+		}
+		if ok || text == "" {
 			continue
 		}
 		v.wrong[name] = badDay(zone)
@@ -45,8 +48,14 @@ func (v *visit) zoneFor(in *formsvc.CampaignInput) *time.Location {
 	return v.zone
 }
 
-// Zone returns the name of the time zone of the opening times.
-func (f campaignForm) Zone(page *page) string { return page.visit.zoneFor(&f.CampaignInput).String() }
+// Zone returns the name of the time zone of an opening time, with what clocks show then.
+func (f campaignForm) Zone(page *page, at time.Time) string {
+	zone := page.visit.zoneFor(&f.CampaignInput)
+	if at.IsZero() || zone == time.UTC {
+		return zone.String()
+	}
+	return zone.String() + ", " + formsvc.ZoneName(at.In(zone))
+}
 
 // readPlaces reads the places of the choices that the page was shown with. renamed has the new values of those that were renamed.
 func (v *visit) readPlaces(m, was *formsvc.Module, i int, renamed map[string]string) map[string]int {

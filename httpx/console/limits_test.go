@@ -68,7 +68,7 @@ func TestCampaignZone(t *testing.T) {
 	closes("2027-01-09T19:00:00Z")
 	set(303, url.Values{"timeZone": {"Europe/Berlin"}}) // the time stays as it is shown
 	closes("2027-01-10T07:00:00Z")
-	w.get(edit).says("Closes (Europe/Berlin)")
+	w.get(edit).says("Closes (Europe/Berlin, CET)")
 	set(422, url.Values{"closesAt": {"2027-03-28T02:30"}}).says("there is no such time")
 	set(422, url.Values{"closesAt": {"soon"}}).says("in the time zone Europe/Berlin")
 	set(422, url.Values{"timeZone": {"Berlin"}}).says("the name of a time zone such as Europe/Berlin")
@@ -76,4 +76,28 @@ func TestCampaignZone(t *testing.T) {
 	closes("2027-03-28T01:00:00Z")
 	set(303, url.Values{"timeZone": {"America/Santiago"}, "closesAt": {"2027-09-05"}}) // has no midnight
 	closes("2027-09-05T04:00:00Z")
+	for zone, at := range map[string]string{"Europe/Berlin": "2027-10-31T00:30:00Z", "America/New_York": "2027-11-07T05:30:00Z", "Australia/Lord_Howe": "2027-04-03T14:45:00Z"} {
+		text := must(time.Parse(time.RFC3339, at)).In(must(time.LoadLocation(zone))).Format("2006-01-02T15:04")
+		set(303, url.Values{"timeZone": {zone}, "closesAt": {text}}) // comes twice
+		closes(at)
+	}
+	set(303, url.Values{"timeZone": {"Europe/Berlin"}, "closesAt": {"2027-10-31T02:30"}})
+	w.get(edit).says("Closes (Europe/Berlin, CEST)", "A time that clocks show twice is the first")
+	set(303, url.Values{"closesAt": {"2027-10-31T02:30"}})
+	closes("2027-10-31T00:30:00Z")
+	// The seconds, which the page doesn't show, stay: with another zone, and after somebody else set the zone meanwhile.
+	store := func(zone, at string) {
+		t.Helper()
+		in := must(w.svc.Campaigns.Get(t.Context(), c.Key())).CampaignInput
+		in.TimeZone, in.ClosesAt, in.IfVersion = zone, must(time.Parse(time.RFC3339, at)), 0
+		must(w.svc.Campaigns.Replace(t.Context(), c.Key(), in))
+	}
+	store("Europe/Berlin", "2027-01-10T07:00:59Z")
+	page := w.get(edit)
+	store("Asia/Tokyo", "2027-01-10T07:00:59Z")
+	page = w.submit(page, edit, url.Values{"timeZone": {"Europe/Berlin"}}).is(409)
+	w.submit(page, edit, nil).is(303)
+	closes("2027-01-10T07:00:59Z")
+	set(303, url.Values{"timeZone": {"Asia/Tokyo"}})
+	closes("2027-01-09T23:00:59Z")
 }

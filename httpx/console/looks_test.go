@@ -47,9 +47,8 @@ func TestLooks(t *testing.T) {
 		t.Errorf("saved without a change: %+v", got)
 	}
 	share = w.get(path + "/share")
-	for _, name := range []string{"logo", "cover"} {
-		w.looks(share, path, name, []byte("<svg/>"), url.Values{"width": {"wide"}}).is(422).says("must be a whole PNG").has(`value="wide" selected`, `id="wrong-form.theme.`+name)
-	}
+	w.looks(share, path, "logo cover", []byte("<svg/>"), url.Values{"width": {"wide"}}).is(422).says("must be a whole PNG").
+		has(`value="wide" selected`, `id="wrong-form.theme.logo`, `id="wrong-form.theme.cover`)
 	want := formsvc.FormTheme{Accent: "#ffff00", Scheme: "dark", Width: "narrow", Logo: small, LogoAlt: "Rose"}
 	fields := url.Values{"accent": {"#FFFF00"}, "scheme": {"dark"}, "width": {"narrow"}, "logoAlt": {"Rose"}, "do": {"preview"}}
 	w.looks(share, path, "logo", logo.Bytes(), fields).is(200)

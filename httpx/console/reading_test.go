@@ -164,6 +164,8 @@ func TestTimeZone(t *testing.T) {
 		w.cookie("formsvc_zone", zone)
 		w.get(path).says("Times are in UTC")
 	}
+	w.cookie("formsvc_zone", "America/Sao_Paulo") // without letters
+	w.get(path).has(`"2026-11-28 09:30:00 UTC-03"`)
 	w.cookie("formsvc_zone", "Pacific/Auckland")
 	w.get(path+"?createdAfter=2026-11-29").says("Times are in Pacific/Auckland", "Ada", "29 Nov 2026, 01:30", "since 29 Nov 2026 ✕", "Submitted since (Pacific/Auckland)")
 	w.get(path + "?createdBefore=2026-11-29").says("No matching")

@@ -131,6 +131,25 @@ func TestFormSnippets(t *testing.T) {
 	}
 }
 
+// A number of three decimals isn't one of thousands, in whatever language the form is.
+func TestSnippetsOfNumbers(t *testing.T) {
+	w := newForms(t)
+	c, path := w.published(formsvc.CampaignInput{Title: "Maße", Form: formsvc.Form{Language: "de"}, Modules: []formsvc.Module{
+		{Name: "less", Type: "number", Min: "-9.125", Max: "-9"}, {Name: "typed", Type: "number", Required: true, Default: []string{"1.234"}},
+	}})
+	page := w.get(path + "/share").is(200)
+	if status, body := w.filledIn(&c, page.snippet("HTML form")); status != 303 {
+		t.Errorf("the form gets %d: %s", status, body)
+	}
+	w.runs(page.snippet("Submit with curl"))
+	list := must(w.svc.Responses.List(t.Context(), formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Page: formsvc.PageQuery{Ascending: true}})).Items
+	for i, want := range []string{`{"typed":{"value":["2.000"]}}`, `{"less":{"value":["-9.1250"]},"typed":{"value":["1.2340"]}}`} {
+		if len(list) != 2 || list[i].Answers.JSON() != want {
+			t.Errorf("%d responses, want the %d. with %s", len(list), i+1, want)
+		}
+	}
+}
+
 func (w *world) sent(c *formsvc.Campaign) int64 {
 	now, err := w.svc.Campaigns.Get(w.t.Context(), c.Key())
 	w.must(err)
@@ -200,7 +219,7 @@ func checkForm(t *testing.T, c *formsvc.Campaign, text string) {
 	want := map[string]string{"email": "input email", "firstName": "input text", "lastName": "input text"}
 	for _, m := range c.Modules {
 		kind := map[formsvc.ModuleType]string{
-			"text": "input text", "longtext": "textarea", "boolean": "input radio", "choice": "input radio", "number": "input number",
+			"text": "input text", "longtext": "textarea", "boolean": "input radio", "choice": "input radio", "number": "input text",
 			"date": "input date", "file": "input file", "url": "input url", "email": "input email",
 			"phone": "input tel", "time": "input time", "rating": "input radio", "scale": "input radio", "consent": "input checkbox",
 		}[m.Type]
@@ -228,7 +247,7 @@ func checkForm(t *testing.T, c *formsvc.Campaign, text string) {
 func (w *world) filledIn(c *formsvc.Campaign, text string) (int, string) {
 	w.t.Helper()
 	types := map[string]string{
-		"email": "ada@example.com", "url": "http://a", "date": "2030-01-02", "number": "2", "tel": "123456", "time": "00:30", "text": "abc", "": "abc",
+		"email": "ada@example.com", "url": "http://a", "date": "2030-01-02", "tel": "123456", "time": "00:30", "text": "abc", "": "abc",
 	}
 	var names []string
 	values := map[string]string{}
@@ -251,9 +270,12 @@ func (w *world) filledIn(c *formsvc.Campaign, text string) (int, string) {
 		case n.Data == "option":
 			set(attribute(n.Parent, "name"), attribute(n, "value"))
 		case name != "" && (needed || conditional):
+			if attribute(n, "inputmode") == "decimal" {
+				set(name, map[bool]string{true: "2,000", false: "2"}[c.Form.Language == "de"])
+			}
 			set(name, types[kind])
 		case name != "" && kind != "radio":
-			set(name, "")
+			set(name, attribute(n, "value"))
 		}
 	}
 	form := url.Values{}

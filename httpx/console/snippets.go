@@ -121,6 +121,14 @@ func questions(c *formsvc.Campaign, t map[string]string) (list []question) {
 	return list
 }
 
+// oneWay returns a value of a module as forms of all languages read it in one way: some take 1.234 for thousands.
+func oneWay(m *formsvc.Module, value string) string {
+	if m != nil && m.Type == formsvc.NumberModule && formsvc.WriteNumber(value, "", "") != value {
+		return value + "0"
+	}
+	return value
+}
+
 // example returns answers that the campaign accepts.
 func example(c *formsvc.Campaign) []formsvc.Answer {
 	if len(c.Modules) == 0 {
@@ -183,7 +191,7 @@ func curlForm(c *formsvc.Campaign, answers []formsvc.Answer, address string) str
 			name = url.QueryEscape(name)
 		}
 		for _, value := range a.Value {
-			line += " " + option + shell(name+"="+value)
+			line += " " + option + shell(name+"="+oneWay(named(c.Modules, a.Name), value))
 		}
 	}
 	return line + files.String() + " " + shell(address)

@@ -34,7 +34,10 @@ func (w *world) upload(path string, form url.Values, name string, file []byte) *
 			w.must(m.WriteField(name, value))
 		}
 	}
-	if file != nil {
+	for _, name := range strings.Fields(name) {
+		if file == nil {
+			break
+		}
 		_, err := must(m.CreateFormFile(name, "a.form.json")).Write(file)
 		w.must(err)
 	}

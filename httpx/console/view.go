@@ -46,7 +46,7 @@ func (v *visit) readView(p *campaignPage) (*view, error) {
 		}
 		shown := text
 		if c.at != nil {
-			at, ok := v.day(text)
+			at, ok := dayIn(text, v.zone)
 			if !ok {
 				v.wrong = map[string]string{"filter": badDay(v.zone)}
 				continue

@@ -79,7 +79,7 @@ func (v *visit) webhook() error {
 	}
 	now := v.svc.Now()
 	p := webhookPage{
-		Webhook: hook, Header: webhook.SignatureHeader, Since: v.typed(now.Add(-24 * time.Hour)),
+		Webhook: hook, Header: webhook.SignatureHeader, Since: typedIn(now.Add(-24*time.Hour), v.zone),
 	}
 	if hook.CampaignID != "" && v.who.permits(formsvc.CampaignsRead) {
 		campaign, err := v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: hook.CampaignID})
@@ -192,7 +192,7 @@ func (v *visit) deleteWebhook() error {
 
 // redeliverFailed sends again all deliveries that failed since a time.
 func (v *visit) redeliverFailed() error {
-	since, ok := v.day(v.field("since"))
+	since, ok := dayIn(v.field("since"), v.zone)
 	if !ok {
 		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", badDay(v.zone)}
 	}

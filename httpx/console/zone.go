@@ -51,15 +51,17 @@ func dayOf(t time.Time, zone *time.Location) time.Time {
 // typedLayout is how forms have a time.
 const typedLayout = "2006-01-02T15:04"
 
-// day parses a date, or a date and a time, in the visitor's time zone.
-func (v *visit) day(text string) (time.Time, bool) { return dayIn(text, v.zone) }
-
-// dayIn parses a date, or a date and a time, in a time zone, where clocks show it.
+// dayIn parses a date, or a date and a time, in a time zone, where clocks show it. One that they show twice is the first.
 func dayIn(text string, zone *time.Location) (time.Time, bool) {
 	for _, layout := range []string{time.DateOnly, typedLayout, "2006-01-02T15:04:05", time.RFC3339} {
 		t, err := time.ParseInLocation(layout, text, zone)
 		if layout == time.DateOnly {
 			t = dayOf(t.Add(time.Hour), zone) // t may be in the day before
+		}
+		_, offset := t.Zone()
+		_, before := t.Add(-3 * time.Hour).Zone()
+		if first := t.Add(time.Duration(offset-before) * time.Second); first.Format(layout) == text && layout != time.DateOnly {
+			t = first
 		}
 		if err == nil && t.Year() >= 1970 && (layout == time.RFC3339 || t.Format(layout) == text) {
 			return t, true
@@ -81,9 +83,7 @@ func (v *visit) dayText(t time.Time) string {
 	return t.Format(formsvc.ShownTime)
 }
 
-// typed returns a time in the format of a form.
-func (v *visit) typed(t time.Time) string { return typedIn(t, v.zone) }
-
+// typedIn returns a time in the format of a form.
 func typedIn(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return ""
@@ -92,7 +92,9 @@ func typedIn(t time.Time, zone *time.Location) string {
 }
 
 // clock returns the time of day.
-func (v *visit) clock(t time.Time) string { return t.In(v.zone).Format("15:04 MST") }
+func (v *visit) clock(t time.Time) string {
+	return t.In(v.zone).Format("15:04 ") + formsvc.ZoneName(t.In(v.zone))
+}
 
 // isoTime formats a time for scripts.
 func isoTime(t time.Time) string { return t.UTC().Format(isoLayout) }
@@ -114,6 +116,6 @@ func (v *visit) localTimes(page []byte) []byte {
 			return found
 		}
 		at = at.In(v.zone)
-		return []byte(string(parts[1]) + at.Format("2006-01-02 15:04:05 MST") + `">` + at.Format(formsvc.ShownTime) + "<")
+		return []byte(string(parts[1]) + at.Format(time.DateTime) + " " + formsvc.ZoneName(at) + `">` + at.Format(formsvc.ShownTime) + "<")
 	})
 }

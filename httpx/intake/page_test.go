@@ -173,6 +173,18 @@ func TestHiddenQuestions(t *testing.T) {
 	equal(t, len(w.responses()), 2, "%d responses")
 }
 
+// A hidden text that became a date while its page was open can be corrected.
+func TestHiddenTextBecomesADate(t *testing.T) {
+	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{{Name: "source", Type: formsvc.TextModule, Hidden: true}}}, nil)
+	in, page := w.campaign.CampaignInput, w.get("").token()
+	in.Modules = []formsvc.Module{{Name: "source", Type: formsvc.DateModule}}
+	_, err := w.svc.Campaigns.Replace(t.Context(), w.campaign.Key(), in)
+	w.must(err)
+	w.wait(3 * time.Second)
+	w.post("_page", page, "source", "mail").is(422).has(`<input type="text" name="source" value="mail"`, `href="#q4"`)
+	w.post("_page", page, "source", "2026-03-01").is(303)
+}
+
 // A module with the name of a field of the user is asked once and filled from it.
 func TestModuleOfTheUser(t *testing.T) {
 	w := newWorld(t, formsvc.CampaignInput{EmailOptional: true, Modules: []formsvc.Module{

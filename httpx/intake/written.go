@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 	"golang.org/x/text/width"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 var (
@@ -48,23 +50,8 @@ func readNumber(s string, t texts) (number, other string) {
 	return cmp.Or(grouped, plain, s), ""
 }
 
-// twoWays is a number that people who write a language without one separator before decimals may read as thousands.
-var twoWays = regexp.MustCompile(`^-?[1-9][0-9]{0,2}\.[0-9]{3}$`)
-
 // number returns a number of JSON's notation as people of the language write it, so that readNumber reads it in one way.
-func (t texts) number(s string) string {
-	mark, end := cmp.Or(t["decimal"], "."), ""
-	switch {
-	case strings.ContainsAny(s, "eE"):
-		return s // nobody writes this otherwise
-	case t["decimal"] != "" || !twoWays.MatchString(s):
-	case t["code"] == "ar":
-		mark = "٫"
-	default:
-		mark, end = ",", "0"
-	}
-	return strings.Replace(s, ".", mark, 1) + end
-}
+func (t texts) number(s string) string { return formsvc.WriteNumber(s, t["code"], t["decimal"]) }
 
 // plainText returns a number or date with the digits and marks of ASCII. Marks for thousands become spaces; that for Arabic decimals stays.
 func plainText(s string) string {
@@ -207,11 +194,11 @@ func (t texts) date(day time.Time) string {
 	return fmt.Sprintf(t["date"], day.Day(), strings.Split(t["months"], " ")[day.Month()-1], day.Year())
 }
 
-// time returns a time in the time zone of the campaign, which stands in place of UTC, such as CET or, without letters of its own, UTC-03.
+// time returns a time in the time zone of the campaign, which stands in place of UTC.
 func (v *visit) time(at time.Time) string {
 	if zone, err := v.campaign.Zone(); err == nil { // else the machine doesn't know it any more
 		at = at.In(zone)
 	}
 	text := fmt.Sprintf(v.t["time"], v.t.date(at), at.Hour(), at.Minute())
-	return isolate(strings.Replace(text, "UTC", strings.NewReplacer("+", "UTC+", "-", "UTC-").Replace(at.Format("MST")), 1))
+	return isolate(strings.Replace(text, "UTC", formsvc.ZoneName(at), 1))
 }

@@ -107,8 +107,11 @@ func (s *Store) UpdateResponse(
 		if change.PerFile != nil {
 			change.AddPerFile(page(&row.files, formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}, true, nil, bare).Items)
 		}
-		if places = change.Places; places != nil {
-			err = s.accounts.rows[key.AccountID].campaigns.rows[key.CampaignID].full(row, places)
+		c := s.accounts.rows[key.AccountID].campaigns.rows[key.CampaignID]
+		if places = change.Places; change.CampaignVersion != 0 && change.CampaignVersion != c.Version {
+			err = formsvc.ErrStale
+		} else if places != nil {
+			err = c.full(row, places)
 		}
 		if err == nil {
 			r, err = stored(&r)

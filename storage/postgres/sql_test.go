@@ -114,29 +114,43 @@ func TestLongTransactionOfHostDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// A limit counts responses that were begun before it: setting it waits for them.
+// A limit counts responses that were begun before it: setting it waits for them, or they for it.
 func TestLimitCountsWhatBegan(t *testing.T) {
 	t.Parallel()
+	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
+	limit := func(svc *formsvc.Service, c formsvc.Campaign, _ formsvc.ResponseKey) error {
+		c.Form.OncePerEmail = true
+		return errorOf(svc.Campaigns.Replace(t.Context(), c.Key(), c.CampaignInput))
+	}
+	inOrder(t, func(svc *formsvc.Service, c formsvc.Campaign, _ formsvc.ResponseKey) error {
+		return errorOf(svc.Responses.Create(t.Context(), c.Key(), in))
+	}, limit)
+	inOrder(t, limit, func(svc *formsvc.Service, _ formsvc.Campaign, key formsvc.ResponseKey) error {
+		return errorOf(svc.Responses.Update(t.Context(), key, formsvc.ResponsePatch{Email: &in.User.Email}))
+	})
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// inOrder makes one call in a host's transaction, which ends when a second call waits for it. Then an address has answered.
+func inOrder(t *testing.T, first, second func(*formsvc.Service, formsvc.Campaign, formsvc.ResponseKey) error) {
+	t.Helper()
 	dsn, ctx := postgrestest.DSN(t)+"&application_name="+rand.Text(), t.Context()
 	svc, campaign := newService(t, open(t, dsn, nil))
 	db := raw(t, dsn)
-	must(db.ExecContext(ctx, "INSERT INTO formsvc_counters SELECT id, generate_series(0, 15), 0 FROM formsvc_campaigns")) // whose foreign key would wait, too
+	r := must(svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "b@example.com"}}))
+	must(db.ExecContext(ctx, "INSERT INTO formsvc_counters SELECT id, generate_series(0, 15), 0 FROM formsvc_campaigns ON CONFLICT DO NOTHING")) // whose foreign key would wait, too
 	tx := must(db.BeginTx(ctx, nil))
-	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
-	must(svc.With(must(postgres.Bind(tx, nil))).Responses.Create(ctx, campaign.Key(), in))
-	campaign.Form.OncePerEmail = true
+	noError(t, first(svc.With(must(postgres.Bind(tx, nil))), campaign, r.Key()))
 	done := make(chan error, 1)
-	go func() {
-		_, err := svc.Campaigns.Replace(ctx, campaign.Key(), campaign.CampaignInput)
-		done <- err
-	}()
+	go func() { done <- second(svc, campaign, r.Key()) }()
 	for waiting := false; !waiting && len(done) == 0; {
 		noError(t, db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE application_name = current_setting('application_name') AND wait_event_type = 'Lock')`).Scan(&waiting))
 	}
 	noError(t, tx.Commit())
 	noError(t, <-done)
-	if _, err := svc.Responses.Create(ctx, campaign.Key(), in); !errors.Is(err, formsvc.ErrAlreadyAnswered) {
+	if _, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}); !errors.Is(err, formsvc.ErrAlreadyAnswered) {
 		t.Errorf("a second response: %v", err)
 	}
 }

@@ -100,4 +100,12 @@ func testPlaces(w *world) {
 	w.must("UpdateCampaign", rewrite(w.ctx, w.store.UpdateCampaign, c.Key(), change, func(c *formsvc.Campaign) { c.Version++ }))
 	w.wantTaken(c, map[string]int64{"": 2, "c": 2})
 	w.wantError("CreateResponse with an old version", errorOf(create(c, placed(2, "c"))), formsvc.ErrStale)
+	change = formsvc.Change{Places: []formsvc.Place{{Max: -1}}, CampaignVersion: 1}
+	update := func() error {
+		return rewrite(w.ctx, w.store.UpdateResponse, list[1].Response.Key(), change, func(r *formsvc.Response) { r.Version++ })
+	}
+	w.wantError("UpdateResponse with an old version", update(), formsvc.ErrStale)
+	change.CampaignVersion = 2
+	w.check("UpdateResponse with the version", update())
+	w.wantTaken(c, map[string]int64{"": 2, "c": 1})
 }

@@ -10,9 +10,9 @@ const values = (name) => named(name).filter((e) => !/^(radio|checkbox)$/.test(e.
 // Numbers are compared as the server stores them: mark is the language's separator before decimals, "" if people differ.
 const canonical = (s, mark) => {
   s = s.normalize("NFKC").replace(/[٠-٩۰-۹]/g, (d) => d.charCodeAt(0) & 15).replace(/[\s'’ʼ٬\p{Cf}]/gu, "").replace(/^[−–‐‑]/, "-").replace(/^\+/, "");
-  const group = s.match(/^-?[1-9]\d{0,2}(?:([.,])\d{3}(?:\1\d{3})*)$/)?.[1];
+  const group = s.match(/^-?[1-9]\d{0,2}([.,])(?:\d\d\1)*\d{3}(?:\1\d{3})*$/)?.[1];
   s = group && (group !== mark || s.indexOf(group) !== s.lastIndexOf(group)) ? s.replaceAll(group, "") : s.replace(/[.,](?=.*[.,٫])/g, "").replace(/[٫,]/, ".");
-  return s.replace(/\.$/, "").replace(/^(-?)0+(?=\d)/, "$1").replace(/^(-?)\./, "$10.");
+  return s.replace(/\.$/, "").replace(/^(-?)0+(?=\d)/, "$1").replace(/^(-?)\./, "$10.").replace(/^-(?=[0.]*$)/, "");
 };
 
 // Conditions name earlier questions, so one pass in order is enough.

@@ -110,6 +110,16 @@ func (k *Config) take(ctx context.Context, c bun.IConn, list []*Creation) error 
 	return err
 }
 
+// heldVersion returns the version of a campaign, which a change of it waits to replace until the transaction of c ends. It comes
+// before the lock of a response, as in recount.
+func (s *Store) heldVersion(ctx context.Context, c bun.IConn, campaign formsvc.ID) (version int64, err error) {
+	query := "SELECT version FROM formsvc_campaigns WHERE id = $1"
+	if s.dialect.ManyWriters {
+		query += " FOR KEY SHARE"
+	}
+	return version, s.notFound(c.QueryRowContext(ctx, query, s.dialect.arg(campaign)).Scan(&version))
+}
+
 // movePlaces gives a response that is about to be changed the places of its change.
 func (s *Store) movePlaces(ctx context.Context, c bun.IConn, n *Creation) error {
 	if n.Change.Places == nil {

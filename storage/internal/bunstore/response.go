@@ -169,7 +169,10 @@ func (s *Store) UpdateResponse(
 ) (formsvc.Response, error) {
 	var r formsvc.Response
 	err := s.write(ctx, ids(key.AccountID, key.CampaignID, key.ID), nil, func(ctx context.Context, c *Tx) error {
-		var err error
+		version, err := s.heldVersion(ctx, c, key.CampaignID)
+		if err != nil {
+			return err
+		}
 		if r, err = s.lockedResponse(ctx, c, key); err != nil {
 			return err
 		}
@@ -178,6 +181,9 @@ func (s *Store) UpdateResponse(
 		if err != nil || r.Version == before.Version {
 			r = before
 			return err
+		}
+		if change.CampaignVersion != 0 && change.CampaignVersion != version {
+			return formsvc.ErrStale
 		}
 		if change.PerFile != nil {
 			files, err := s.filesOf(ctx, c, key)
