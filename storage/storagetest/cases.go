@@ -10,31 +10,6 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// testFileBytes fills an account up to its limit of bytes, and makes room by each kind of deletion.
-func testFileBytes(w *world) {
-	sc := w.addScene()
-	first, _ := w.addResponse(&sc.campaign)
-	second, _ := w.addResponse(&sc.campaign)
-	const limit = 20 // four files
-	add := func(r *formsvc.Response) error {
-		return w.store.CreateFile(w.ctx, w.newFile(r), deciding[*formsvc.Response](formsvc.Change{Limit: limit}))
-	}
-	fill := func(r *formsvc.Response, n int) {
-		w.Helper()
-		for range n {
-			w.check("CreateFile below the limit", add(r))
-		}
-		w.wantError("CreateFile beyond the limit", add(r), formsvc.ErrLimit)
-	}
-	w.check("CreateFile", add(&first))
-	fill(&second, 3)
-	w.check("DeleteResponse", errorOf(w.store.DeleteResponse(w.ctx, first.Key(), deciding[*formsvc.Response](none))))
-	fill(&second, 1)
-	w.check("Erase", errorOf(w.store.Erase(w.ctx, formsvc.EraseQuery{AccountID: sc.account.ID, Responses: []formsvc.ResponseKey{second.Key()}})))
-	third, _ := w.addResponse(&sc.campaign)
-	fill(&third, 4)
-}
-
 // testImport imports responses, some of which exist, and again. Counts, lists and deliveries are those of created ones.
 func testImport(w *world) {
 	sc := w.addScene()

@@ -378,7 +378,7 @@ func (m *model) page(ids ...formsvc.ID) formsvc.PageQuery {
 	return q
 }
 
-func recordKeys() []string { return []string{"k", "K", "another"} }
+func recordKeys() []string { return []string{"k", "K", "another", "k1", "k2", "k3"} }
 
 // change returns what a call commits along with what it does to the response.
 func (m *model) change(r formsvc.ResponseKey) formsvc.Change {

@@ -107,7 +107,6 @@ func groups(checks int) []group {
 			{"events end at a byte limit", script(eventBytes)},
 			{"quotas of many windows", script(manyQuotas)},
 			{"each store has its own identity", testIdentity},
-			{"deleted files free their bytes", testFileBytes},
 			{"a deleted account", testDeletedAccount},
 			{"imported responses", testImport},
 			{"limited places", testPlaces},
