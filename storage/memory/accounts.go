@@ -14,28 +14,33 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 	if err != nil {
 		return err
 	}
-	row := &account{Account: a, references: make(map[string]bool)}
+	var fresh table[*formsvc.Key]
 	for i := range keys {
 		key, err := stored(&keys[i])
 		if err == nil {
-			err = row.keys.add(key.ID, &key)
+			err = fresh.add(key.ID, &key)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return s.write(ctx, func() (formsvc.Change, error) {
-		for i := range keys {
-			if _, err := s.key(keys[i].Hash); err == nil {
-				return change, formsvc.ErrConflict
-			}
-		}
-		if _, err := s.named(a.Name); err == nil {
+		_, named := s.named(a.Name)
+		_, taken := s.keys.first(func(k *formsvc.Key) bool {
+			return fresh.count(func(key *formsvc.Key) bool { return key.ID == k.ID || key.Hash == k.Hash }) > 0
+		})
+		if named == nil || taken == nil {
 			return change, formsvc.ErrConflict
 		}
 		return change, nil
 	}, func() error {
-		return s.accounts.add(a.ID, row)
+		err := s.accounts.add(a.ID, &account{Account: a, references: make(map[string]bool)})
+		for id, key := range fresh.rows {
+			if err == nil {
+				err = s.keys.add(id, key)
+			}
+		}
+		return err
 	})
 }
 
@@ -78,19 +83,7 @@ func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account
 
 // Accounts implements [formsvc.Store].
 func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
-	return locked(ctx, s, func() ([]formsvc.Account, error) {
-		return list(&s.accounts, copyAccount), nil
-	})
-}
-
-// usableKeys counts the keys that are neither revoked nor expired.
-func (a *account) usableKeys(at time.Time) (n int) {
-	for _, k := range a.keys.rows {
-		if k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(at)) {
-			n++
-		}
-	}
-	return n
+	return listed(ctx, s, &s.accounts, nil, copyAccount)
 }
 
 // CreateKey implements [formsvc.Store].
@@ -99,20 +92,22 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 	if err != nil {
 		return err
 	}
-	var a *account
-	return s.write(ctx, func() (_ formsvc.Change, err error) {
-		a, err = s.account(key.AccountID)
+	usable := func(k *formsvc.Key) bool {
+		return k.AccountID == key.AccountID && k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(key.CreatedAt))
+	}
+	return s.write(ctx, func() (formsvc.Change, error) {
+		_, err := s.account(key.AccountID)
 		_, free := s.key(key.Hash)
 		switch {
 		case err != nil:
 		case free == nil:
 			err = formsvc.ErrConflict
-		case change.Limit > 0 && a.usableKeys(key.CreatedAt) >= change.Limit:
+		case change.Limit > 0 && s.keys.count(usable) >= change.Limit:
 			err = formsvc.ErrLimit
 		}
 		return change, err
 	}, func() error {
-		return a.keys.add(key.ID, &row)
+		return s.keys.add(key.ID, &row)
 	})
 }
 
@@ -123,17 +118,14 @@ func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.
 
 // Keys implements [formsvc.Store].
 func (s *Store) Keys(ctx context.Context, id formsvc.ID) ([]formsvc.Key, error) {
-	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Key { return list(&a.keys, copyOf) })
+	return listed(ctx, s, &s.keys, func(k *formsvc.Key) bool { return k.AccountID == id }, copyOf)
 }
 
 // RevokeKey implements [formsvc.Store].
 func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time.Time, change formsvc.Change) error {
 	var key *formsvc.Key
 	return s.write(ctx, func() (_ formsvc.Change, err error) {
-		a, err := s.account(accountID)
-		if err == nil {
-			key, err = a.keys.get(id)
-		}
+		key, err = s.keys.first(func(k *formsvc.Key) bool { return k.ID == id && k.AccountID == accountID })
 		if err != nil || !key.RevokedAt.IsZero() {
 			return formsvc.Change{}, err
 		}
@@ -153,11 +145,7 @@ func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 	}
 	defer s.mu.Unlock()
 	for _, use := range uses {
-		a, err := s.account(use.AccountID)
-		if err != nil {
-			continue
-		}
-		if key, err := a.keys.get(use.ID); err == nil && use.At.After(key.LastUsedAt) {
+		if key, err := s.keys.get(use.ID); err == nil && key.AccountID == use.AccountID && use.At.After(key.LastUsedAt) {
 			key.LastUsedAt = kept(use.At)
 		}
 	}
@@ -169,12 +157,7 @@ func (s *Store) account(id formsvc.ID) (*account, error) { return s.accounts.get
 
 // key returns the key with that hash. The caller holds s.mu.
 func (s *Store) key(hash [sha256.Size]byte) (*formsvc.Key, error) {
-	for _, a := range s.accounts.rows {
-		if key, err := a.keys.first(func(key *formsvc.Key) bool { return key.Hash == hash }); err == nil {
-			return key, nil
-		}
-	}
-	return nil, formsvc.ErrNotFound
+	return s.keys.first(func(key *formsvc.Key) bool { return key.Hash == hash })
 }
 
 // named returns the account with that name. The caller holds s.mu.

@@ -12,17 +12,17 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 	if err != nil {
 		return err
 	}
-	var a *account
-	return s.write(ctx, func() (_ formsvc.Change, err error) {
-		if a, err = s.account(c.AccountID); err == nil && change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
+	return s.write(ctx, func() (formsvc.Change, error) {
+		_, err := s.account(c.AccountID)
+		if err == nil && change.Limit > 0 && s.campaigns.count(func(o *campaign) bool { return o.AccountID == c.AccountID }) >= change.Limit {
 			err = formsvc.ErrLimit
 		}
-		if err == nil && s.byForm(c.FormToken) != nil {
+		if _, taken := s.byForm(c.FormToken); err == nil && taken == nil {
 			err = formsvc.ErrConflict
 		}
 		return change, err
 	}, func() error {
-		return a.campaigns.add(c.ID, &campaign{Campaign: c})
+		return s.campaigns.add(c.ID, &campaign{Campaign: c})
 	})
 }
 
@@ -44,7 +44,7 @@ func (s *Store) UpdateCampaign(
 			c = row.copy()
 			c.Views = views
 		}
-		if c.FormToken != row.FormToken && s.byForm(c.FormToken) != nil {
+		if _, taken := s.byForm(c.FormToken); c.FormToken != row.FormToken && taken == nil {
 			return change, formsvc.ErrConflict
 		}
 		c, err = stored(&c)
@@ -71,7 +71,7 @@ func (s *Store) DeleteCampaign(
 		}
 		return decided(new(row.copy()), decide)
 	}, func() error {
-		s.accounts.rows[key.AccountID].campaigns.remove(key.ID)
+		s.campaigns.remove(key.ID)
 		return nil
 	})
 }
@@ -86,44 +86,30 @@ func (s *Store) CampaignByForm(ctx context.Context, token string) (formsvc.Campa
 	if err := formsvc.CheckText(token); err != nil {
 		return formsvc.Campaign{}, err
 	}
-	return read(ctx, s, func(token string) (*campaign, error) {
-		if c := s.byForm(token); c != nil {
-			return c, nil
-		}
-		return nil, formsvc.ErrNotFound
-	}, token, (*campaign).copy)
+	return read(ctx, s, s.byForm, token, (*campaign).copy)
 }
 
-// byForm returns the campaign with a token, or nil. The caller holds s.mu.
-func (s *Store) byForm(token string) *campaign {
-	for _, a := range s.accounts.rows {
-		for _, c := range a.campaigns.rows {
-			if token != "" && c.FormToken == token {
-				return c
-			}
-		}
-	}
-	return nil
+// byForm returns the campaign with a token. The caller holds s.mu.
+func (s *Store) byForm(token string) (*campaign, error) {
+	return s.campaigns.first(func(c *campaign) bool { return token != "" && c.FormToken == token })
 }
 
 // Campaigns implements [formsvc.Store].
 func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
-	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.Campaign] {
-		var match func(*campaign) bool
-		if finds := q.Finds(); finds != nil {
-			match = func(row *campaign) bool { return finds(row.Title) }
-		}
-		return cutAt(page(&a.campaigns, q.Page, false, match, (*campaign).copy), q.Page, (*formsvc.Campaign).Size)
+	finds := q.Finds()
+	match := func(c *campaign) bool { return c.AccountID == q.AccountID && (finds == nil || finds(c.Title)) }
+	return locked(ctx, s, func() (formsvc.Page[formsvc.Campaign], error) {
+		return cutAt(page(&s.campaigns, q.Page, false, match, (*campaign).copy), q.Page, (*formsvc.Campaign).Size), nil
 	})
 }
 
 // campaign returns a campaign of an account. The caller holds s.mu.
 func (s *Store) campaign(key formsvc.CampaignKey) (*campaign, error) {
-	a, err := s.account(key.AccountID)
-	if err != nil {
-		return nil, err
+	c, err := s.campaigns.get(key.ID)
+	if err == nil && c.AccountID != key.AccountID {
+		err = formsvc.ErrNotFound
 	}
-	return a.campaigns.get(key.ID)
+	return c, err
 }
 
 func (c *campaign) copy() formsvc.Campaign { return copyOf(&c.Campaign) }

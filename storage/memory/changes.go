@@ -21,7 +21,7 @@ func (s *Store) admit(change *formsvc.Change) error {
 		if _, err := stored(a); err != nil {
 			return err
 		}
-		if s.audited[a.ID] {
+		if s.audit.rows[a.ID] != nil {
 			return formsvc.ErrConflict
 		}
 	}
@@ -34,10 +34,10 @@ func (s *Store) apply(change *formsvc.Change) {
 		s.remember(r)
 	}
 	if a := change.Audit; a != nil {
-		s.append(a)
+		_ = s.audit.add(a.ID, new(copyOf(a))) // admit has checked that the ID is new
 	}
 	if n := change.Recount; n != nil {
-		for _, r := range s.accounts.rows[n.Campaign.AccountID].campaigns.rows[n.Campaign.ID].responses.rows {
+		for _, r := range s.campaigns.rows[n.Campaign.ID].responses.rows {
 			r.places = n.Places(new(r.Response))
 		}
 	}

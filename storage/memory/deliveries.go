@@ -136,24 +136,18 @@ func (s *Store) QueueStats(ctx context.Context, now time.Time, limit int64) (for
 
 // Waiting implements [formsvc.Store].
 func (s *Store) Waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (int64, error) {
-	return locked(ctx, s, func() (n int64, err error) {
-		if e, err := s.endpoints.get(key.ID); err == nil && e.AccountID == key.AccountID {
-			for _, waiting := range e.waiting {
-				n += int64(len(waiting))
-			}
+	return read(ctx, s, s.endpointOrNone, key, func(e *endpoint) (n int64) {
+		for _, waiting := range e.waiting {
+			n += int64(len(waiting))
 		}
-		return max(min(n, limit), 0), nil
+		return max(min(n, limit), 0)
 	})
 }
 
 // delivery returns a delivery of an account. The caller holds s.mu.
 func (s *Store) delivery(key formsvc.DeliveryKey) (*queued, error) {
-	a, err := s.account(key.AccountID)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range a.webhooks.rows {
-		if d, err := e.deliveries.get(key.ID); err == nil {
+	for _, e := range s.endpoints.rows {
+		if d, err := e.deliveries.get(key.ID); err == nil && e.AccountID == key.AccountID {
 			return d, nil
 		}
 	}

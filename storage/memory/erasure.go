@@ -31,25 +31,20 @@ func (s *Store) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased
 		}
 		for _, key := range q.Responses {
 			if r, err := s.response(key); err == nil && key.AccountID == a.ID {
-				s.remove(r)
+				out.FileIDs = append(out.FileIDs, s.remove(r)...)
 				replies[key.ID] = true
 				out.Responses++
-				out.FileIDs = append(out.FileIDs, r.files.ids...)
 			}
 		}
 		slices.Sort(out.FileIDs)
-		for _, id := range q.Signatures {
-			if sig, err := s.signed.get(id); err == nil && sig.AccountID == a.ID {
-				s.signed.remove(id)
-				a.campaigns.rows[sig.CampaignID].responses.rows[sig.ResponseID].signatures.remove(id)
-				out.Signatures++
-			}
-		}
+		out.Signatures = pruneTable(&s.signed, len(q.Signatures), func(sig *formsvc.Signature) bool {
+			return sig.AccountID == a.ID && slices.Contains(q.Signatures, sig.ID)
+		})
 		a.events = slices.DeleteFunc(a.events, func(e *event) bool {
 			if !about[e.ResponseID] && !slices.Contains(q.Events, e.ID) {
 				return false
 			}
-			s.forget(a, e)
+			s.forget(e)
 			out.Events++
 			return true
 		})
@@ -82,15 +77,20 @@ func (s *Store) DeleteAccount(ctx context.Context, account formsvc.ID, _ int) (f
 		if err != nil {
 			return out, err
 		}
-		maps.DeleteFunc(s.quota, func(w quotaWindow, _ int) bool { return w.subject == a.ID || a.keys.rows[w.subject] != nil })
-		a.keys, a.webhooks = table[*formsvc.Key]{}, table[*endpoint]{}
+		maps.DeleteFunc(s.quota, func(w quotaWindow, _ int) bool {
+			key := s.keys.rows[w.subject]
+			return w.subject == a.ID || key != nil && key.AccountID == a.ID
+		})
+		pruneTable(&s.keys, len(s.keys.ids), func(k *formsvc.Key) bool { return k.AccountID == a.ID })
 		pruneTable(&s.endpoints, len(s.endpoints.ids), func(e *endpoint) bool { return e.AccountID == a.ID })
 		pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return l.AccountID == a.ID })
 		pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool { return x.AccountID == a.ID })
 		pruneTable(&s.members, len(s.members.ids), func(m *formsvc.Member) bool { return m.AccountID == a.ID })
-		if len(a.campaigns.ids) > 0 {
+		if s.campaigns.count(func(c *campaign) bool { return c.AccountID == a.ID }) > 0 {
 			return out, nil
 		}
+		pruneTable(&s.notices, len(s.notices.ids), func(n *notice) bool { return n.AccountID == a.ID })
+		pruneTable(&s.audit, len(s.audit.ids), func(e *formsvc.AuditEntry) bool { return e.AccountID == a.ID })
 		for _, e := range a.events {
 			delete(s.events, e.ID)
 		}

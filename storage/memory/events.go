@@ -35,7 +35,7 @@ func (s *Store) checkEvents(events []formsvc.Event) error {
 func (s *Store) raise(events []formsvc.Event) {
 	for i := range events {
 		s.keep(&events[i])
-		for _, to := range s.accounts.rows[events[i].AccountID].webhooks.rows {
+		for _, to := range s.endpoints.rows {
 			if to.Listens(&events[i]) {
 				to.put(&events[i])
 				s.wakeUp()
@@ -185,10 +185,10 @@ func (b *bounded) add(e *formsvc.Event) bool {
 
 // forget removes an event with everything that belongs to it, and returns the number of
 // records removed.
-func (s *Store) forget(a *account, e *event) int {
+func (s *Store) forget(e *event) int {
 	delete(s.events, e.ID)
 	rows := 1
-	for _, to := range a.webhooks.rows {
+	for _, to := range s.endpoints.rows {
 		id := formsvc.DeliveryID(e.ID, to.ID)
 		if d, err := to.deliveries.get(id); err == nil {
 			if d.State == formsvc.DeliveryPending {
@@ -198,11 +198,5 @@ func (s *Store) forget(a *account, e *event) int {
 			rows += 1 + len(d.Log)
 		}
 	}
-	for _, id := range slices.Clone(a.notices.ids) {
-		if a.notices.rows[id].EventID == e.ID {
-			a.notices.remove(id)
-			rows++
-		}
-	}
-	return rows
+	return rows + pruneTable(&s.notices, len(s.notices.ids), func(n *notice) bool { return n.EventID == e.ID })
 }

@@ -14,10 +14,9 @@ func (s *Store) CreateFile(
 	if err != nil {
 		return err
 	}
-	var row *response
 	var a *account
 	return s.write(ctx, func() (change formsvc.Change, err error) {
-		row, err = s.response(formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
+		row, err := s.response(formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
 		if err != nil {
 			return change, err
 		}
@@ -32,23 +31,17 @@ func (s *Store) CreateFile(
 		if s.barred[f.ID] {
 			return formsvc.ErrConflict
 		}
-		if err := s.files.add(f.ID, &f); err != nil {
-			return err
+		err := s.files.add(f.ID, &f)
+		if err == nil {
+			a.fileBytes += f.Size
 		}
-		a.fileBytes += f.Size
-		return row.files.add(f.ID, &f)
+		return err
 	})
 }
 
 // File implements [formsvc.Store].
 func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
-	return read(ctx, s, func(key formsvc.FileKey) (*formsvc.File, error) {
-		f, err := s.files.get(key.ID)
-		if err == nil && f.AccountID != key.AccountID {
-			err = formsvc.ErrNotFound
-		}
-		return f, err
-	}, key, copyOf)
+	return read(ctx, s, s.files.first, func(f *formsvc.File) bool { return f.ID == key.ID && f.AccountID == key.AccountID }, copyOf)
 }
 
 // Files implements [formsvc.Store].
@@ -56,8 +49,13 @@ func (s *Store) Files(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.File], error) {
 	return read(ctx, s, s.response, key, func(r *response) formsvc.Page[formsvc.File] {
-		return page(&r.files, q, false, nil, bare)
+		return s.filesOf(r, q)
 	})
+}
+
+// filesOf returns a page of the files of a response. The caller holds s.mu.
+func (s *Store) filesOf(r *response, q formsvc.PageQuery) formsvc.Page[formsvc.File] {
+	return page(&s.files, q, false, func(f *formsvc.File) bool { return r.has(f.CampaignID, f.ResponseID) }, bare)
 }
 
 // bare returns a file without its Blocks.

@@ -26,7 +26,7 @@ func (s *Store) CreateMember(ctx context.Context, m formsvc.Member, change forms
 // otherMembers returns the other members of the account who were not removed. The caller holds s.mu.
 func (s *Store) otherMembers(m *formsvc.Member) []formsvc.Member {
 	q := formsvc.MemberQuery{AccountID: m.AccountID}
-	return matching(&s.members, func(other *formsvc.Member) bool { return other.ID != m.ID && q.Finds(other) })
+	return list(&s.members, func(other *formsvc.Member) bool { return other.ID != m.ID && q.Finds(other) }, copyOf)
 }
 
 // UpdateMember implements [formsvc.Store].
@@ -35,9 +35,7 @@ func (s *Store) UpdateMember(
 ) (after formsvc.Member, err error) {
 	var before *formsvc.Member
 	err = s.write(ctx, func() (change formsvc.Change, err error) {
-		if before, err = s.members.get(key.ID); err == nil && before.AccountID != key.AccountID {
-			err = formsvc.ErrNotFound
-		}
+		before, err = s.members.first(func(m *formsvc.Member) bool { return m.ID == key.ID && m.AccountID == key.AccountID })
 		if err != nil {
 			return change, err
 		}
@@ -60,10 +58,8 @@ func (s *Store) UpdateMember(
 
 // Members implements [formsvc.Store].
 func (s *Store) Members(ctx context.Context, q formsvc.MemberQuery) ([]formsvc.Member, error) {
-	return locked(ctx, s, func() ([]formsvc.Member, error) {
-		if err := formsvc.CheckText(q.Email, q.Issuer, q.Subject); err != nil {
-			return nil, err
-		}
-		return matching(&s.members, q.Finds), nil
-	})
+	if err := formsvc.CheckText(q.Email, q.Issuer, q.Subject); err != nil {
+		return nil, err
+	}
+	return listed(ctx, s, &s.members, q.Finds, copyOf)
 }

@@ -21,15 +21,18 @@ type Store struct {
 	identity  formsvc.ID
 	mu        sync.Mutex
 	accounts  table[*account]
-	endpoints table[*endpoint] // the webhooks of all accounts
+	keys      table[*formsvc.Key] // of all accounts, like the others
+	campaigns table[*campaign]
+	endpoints table[*endpoint] // the webhooks
 	events    map[formsvc.ID]*event
-	commits   int64                   // position of the newest event
-	files     table[*formsvc.File]    // of all accounts
-	barred    map[formsvc.ID]bool     // identifiers that no file may have
-	comments  table[*formsvc.Comment] // of all accounts, like the next
+	commits   int64 // position of the newest event
+	files     table[*formsvc.File]
+	barred    map[formsvc.ID]bool // identifiers that no file may have
+	comments  table[*formsvc.Comment]
 	signed    table[*formsvc.Signature]
+	notices   table[*notice] // by delivery
+	audit     table[*formsvc.AuditEntry]
 	records   map[recordKey]*formsvc.IdempotencyRecord
-	audited   map[formsvc.ID]bool // the identifiers of all audit entries
 	quota     map[quotaWindow]int // requests counted
 	links     table[*formsvc.Link]
 	sessions  table[*formsvc.Session]
@@ -44,18 +47,12 @@ var (
 	_ delivery.Queue = (*Store)(nil)
 )
 
-// An account holds its records, so that a look-up in one account can't find anything of
-// another.
+// An account is stored with its counters and events.
 type account struct {
 	formsvc.Account
-	keys       table[*formsvc.Key]
-	campaigns  table[*campaign]
 	fileBytes  int64
-	webhooks   table[*endpoint]
 	references map[string]bool // references that are taken
 	events     []*event        // in the order of their positions
-	notices    table[*notice]  // by delivery
-	audit      table[*formsvc.AuditEntry]
 }
 
 type campaign struct {
@@ -65,10 +62,7 @@ type campaign struct {
 
 type response struct {
 	formsvc.Response
-	files      table[*formsvc.File]
-	comments   table[*formsvc.Comment]
-	signatures table[*formsvc.Signature]
-	places     []formsvc.Place
+	places []formsvc.Place
 }
 
 // An event is stored with its position among all events.
@@ -123,7 +117,6 @@ func New() *Store {
 		events:  make(map[formsvc.ID]*event),
 		barred:  make(map[formsvc.ID]bool),
 		records: make(map[recordKey]*formsvc.IdempotencyRecord),
-		audited: make(map[formsvc.ID]bool),
 		closed:  make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 	}

@@ -19,28 +19,23 @@ func (s *Store) notice(e *endpoint, d *queued) {
 		Attempts: d.Attempts, Status: last.Status, Error: last.Error, At: d.UpdatedAt,
 	}
 	e.digest.untold = append(e.digest.untold, n)
-	_ = s.accounts.rows[n.AccountID].notices.add(d.ID, &notice{Notice: n}) // there is none yet: the delivery isn't a replay
+	_ = s.notices.add(d.ID, &notice{Notice: n}) // there is none yet: the delivery isn't a replay
 }
 
 // Notices implements [formsvc.Store].
 func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
-	return read(ctx, s, s.accountOrNone, q.AccountID, func(a *account) formsvc.Page[formsvc.Notice] {
-		match := func(n *notice) bool { return q.WebhookID == "" || n.WebhookID == q.WebhookID }
-		return page(&a.notices, q.Page, q.NoTotal, match, func(n *notice) formsvc.Notice { return n.Notice })
+	match := func(n *notice) bool {
+		return n.AccountID == q.AccountID && (q.WebhookID == "" || n.WebhookID == q.WebhookID)
+	}
+	return locked(ctx, s, func() (formsvc.Page[formsvc.Notice], error) {
+		return page(&s.notices, q.Page, q.NoTotal, match, func(n *notice) formsvc.Notice { return n.Notice }), nil
 	})
 }
 
 // Failures implements [delivery.Queue].
 func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) ([]delivery.Failure, error) {
 	return locked(ctx, s, func() ([]delivery.Failure, error) {
-		var open []*notice
-		for _, a := range s.accounts.rows {
-			for _, n := range a.notices.rows {
-				if !n.noted && !n.until.After(now) {
-					open = append(open, n)
-				}
-			}
-		}
+		open := list(&s.notices, func(n *notice) bool { return !n.noted && !n.until.After(now) }, func(n *notice) *notice { return n })
 		slices.SortFunc(open, func(a, b *notice) int {
 			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.DeliveryID, b.DeliveryID))
 		})
@@ -77,11 +72,9 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	for _, a := range s.accounts.rows {
-		for _, id := range deliveries {
-			if n, err := a.notices.get(formsvc.ID(id)); err == nil {
-				n.noted = true
-			}
+	for _, id := range deliveries {
+		if n, err := s.notices.get(formsvc.ID(id)); err == nil {
+			n.noted = true
 		}
 	}
 	return nil

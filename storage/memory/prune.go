@@ -20,7 +20,7 @@ func (s *Store) PruneEvents(ctx context.Context, before time.Time, limit int) (i
 					return false
 				}
 				events++
-				rows += s.forget(a, e)
+				rows += s.forget(e)
 				return true
 			})
 		}

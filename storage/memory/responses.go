@@ -105,9 +105,9 @@ func (s *Store) UpdateResponse(
 			return formsvc.Change{}, err
 		}
 		if change.PerFile != nil {
-			change.AddPerFile(page(&row.files, formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}, true, nil, bare).Items)
+			change.AddPerFile(s.filesOf(row, formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}).Items)
 		}
-		c := s.accounts.rows[key.AccountID].campaigns.rows[key.CampaignID]
+		c := s.campaigns.rows[key.CampaignID]
 		if places = change.Places; change.CampaignVersion != 0 && change.CampaignVersion != c.Version {
 			err = formsvc.ErrStale
 		} else if places != nil {
@@ -205,37 +205,41 @@ func (s *Store) DeleteResponse(
 		}
 		return decided(new(row.Response), decide)
 	}, func() error {
-		s.remove(row)
+		files = s.remove(row)
 		for _, k := range s.records {
 			if k.AccountID == key.AccountID && k.ResponseID == key.ID {
 				k.Result, k.Response = nil, nil
 			}
 		}
-		files = row.files.ids
 		return nil
 	})
 	return files, err
 }
 
 // remove removes a response with its files, comments and signatures, and updates the
-// counters. The caller holds s.mu.
-func (s *Store) remove(row *response) {
+// counters. It returns the files. The caller holds s.mu.
+func (s *Store) remove(row *response) (files []formsvc.ID) {
 	a := s.accounts.rows[row.AccountID]
-	for _, id := range row.files.ids {
-		a.fileBytes -= row.files.rows[id].Size
-		s.files.remove(id)
-	}
-	for _, id := range row.comments.ids {
-		s.comments.remove(id)
-	}
-	for _, id := range row.signatures.ids {
-		s.signed.remove(id)
-	}
+	pruneTable(&s.files, len(s.files.ids), func(f *formsvc.File) bool {
+		gone := row.has(f.CampaignID, f.ResponseID)
+		if gone {
+			a.fileBytes -= f.Size
+			files = append(files, f.ID)
+		}
+		return gone
+	})
+	pruneTable(&s.comments, len(s.comments.ids), func(c *formsvc.Comment) bool { return row.has(c.CampaignID, c.ResponseID) })
+	pruneTable(&s.signed, len(s.signed.ids), func(sig *formsvc.Signature) bool { return row.has(sig.CampaignID, sig.ResponseID) })
 	delete(a.references, row.Reference)
-	c := a.campaigns.rows[row.CampaignID]
+	c := s.campaigns.rows[row.CampaignID]
 	c.responses.remove(row.ID)
 	c.ResponseCount--
+	slices.Sort(files)
+	return files
 }
+
+// has reports whether a record of that response belongs to this one.
+func (r *response) has(campaign, id formsvc.ID) bool { return id == r.ID && campaign == r.CampaignID }
 
 // response returns a response of a campaign of an account. The caller holds s.mu.
 func (s *Store) response(key formsvc.ResponseKey) (*response, error) {

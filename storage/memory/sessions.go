@@ -82,11 +82,9 @@ func (s *Store) UseSession(ctx context.Context, hash [sha256.Size]byte, used, ex
 
 // Sessions implements [formsvc.Store].
 func (s *Store) Sessions(ctx context.Context, key formsvc.MemberKey) ([]formsvc.Session, error) {
-	return locked(ctx, s, func() ([]formsvc.Session, error) {
-		return matching(&s.sessions, func(x *formsvc.Session) bool {
-			return x.AccountID == key.AccountID && x.MemberID == key.ID && key.ID != ""
-		}), nil
-	})
+	return listed(ctx, s, &s.sessions, func(x *formsvc.Session) bool {
+		return x.AccountID == key.AccountID && x.MemberID == key.ID && key.ID != ""
+	}, copyOf)
 }
 
 // SessionByHash implements [formsvc.Store].

@@ -18,9 +18,8 @@ func (s *Store) CreateSignature(
 	if err != nil {
 		return formsvc.Signature{}, err
 	}
-	var row *response
 	err = s.write(ctx, func() (change formsvc.Change, err error) {
-		row, err = s.response(formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID})
+		row, err := s.response(formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID})
 		if err != nil {
 			return change, err
 		}
@@ -28,12 +27,7 @@ func (s *Store) CreateSignature(
 		change, err = decide(new(row.Response), &given)
 		sig.DocumentSHA256 = given.DocumentSHA256
 		return change, err
-	}, func() error {
-		if err := s.signed.add(sig.ID, &sig); err != nil {
-			return err
-		}
-		return row.signatures.add(sig.ID, &sig)
-	})
+	}, func() error { return s.signed.add(sig.ID, &sig) })
 	return sig, err
 }
 
@@ -42,7 +36,7 @@ func (s *Store) Signatures(
 	ctx context.Context, key formsvc.ResponseKey, q formsvc.PageQuery,
 ) (formsvc.Page[formsvc.Signature], error) {
 	return read(ctx, s, s.response, key, func(r *response) formsvc.Page[formsvc.Signature] {
-		return page(&r.signatures, q, false, nil, copyOf)
+		return page(&s.signed, q, false, func(sig *formsvc.Signature) bool { return r.has(sig.CampaignID, sig.ResponseID) }, copyOf)
 	})
 }
 

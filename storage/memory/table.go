@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -52,24 +53,30 @@ func (t *table[R]) remove(id formsvc.ID) {
 	}
 }
 
-// list returns copies of all rows, made by out, in the order of their IDs.
-func list[R, T any](t *table[R], out func(R) T) []T {
-	items := make([]T, 0, len(t.ids))
+// count returns how many rows match.
+func (t *table[R]) count(match func(R) bool) (n int) {
+	for _, row := range t.rows {
+		if match(row) {
+			n++
+		}
+	}
+	return n
+}
+
+// list returns copies of the rows that match, made by out, in the order of their IDs. A nil match accepts all.
+func list[R, T any](t *table[R], match func(R) bool, out func(R) T) []T {
+	items := []T{}
 	for _, id := range t.ids {
-		items = append(items, out(t.rows[id]))
+		if row := t.rows[id]; match == nil || match(row) {
+			items = append(items, out(row))
+		}
 	}
 	return items
 }
 
-// matching returns copies of the rows that match, in the order of their IDs.
-func matching[T any](t *table[*T], match func(*T) bool) []T {
-	items := []T{}
-	for _, id := range t.ids {
-		if row := t.rows[id]; match(row) {
-			items = append(items, *row)
-		}
-	}
-	return items
+// listed is list with the lock held.
+func listed[R, T any](ctx context.Context, s *Store, t *table[R], match func(R) bool, out func(R) T) ([]T, error) {
+	return locked(ctx, s, func() ([]T, error) { return list(t, match, out), nil })
 }
 
 // page returns copies of the rows on the page of q, made by out. Only rows that match are

@@ -20,15 +20,14 @@ func (s *Store) CreateWebhook(
 	var found formsvc.Webhook
 	created := false
 	err = s.write(ctx, func() (change formsvc.Change, err error) {
-		a, err := s.account(w.AccountID)
-		if err != nil {
+		if _, err := s.account(w.AccountID); err != nil {
 			return change, err
 		}
-		row, err = a.webhooks.first(func(e *endpoint) bool { return sameSubscription(&e.Webhook, &w) })
+		row, err = s.endpoints.first(func(e *endpoint) bool { return sameSubscription(&e.Webhook, &w) })
 		if created = err != nil; created {
 			row = &endpoint{Webhook: w}
 		}
-		if created && len(a.webhooks.ids) >= limit {
+		if created && s.endpoints.count(func(e *endpoint) bool { return e.AccountID == w.AccountID }) >= limit {
 			return change, formsvc.ErrLimit
 		}
 		found = row.copy()
@@ -40,18 +39,15 @@ func (s *Store) CreateWebhook(
 		if !created {
 			return nil
 		}
-		if err := s.endpoints.add(w.ID, row); err != nil {
-			return err
-		}
-		return s.accounts.rows[w.AccountID].webhooks.add(w.ID, row)
+		return s.endpoints.add(w.ID, row)
 	})
 	return found, created, err
 }
 
-// sameSubscription reports whether two webhooks of an account have the same address and
+// sameSubscription reports whether two webhooks are of one account and have the same address and
 // the same events, in any order.
 func sameSubscription(a, b *formsvc.Webhook) bool {
-	return a.URL == b.URL && a.CampaignID == b.CampaignID && slices.Equal(
+	return a.AccountID == b.AccountID && a.URL == b.URL && a.CampaignID == b.CampaignID && slices.Equal(
 		slices.Sorted(slices.Values(a.Events)), slices.Sorted(slices.Values(b.Events)))
 }
 
@@ -89,7 +85,7 @@ func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.We
 
 // Webhooks implements [formsvc.Store].
 func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook, error) {
-	return read(ctx, s, s.accountOrNone, id, func(a *account) []formsvc.Webhook { return list(&a.webhooks, (*endpoint).copy) })
+	return listed(ctx, s, &s.endpoints, func(e *endpoint) bool { return e.AccountID == id }, (*endpoint).copy)
 }
 
 // DueSummaries implements [formsvc.Store].
@@ -112,7 +108,6 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, chang
 		_, err := s.endpoint(key)
 		return change, err
 	}, func() error {
-		s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
 		s.endpoints.remove(key.ID) // deliveries and the digest are deleted with it, its notices with their events
 		return nil
 	})
@@ -120,11 +115,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, chang
 
 // endpoint returns a webhook of an account. The caller holds s.mu.
 func (s *Store) endpoint(key formsvc.WebhookKey) (*endpoint, error) {
-	a, err := s.account(key.AccountID)
-	if err != nil {
-		return nil, err
-	}
-	return a.webhooks.get(key.ID)
+	return s.endpoints.first(func(e *endpoint) bool { return e.ID == key.ID && e.AccountID == key.AccountID })
 }
 
 func (e *endpoint) copy() formsvc.Webhook { return copyOf(&e.Webhook) }
