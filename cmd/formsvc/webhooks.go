@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -18,8 +20,8 @@ type webhooksCmd struct {
 	List       webhookListCmd       `cmd:"" help:"List the webhooks."`
 	Get        webhookGetCmd        `cmd:"" help:"Print one webhook."`
 	Delete     webhookDeleteCmd     `cmd:"" help:"Delete a webhook. Its pending deliveries are not sent."`
-	Disable    webhookDisableCmd    `cmd:"" help:"Disable a webhook: its pending deliveries pause, and events create no new ones."`
-	Enable     webhookEnableCmd     `cmd:"" help:"Enable a webhook again."`
+	Disable    webhookSwitchCmd     `cmd:"" help:"Disable a webhook: its pending deliveries pause, and events create no new ones."`
+	Enable     webhookSwitchCmd     `cmd:"" help:"Enable a webhook again."`
 	Rotate     webhookRotateCmd     `cmd:"" help:"Replace the secret of a webhook and print the new one, alone, on standard output."`
 	Test       webhookTestCmd       `cmd:"" help:"Send a test event and print the result."`
 	Deliveries webhookDeliveriesCmd `cmd:"" help:"List the deliveries of a webhook, newest first."`
@@ -188,23 +190,12 @@ func (c *webhookDeleteCmd) Run(ctx context.Context, g *global, std streams) erro
 	})
 }
 
-type webhookDisableCmd struct{ oneWebhook }
+type webhookSwitchCmd struct{ oneWebhook }
 
-// Run disables a webhook.
-func (c *webhookDisableCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.setDisabled(ctx, g, std, true)
-}
-
-type webhookEnableCmd struct{ oneWebhook }
-
-// Run enables a webhook.
-func (c *webhookEnableCmd) Run(ctx context.Context, g *global, std streams) error {
-	return c.setDisabled(ctx, g, std, false)
-}
-
-func (c *oneWebhook) setDisabled(ctx context.Context, g *global, std streams, disabled bool) error {
+// Run disables or enables a webhook, as the command says.
+func (c *webhookSwitchCmd) Run(ctx context.Context, g *global, std streams, command *kong.Context) error {
 	return c.hook(ctx, g, need{}, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
-		hook, err := svc.Webhooks.SetDisabled(ctx, key, disabled)
+		hook, err := svc.Webhooks.SetDisabled(ctx, key, command.Selected().Name == "disable")
 		return c.printWebhooks(std, err, hook)
 	})
 }

@@ -13,15 +13,8 @@ import (
 
 // Ready implements [delivery.Queue].
 func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, error) {
-	return locked(ctx, s, func() ([]delivery.Endpoint, error) {
-		var ready []delivery.Endpoint
-		for _, id := range s.endpoints.ids {
-			if e := s.endpoints.rows[id]; e.next(now, false) != nil {
-				ready = append(ready, e.address(now))
-			}
-		}
-		return ready, nil
-	})
+	return listed(ctx, s, &s.endpoints, func(e *endpoint) bool { return e.next(now, false) != nil },
+		func(e *endpoint) delivery.Endpoint { return e.address(now) })
 }
 
 // address returns where and how to send to the endpoint at that time.

@@ -90,16 +90,11 @@ func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook,
 
 // DueSummaries implements [formsvc.Store].
 func (s *Store) DueSummaries(ctx context.Context, now time.Time, limit int) ([]formsvc.Webhook, error) {
-	return locked(ctx, s, func() ([]formsvc.Webhook, error) {
-		var due []formsvc.Webhook
-		for _, id := range s.endpoints.ids {
-			e := s.endpoints.rows[id]
-			if next := e.Mail.NextAt; !e.Disabled && e.Mail.Daily && !next.IsZero() && !next.After(now) && len(due) < limit {
-				due = append(due, e.copy())
-			}
-		}
-		return due, nil
-	})
+	due, err := listed(ctx, s, &s.endpoints, func(e *endpoint) bool {
+		next := e.Mail.NextAt
+		return !e.Disabled && e.Mail.Daily && !next.IsZero() && !next.After(now)
+	}, (*endpoint).copy)
+	return due[:min(len(due), max(limit, 0))], err
 }
 
 // DeleteWebhook implements [formsvc.Store].
