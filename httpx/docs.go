@@ -61,8 +61,13 @@ func (c *call) setPagePolicy() {
 // getDocsFile serves one of the files that the documentation page uses.
 func (h *Handler) getDocsFile(c *call) error {
 	switch c.r.PathValue("name") {
-	case "":
-		return c.sendToDocs()
+	case "": // the page's relative addresses work at its path without a slash only
+		header := c.w.Header()
+		header["Location"] = []string{".." + docsPath}
+		header["Content-Length"] = []string{"0"}
+		header["Cache-Control"] = revalidatePublic
+		c.head(http.StatusPermanentRedirect)
+		return nil
 	case "docs.css":
 		return c.sendFile(docs, "docs/docs.css", typeCSS)
 	case "docs.js":
@@ -75,16 +80,6 @@ func (h *Handler) getDocsFile(c *call) error {
 		return c.sendZipped(static.FS, "swagger-ui-bundle.js.gz", typeJS)
 	}
 	return formsvc.ErrNotFound
-}
-
-// sendToDocs redirects to the page at its path without a slash, since its relative addresses work only there.
-func (c *call) sendToDocs() error {
-	header := c.w.Header()
-	header["Location"] = []string{".." + docsPath}
-	header["Content-Length"] = []string{"0"}
-	header["Cache-Control"] = revalidatePublic
-	c.head(http.StatusPermanentRedirect)
-	return nil
 }
 
 // sendFile sends a small file unchanged.
