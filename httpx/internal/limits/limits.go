@@ -2,10 +2,12 @@
 package limits
 
 import (
+	"crypto/rand"
 	"math"
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"sync"
 	"time"
 
@@ -143,3 +145,14 @@ func Network(address string) string {
 	}
 	return netip.PrefixFrom(a, 64).Masked().String()
 }
+
+// RequestID returns the client's X-Request-Id if it is well-formed, or a new one.
+func RequestID(r *http.Request) string {
+	if values := r.Header["X-Request-Id"]; len(values) == 1 && requestIDForm.MatchString(values[0]) {
+		return values[0]
+	}
+	return rand.Text()
+}
+
+// requestIDForm is a well-formed X-Request-Id.
+var requestIDForm = regexp.MustCompile(`^[!-~]{1,200}$`)
