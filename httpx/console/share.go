@@ -23,9 +23,8 @@ type sharePage struct {
 	Guessed  bool   // whether the address is that which the browser requested
 	Form     formsvc.Form
 	Snippets snippets
-	Site     string // as typed
-	Stale    bool   // whether somebody else changed the campaign
-	Version  int64
+	Site     string     // as typed
+	Stale    bool       // whether somebody else changed the campaign
 	Fields   []fillable // that the address can fill in
 	Previews bool
 	Made     map[string]string // the logo and the cover in base64, if they aren't saved yet
@@ -36,7 +35,7 @@ func (v *visit) share() error { return v.showShare(http.StatusOK, sharePage{Form
 
 func (v *visit) showShare(status int, p sharePage) (err error) {
 	p.Fields, p.Previews = fillables(&v.campaign), v.h.opts.Preview != nil
-	p.Guessed, p.Version = v.h.baseURL == nil && v.h.formsURL.Host == "", cmp.Or(p.Version, v.campaign.Version)
+	p.Guessed, p.Stale = v.h.baseURL == nil && v.h.formsURL.Host == "", status == http.StatusConflict
 	if v.campaign.Form.Enabled {
 		p.FormURL = v.public(v.h.formsURL) + "/" + v.campaign.FormToken
 		if p.Snippets, err = v.snippets(p.FormURL); err != nil {
@@ -56,23 +55,22 @@ func (v *visit) saveShare() error {
 	for i, site := range form.AllowedOrigins {
 		form.AllowedOrigins[i] = originOf(site)
 	}
-	return v.saveForm(&form, v.path("/share"), "form-saved", func(status int, version int64) error {
-		return v.showShare(status, sharePage{Form: form, Version: version, Stale: status == http.StatusConflict})
-	})
+	return v.saveForm(&form, v.path("/share"), "form-saved", func(status int) error { return v.showShare(status, sharePage{Form: form}) })
 }
 
-// saveForm changes the form of the campaign, and leads to a page with a note. show shows the form again: with 422 and its version if it has
-// errors, or with 409 and the version now if somebody else changed the campaign, which is read again.
-func (v *visit) saveForm(form *formsvc.Form, path, note string, show func(status int, version int64) error) error {
+// saveForm changes the form of the campaign, and leads to a page with a note. show shows the form again: with 422 if it has errors, or with
+// 409 if somebody else changed the campaign, which is read again.
+func (v *visit) saveForm(form *formsvc.Form, path, note string, show func(status int) error) error {
 	err := v.change(v.version(), func(in *formsvc.CampaignInput) { in.Form = *form })
 	if errors.Is(err, formsvc.ErrStale) {
 		if v.campaign, err = v.svc.Campaigns.Get(v.ctx(), v.campaign.Key()); err != nil {
 			return err
 		}
-		return show(http.StatusConflict, v.campaign.Version)
+		return show(http.StatusConflict)
 	}
 	if v.invalid(err) {
-		return show(http.StatusUnprocessableEntity, v.version())
+		v.campaign.Version = v.version()
+		return show(http.StatusUnprocessableEntity)
 	}
 	return v.done(err, path, note)
 }
@@ -145,15 +143,16 @@ const plainAccent = "#1557a8"
 func (v *visit) saveLooks() error {
 	form := v.campaign.Form
 	made, err := v.readLooks(&form.Theme)
-	show := func(status int, version int64) error {
+	show := func(status int) error {
 		shown := v.campaign.Form
 		shown.Theme = form.Theme
-		return v.showShare(status, sharePage{Form: shown, Version: version, Stale: status == http.StatusConflict, Made: made})
+		return v.showShare(status, sharePage{Form: shown, Made: made})
 	}
 	if err != nil {
 		return err
 	} else if len(v.wrong) > 0 {
-		return show(http.StatusUnprocessableEntity, v.version())
+		v.campaign.Version = v.version()
+		return show(http.StatusUnprocessableEntity)
 	}
 	if v.field("do") == "preview" && v.h.opts.Preview != nil {
 		f := v.formOf(&v.campaign)
