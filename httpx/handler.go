@@ -134,7 +134,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
 		archived: maxArchived, grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress,
-		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst),
+		failures: limits.NewFailures(),
 	}
 	err := h.locate(o.BaseURL, o.FormsURL)
 	if err != nil {

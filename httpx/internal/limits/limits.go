@@ -32,6 +32,13 @@ func NewLimiter(limit rate.Limit, burst int) *Limiter {
 	return &Limiter{limit, burst, buckets}
 }
 
+// FailureBurst is how often authentication may fail from one [Network] at once, and then once a second. A valid key, link or password always
+// passes.
+const FailureBurst = 120
+
+// NewFailures returns a Limiter of failures.
+func NewFailures() *Limiter { return NewLimiter(rate.Every(time.Second), FailureBurst) }
+
 // Take takes a token. If there is none, it returns the wait for the next one.
 func (l *Limiter) Take(name string, now time.Time) (wait time.Duration, ok bool) {
 	bucket, ok := l.buckets.Get(name)
