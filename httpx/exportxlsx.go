@@ -19,38 +19,27 @@ import (
 // exportXLSX sends the responses as a workbook for people.
 func (h *Handler) exportXLSX(c *call) error {
 	return h.exportForPeople(c, typeXLSX, ".xlsx", func(c *call, e *formsvc.Export, to *bufio.Writer, p *people.Request, chosen []string) error {
-		return writeWorkbook(c, e, to, p, chosen, func(*formsvc.Response) filePlace {
-			return func(f *formsvc.File) string { return p.Files + string(f.ID) }
-		})
+		return writeWorkbook(c, e, to, p, chosen, addresses(p))
 	})
 }
 
 // writeWorkbook writes the responses as a workbook, whose cells with files are links to their places.
 func writeWorkbook(c *call, e *formsvc.Export, to io.Writer, p *people.Request, chosen []string, places func(*formsvc.Response) filePlace) error {
-	ctx := c.r.Context()
-	t, err := peopleTable(ctx, e, p, chosen)
+	t, err := peopleTable(c, e, p, chosen, places)
 	if err != nil {
 		return err
 	}
 	cells := make([]xlsx.Cell, len(t.header))
 	w := xlsx.NewWriter(to, t.header)
-	for r, err := range e.All(ctx) {
-		if err == nil {
-			err = t.setTyped(cells, r)
+	set := func(r *formsvc.Response) error { return t.setTyped(cells, r) }
+	err = t.each(c.r.Context(), e, set, func(links []string) error {
+		for i, text := range links {
+			cells[len(t.cells)+i] = xlsx.Link(text)
 		}
-		if err == nil && p.Files != "" {
-			var links []string
-			links, err = c.h.fileLinks(ctx, r, t.files, places(r))
-			for i, text := range links {
-				cells[len(t.cells)+i] = xlsx.Link(text)
-			}
-		}
-		if err == nil {
-			err = w.Row(cells)
-		}
-		if err != nil {
-			return err
-		}
+		return w.Row(cells)
+	})
+	if err != nil {
+		return err
 	}
 	return w.Close()
 }
@@ -89,23 +78,15 @@ var peopleHeaders = map[string]string{ //nolint:gochecknoglobals // immutable
 }
 
 // peopleTable returns a table for people, with the chosen columns, or with all that matter to them if there are none. Further headers are
-// those of files.
-func peopleTable(ctx context.Context, e *formsvc.Export, p *people.Request, chosen []string) (*table, error) {
-	names := chosen
-	if len(names) == 0 {
-		answers, err := columnsOf(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		names = []string{"reference", "status"}
-		for _, name := range answers {
-			names = append(names, answerPrefix+name)
-		}
-		names = append(names, "firstName", "lastName", "email", "createdAt", "completedAt")
+// those of files, which are at these places.
+func peopleTable(c *call, e *formsvc.Export, p *people.Request, chosen []string, places func(*formsvc.Response) filePlace) (*table, error) {
+	after := []string{"firstName", "lastName", "email", "createdAt", "completedAt"}
+	t, err := tableOf(c.r.Context(), e, chosen, []string{"reference", "status"}, after)
+	if err != nil {
+		return nil, err
 	}
-	t := chosenTable(names)
-	t.modules, t.people, t.chosen = modulesByName(e.Modules()), p, len(chosen) > 0
-	for i, name := range names {
+	t.people = p
+	for i, name := range t.names {
 		fixed, ok := peopleHeaders[name]
 		switch {
 		case !ok:
@@ -124,7 +105,17 @@ func peopleTable(ctx context.Context, e *formsvc.Export, p *people.Request, chos
 		}
 	}
 	t.header = append(t.header, "Other files")
+	t.links = func(ctx context.Context, r *formsvc.Response) ([]string, error) {
+		return c.h.fileLinks(ctx, r, t.files, places(r))
+	}
 	return t, nil
+}
+
+// addresses returns where the console or the API has files.
+func addresses(p *people.Request) func(*formsvc.Response) filePlace {
+	return func(*formsvc.Response) filePlace {
+		return func(f *formsvc.File) string { return p.Files + string(f.ID) }
+	}
 }
 
 // A peopleFormat writes a table for people, with the chosen columns.
@@ -139,22 +130,19 @@ func (h *Handler) exportForPeople(c *call, mediaType []string, extension string,
 			p.Files = h.address(c, files+"/")
 		}
 	}
-	return h.export(c, "column", mediaType, extension, func(chosen []string) exportFormat {
-		return func(_ context.Context, e *formsvc.Export, to *bufio.Writer) error { return write(c, e, to, p, chosen) }
+	return h.export(c, "column", mediaType, extension, func(_ context.Context, e *formsvc.Export, to *bufio.Writer, chosen []string) error {
+		return write(c, e, to, p, chosen)
 	})
 }
 
 // csvForPeople writes a CSV table. It begins with a byte order mark, without which Excel takes UTF-8 for another encoding.
 func csvForPeople(c *call, e *formsvc.Export, to *bufio.Writer, p *people.Request, chosen []string) error {
-	t, err := peopleTable(c.r.Context(), e, p, chosen)
+	t, err := peopleTable(c, e, p, chosen, addresses(p))
 	if err != nil {
 		return err
 	}
 	for i, text := range t.header {
 		t.header[i] = defused(text)
-	}
-	t.links = func(ctx context.Context, r *formsvc.Response) ([]string, error) {
-		return c.h.fileLinks(ctx, r, t.files, func(f *formsvc.File) string { return p.Files + string(f.ID) })
 	}
 	_, _ = to.WriteString("\ufeff") // an error remains
 	return t.write(c.r.Context(), e, to)
@@ -193,12 +181,4 @@ func (h *Handler) fileLinks(ctx context.Context, r *formsvc.Response, questions 
 		links[at] = strings.TrimPrefix(links[at]+"\n"+place(f), "\n")
 	}
 	return links, nil
-}
-
-func modulesByName(list []formsvc.Module) map[string]*formsvc.Module {
-	modules := make(map[string]*formsvc.Module, len(list))
-	for i := range list {
-		modules[list[i].Name] = &list[i]
-	}
-	return modules
 }
