@@ -154,18 +154,8 @@ func (s *source) Read(p []byte) (int, error) {
 		return 0, s.err
 	}
 	s.wait()
-	n, err := s.body.Read(p)
-	s.want.add(p[:n])
-	switch {
-	case err == nil:
-		return n, nil
-	case !errors.Is(err, io.EOF):
-		s.err = wire.Unreadable(err)
-	default:
-		if s.err = s.want.check(); s.err == nil {
-			s.err = io.EOF
-		}
-	}
+	var n int
+	n, s.err = s.want.read(s.body, p, wire.Unreadable)
 	return n, s.err
 }
 
@@ -258,18 +248,7 @@ func (f *fileForm) Read(p []byte) (int, error) {
 		}
 	}
 	f.in.left = math.MaxInt
-	n, err := f.file.Read(p)
-	f.want.add(p[:n])
-	switch {
-	case err == nil:
-		return n, nil
-	case errors.Is(err, io.EOF):
-		if err := f.want.check(); err != nil {
-			return n, err
-		}
-		return n, io.EOF
-	}
-	return n, f.broken(err)
+	return f.want.read(f.file, p, f.broken)
 }
 
 // complete reads the rest of the body and adds what it says about the file to in.
