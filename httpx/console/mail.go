@@ -78,12 +78,12 @@ func (v *visit) addNotice() error {
 // ownPage matches the pages to which a form may lead back.
 var ownPage = regexp.MustCompile(`^/campaigns/[0-9a-f-]{36}/(mail|responses/[0-9a-f-]{36})$`)
 
-// back returns the page that the form of a request names as its own, or "".
-func (v *visit) back() string {
-	if path := v.field("back"); ownPage.MatchString(path) {
-		return path
+// backOr redirects to the page that the form of a request names as its own with a note, or else to a path with another one.
+func (v *visit) backOr(err error, note, path, other string) error {
+	if back := v.field("back"); ownPage.MatchString(back) {
+		path, other = back, note
 	}
-	return ""
+	return v.done(err, path, other)
 }
 
 // A shownMail is a mail about a response.

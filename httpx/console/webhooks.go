@@ -154,10 +154,7 @@ func (v *visit) testWebhook() error {
 	d, _, err := once(v, func(svc *formsvc.Service) (formsvc.Delivery, error) {
 		return svc.Webhooks.Test(v.ctx(), v.webhookKey())
 	})
-	if path := v.back(); path != "" {
-		return v.done(err, path, "mail-test")
-	}
-	return v.done(err, "/deliveries/"+string(d.ID), "test")
+	return v.backOr(err, "mail-test", "/deliveries/"+string(d.ID), "test")
 }
 
 // switchWebhook disables a webhook, or enables it again.
@@ -185,11 +182,7 @@ func (v *visit) rotateWebhook() error {
 
 // deleteWebhook deletes a webhook.
 func (v *visit) deleteWebhook() error {
-	err := v.svc.Webhooks.Delete(v.ctx(), v.webhookKey())
-	if path := v.back(); path != "" {
-		return v.done(err, path, "mail-removed")
-	}
-	return v.done(err, "/webhooks", "deleted")
+	return v.backOr(v.svc.Webhooks.Delete(v.ctx(), v.webhookKey()), "mail-removed", "/webhooks", "deleted")
 }
 
 // redeliverFailed sends again all deliveries that failed since a time.
