@@ -11,6 +11,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,10 +101,7 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 	if wrong != "" {
 		return in, badHeader("Content-Disposition " + wrong + ".")
 	}
-	if src.want, err = contentDigests(c.r.Header["Content-Digest"]); err != nil {
-		return in, err
-	}
-	if err := h.checkLength(c, 0); err != nil {
+	if err := h.expect(c, src, 0); err != nil {
 		return in, err
 	}
 	return formsvc.FileInput{
@@ -120,23 +118,20 @@ func (h *Handler) formInput(c *call, src *source, boundary string) (in formsvc.F
 	if err := h.noQuery(c); err != nil {
 		return in, err
 	}
-	if src.want, err = contentDigests(c.r.Header["Content-Digest"]); err != nil {
-		return in, err
-	}
-	if err := h.checkLength(c, maxFormExtra); err != nil {
+	if err := h.expect(c, src, maxFormExtra); err != nil {
 		return in, err
 	}
 	f := newForm(src, boundary)
 	return formsvc.FileInput{Content: f, Complete: f.complete}, nil
 }
 
-// checkLength refuses a body whose Content-Length is above the limit of a file plus extra bytes.
-func (h *Handler) checkLength(c *call, extra int64) error {
-	limit := h.svc.Files.Limit()
-	if c.r.ContentLength-extra > limit {
-		return &formsvc.FileSizeError{Limit: limit}
+// expect reads which digests the body must have, and refuses one whose Content-Length is above the limit of a file plus extra bytes.
+func (h *Handler) expect(c *call, src *source, extra int64) (err error) {
+	src.want, err = contentDigests(c.r.Header["Content-Digest"])
+	if limit := h.svc.Files.Limit(); err == nil && c.r.ContentLength-extra > limit {
+		err = &formsvc.FileSizeError{Limit: limit}
 	}
-	return nil
+	return err
 }
 
 // A source reads the body of an upload, and checks its digests. It sees the bytes as they arrived.
@@ -308,9 +303,7 @@ func badDisposition(wrong string) error {
 // checkTransferEncoding refuses parts with a transfer encoding, which HTTP doesn't need (RFC 7578 §4.7).
 func checkTransferEncoding(part *multipart.Part) error {
 	for _, encoding := range part.Header["Content-Transfer-Encoding"] {
-		switch strings.ToLower(strings.TrimSpace(encoding)) {
-		case "7bit", "8bit", "binary":
-		default:
+		if !slices.Contains([]string{"7bit", "8bit", "binary"}, strings.ToLower(strings.TrimSpace(encoding))) {
 			return wire.BadRequest("unsupported_transfer_encoding", "Content-Transfer-Encoding must be absent or binary.")
 		}
 	}
