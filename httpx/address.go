@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/httpx/internal/limits"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
@@ -61,16 +60,9 @@ func parseHop(s string) (a netip.Addr, ok bool) {
 	return a.Unmap().WithZone(""), a.IsValid()
 }
 
-// How often authentication may fail for one address; for IPv6, for one /64 network. A request with a valid key always
-// passes, so that failures from a shared address can't lock out the clients with keys. So the key is looked up even
-// when failures are limited, but only a key whose checksum fits costs a query. At least the last 5,000 addresses with
-// failures are remembered, and at most 10,000.
-const (
-	failureBurst = 120
-	failureEvery = time.Second
-)
-
-// failed returns the problem for a request whose authentication failed.
+// failed returns the problem for a request whose authentication failed. A request with a valid key always passes, so that failures from a
+// shared address can't lock out the clients with keys. So the key is looked up even when failures are limited, but only a key whose checksum
+// fits costs a query.
 func (h *Handler) failed(c *call, err error) error {
 	wait, ok := h.failures.Take(limits.Network(h.clientAddress(c.r)), h.svc.Now())
 	if ok {

@@ -1,9 +1,13 @@
 package httpx
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -29,6 +33,7 @@ func fixedColumns() []string {
 
 // A table writes responses as CSV records (RFC 4180).
 type table struct {
+	names   []string // of the columns, as chosen
 	header  []string
 	fixed   []int          // the places of the fixed columns; -1: not in the table
 	columns map[string]int // of modules, by name
@@ -37,23 +42,12 @@ type table struct {
 	cells   []string                                                   // of the current response, with formulas escaped
 	people  *people.Request                                            // nil: a table for programs
 	files   []string                                                   // questions whose files have a column
-	links   func(context.Context, *formsvc.Response) ([]string, error) // returns further cells, of files; nil: none
-}
-
-// newTable returns a table with the fixed columns, then one for each module.
-func newTable(modules []string) *table {
-	names := fixedColumns()
-	for _, name := range modules {
-		names = append(names, answerPrefix+name)
-	}
-	t := chosenTable(names)
-	t.chosen = false
-	return t
+	links   func(context.Context, *formsvc.Response) ([]string, error) // returns the places of files; nil: none
 }
 
 // chosenTable returns a table with these columns: fixed ones, and modules with or without [answerPrefix].
 func chosenTable(names []string) *table {
-	t := &table{columns: make(map[string]int, len(names)), chosen: true, cells: make([]string, len(names))}
+	t := &table{names: names, columns: make(map[string]int, len(names)), cells: make([]string, len(names))}
 	fixed := fixedColumns()
 	for _, name := range fixed {
 		t.fixed = append(t.fixed, slices.Index(names, name))
@@ -189,4 +183,107 @@ func appendQuoted(b []byte, text string) []byte {
 	}
 	b = append(append(b, '"'), strings.ReplaceAll(text, `"`, `""`)...)
 	return append(b, '"')
+}
+
+// WriteCSV writes the responses of an export in the format of GET …/responses.csv: one record each, with a column for
+// each module that has answers. It escapes cells that a spreadsheet might run as formulas. Memory is bounded; WriteCSV
+// reads all responses twice, first for the columns. If they have answers under more than 10,000 names, it fails before it
+// writes, with an error of no exported type.
+func WriteCSV(ctx context.Context, w io.Writer, e *formsvc.Export) error {
+	return writeExport(ctx, w, e, writeCSV)
+}
+
+// WriteNDJSON writes the responses of an export in the format of GET …/responses.ndjson: one JSON object a line.
+func WriteNDJSON(ctx context.Context, w io.Writer, e *formsvc.Export) error {
+	return writeExport(ctx, w, e, writeNDJSON)
+}
+
+func writeExport(ctx context.Context, w io.Writer, e *formsvc.Export, format exportFormat) error {
+	to := bufio.NewWriterSize(w, flushAt)
+	err := format(ctx, e, to, nil)
+	return cmp.Or(err, to.Flush()) // the responses written so far may be of use
+}
+
+// An exportFormat writes responses. Tables have the chosen columns, or all if there are none.
+type exportFormat func(ctx context.Context, e *formsvc.Export, to *bufio.Writer, chosen []string) error
+
+func writeNDJSON(ctx context.Context, e *formsvc.Export, to *bufio.Writer, _ []string) error {
+	var line []byte
+	for r, err := range e.All(ctx) {
+		if err != nil {
+			return err
+		}
+		line = append(r.AppendJSON(line[:0]), '\n')
+		if _, err := to.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCSV writes a table with the chosen columns, or with all of them if there are none.
+func writeCSV(ctx context.Context, e *formsvc.Export, to *bufio.Writer, chosen []string) error {
+	t, err := tableOf(ctx, e, chosen, fixedColumns(), nil)
+	if err != nil {
+		return err
+	}
+	return t.write(ctx, e, to)
+}
+
+// tableOf returns a table with the chosen columns. If there are none, it has all answers between those of before and after, or there is a
+// problem if they are too many.
+func tableOf(ctx context.Context, e *formsvc.Export, chosen, before, after []string) (*table, error) {
+	names := chosen
+	if len(chosen) == 0 {
+		answers, ok, err := e.Columns(ctx, maxColumns)
+		if err == nil && !ok {
+			err = wire.Refuse(http.StatusUnprocessableEntity, "too_many_columns",
+				"The responses have answers under more than "+strconv.Itoa(maxColumns)+
+					" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.")
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range answers {
+			answers[i] = answerPrefix + answers[i]
+		}
+		names = slices.Concat(before, answers, after)
+	}
+	t := chosenTable(names)
+	t.chosen, t.modules = len(chosen) > 0, make(map[string]*formsvc.Module)
+	for _, m := range e.Modules() {
+		t.modules[m.Name] = &m
+	}
+	return t, nil
+}
+
+// write writes the names of the columns and all responses.
+func (t *table) write(ctx context.Context, e *formsvc.Export, to *bufio.Writer) error {
+	record := appendRecord(nil, t.header)
+	_, _ = to.Write(record) // an error remains
+	return t.each(ctx, e, t.set, func(links []string) error {
+		record = appendRecord(record[:0], append(t.cells, links...))
+		_, err := to.Write(record)
+		return err
+	})
+}
+
+// each calls row for each response, after set, with the places of its files.
+func (t *table) each(ctx context.Context, e *formsvc.Export, set func(*formsvc.Response) error, row func(links []string) error) error {
+	for r, err := range e.All(ctx) {
+		if err == nil {
+			err = set(r)
+		}
+		var links []string
+		if err == nil && t.links != nil {
+			links, err = t.links(ctx, r)
+		}
+		if err == nil {
+			err = row(links)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,7 +20,7 @@ func TestFormulasAreEscaped(t *testing.T) {
 		"a;\u00a0=1": "a;'\u00a0=1", "a;;＝1": "a;;'＝1", "=1;=2": "'=1;'=2", "a;'=1": "a;''=1", "a;b=1": "a;b=1", "a;": "a;",
 		"a,b": "a,b", "\"a\"\nb": "\"a\"\nb",
 	} {
-		table := newTable([]string{text, "b"})
+		table := chosenTable(append(fixedColumns(), answerPrefix+text, answerPrefix+"b"))
 		r := formsvc.Response{Status: text, User: formsvc.User{FirstName: text}, Answers: formsvc.NewAnswers(
 			formsvc.Answer{Name: text, Value: []string{text}}, formsvc.Answer{Name: "b", Value: []string{"x", text}})}
 		if err := table.set(&r); err != nil {

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
+	"errors"
 	"hash"
+	"io"
 	"regexp"
 	"strings"
 
@@ -64,21 +66,21 @@ func badDigest() error {
 	return badHeader("Content-Digest must be a dictionary of byte sequences, for example sha-256=:<base64>:.")
 }
 
-// add hashes the next bytes of the content.
-func (list digests) add(p []byte) {
+// read reads the next bytes of the content, and compares the hashes at its end. Another failure gets the error of failed.
+func (list digests) read(from io.Reader, p []byte, failed func(error) error) (int, error) {
+	n, err := from.Read(p)
 	for _, d := range list {
-		_, _ = d.hash.Write(p) // never fails
+		_, _ = d.hash.Write(p[:n]) // never fails
 	}
-}
-
-// check compares the hashes. Call it at the end of the content.
-func (list digests) check() error {
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, failed(err)
+	}
 	for _, d := range list {
-		if !bytes.Equal(d.hash.Sum(nil), d.want) {
-			return formsvc.ErrDigest
+		if err != nil && !bytes.Equal(d.hash.Sum(nil), d.want) {
+			err = formsvc.ErrDigest
 		}
 	}
-	return nil
+	return n, err
 }
 
 // reprDigest returns the value of Repr-Digest (RFC 9530 §3) for a file.

@@ -39,7 +39,7 @@ type export struct {
 
 // exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
-	return h.export(c, "", typeNDJSON, ".ndjson", func([]string) exportFormat { return writeNDJSON })
+	return h.export(c, "", typeNDJSON, ".ndjson", writeNDJSON)
 }
 
 // exportCSV sends the responses as a table.
@@ -47,11 +47,11 @@ func (h *Handler) exportCSV(c *call) error {
 	if p := people.Of(c.r.Context()); p != nil && p.Labels {
 		return h.exportForPeople(c, typeCSV, ".csv", csvForPeople)
 	}
-	return h.export(c, "column", typeCSV, ".csv", csvOf)
+	return h.export(c, "column", typeCSV, ".csv", writeCSV)
 }
 
 // export sends the requested responses. more has further parameters of the query. HEAD reads no responses, since it would cost as much as GET.
-func (h *Handler) export(c *call, more string, mediaType []string, extension string, format func(chosen []string) exportFormat) error {
+func (h *Handler) export(c *call, more string, mediaType []string, extension string, format exportFormat) error {
 	q, err := c.exportQuery(more)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (h *Handler) export(c *call, more string, mediaType []string, extension str
 	if c.r.Method != http.MethodHead {
 		_ = control.SetWriteDeadline(time.Time{}) // the columns of a table must be known before the first byte
 		to := bufio.NewWriterSize(e, flushAt)
-		if err := format(q.columns)(c.r.Context(), responses, to); err != nil {
+		if err := format(c.r.Context(), responses, to, q.columns); err != nil {
 			return err
 		}
 		e.last = true

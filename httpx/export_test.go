@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/httpx/internal/gate"
+	"github.com/formsvc/toolkit/httpx/internal/limits"
 )
 
 // FailureBurst is how often authentication may fail at once before it is limited.
-const FailureBurst = failureBurst
+const FailureBurst = limits.FailureBurst
 
 // Limits are all limits of concurrent work, most of which are derived from Options.
 type Limits = gate.Bounds

@@ -134,7 +134,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, timeout: cmp.Or(o.Timeout, DefaultTimeout), authenticate: o.Authenticate, logger: cmp.Or(o.Logger, slog.Default()),
 		archived: maxArchived, grace: gate.Grace, bodyGrace: bodyGrace, refusals: rate.Sometimes{Interval: refusalsEvery}, clientAddress: o.ClientAddress,
-		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst),
+		failures: limits.NewFailures(),
 	}
 	err := h.locate(o.BaseURL, o.FormsURL)
 	if err != nil {
@@ -146,7 +146,11 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if o.MaxRequests < 0 || o.MaxMemory < 0 {
 		return nil, errors.New("httpx: options: MaxRequests and MaxMemory must not be negative")
 	}
-	h.shared = gate.NewShared(o.bounds())
+	requests := cmp.Or(o.MaxRequests, DefaultMaxRequests)
+	h.shared = gate.NewShared(gate.Bounds{
+		Requests: requests, Waiting: 40 * requests, Transfers: 2 * requests, Wait: time.Second,
+		Body: MaxBody, Memory: cmp.Or(o.MaxMemory, DefaultMaxMemory),
+	})
 	if h.rates, err = o.checkRate(); err != nil {
 		return nil, err
 	}
@@ -156,18 +160,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if o.Ready == nil {
 		o.Ready = svc.Ready
 	}
-	h.ready = newReadiness(o.Ready, h.logger)
+	h.ready = &readiness{check: o.Ready, logger: h.logger, turn: make(chan struct{}, 1)}
 	h.routes = h.mux(routes())
 	return h, nil
-}
-
-// bounds derives all limits from the options.
-func (o *Options) bounds() gate.Bounds {
-	requests := cmp.Or(o.MaxRequests, DefaultMaxRequests)
-	return gate.Bounds{
-		Requests: requests, Waiting: 40 * requests, Transfers: 2 * requests, Wait: time.Second,
-		Body: MaxBody, Memory: cmp.Or(o.MaxMemory, DefaultMaxMemory),
-	}
 }
 
 // Limits returns the limits of concurrent work and memory, for httpx/intake.Options.

@@ -58,10 +58,6 @@ type readiness struct {
 	state string    // as it was logged
 }
 
-func newReadiness(check func(context.Context) error, logger *slog.Logger) *readiness {
-	return &readiness{check: check, logger: logger, turn: make(chan struct{}, 1)}
-}
-
 // ask returns the result of a check that began less than a second ago, or of a new one. It fails if an earlier check doesn't end.
 func (r *readiness) ask(ctx context.Context) error {
 	waiting, stop := context.WithTimeout(ctx, readyTimeout)

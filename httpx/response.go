@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/internal/wire"
@@ -95,24 +98,21 @@ func (h *Handler) responseVersion(c *call) (int64, error) {
 // appendUpdated appends what a client without responses:read gets of the response that it changed: what tells it apart,
 // its status and version, and of its content what the client sent.
 func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) []byte {
-	b = append(append(b, `{"uuid":"`...), r.ID...)
-	b = wire.AppendString(append(b, `","reference":`...), r.Reference)
-	b = wire.AppendString(append(b, `,"status":`...), r.Status)
-	user := make([]string, 0, 3)
-	for _, field := range []struct {
-		name, value string
-		sent        *string
-	}{
-		{"email", r.User.Email, patch.Email},
-		{"firstName", r.User.FirstName, patch.FirstName},
-		{"lastName", r.User.LastName, patch.LastName},
-	} {
-		if field.sent != nil {
-			user = append(user, string(wire.AppendString([]byte(`"`+field.name+`":`), field.value)))
-		}
+	var shown struct {
+		ID        formsvc.ID        `json:"uuid"`
+		Reference string            `json:"reference"`
+		Status    string            `json:"status"`
+		User      map[string]string `json:"user,omitempty"`
+		Answers   jsontext.Value    `json:"responses,omitzero"`
+		Metadata  map[string]string `json:"metadata,omitzero"`
+		UpdatedAt time.Time         `json:"updatedAt"`
 	}
-	if len(user) > 0 {
-		b = append(b, `,"user":{`+strings.Join(user, ",")+`}`...)
+	shown.ID, shown.Reference, shown.Status, shown.UpdatedAt = r.ID, r.Reference, r.Status, r.UpdatedAt
+	shown.User = map[string]string{"email": r.User.Email, "firstName": r.User.FirstName, "lastName": r.User.LastName}
+	for name, sent := range map[string]*string{"email": patch.Email, "firstName": patch.FirstName, "lastName": patch.LastName} {
+		if sent == nil {
+			delete(shown.User, name)
+		}
 	}
 	var answers []formsvc.Answer
 	for _, a := range patch.Answers {
@@ -121,14 +121,13 @@ func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) 
 		}
 	}
 	if len(patch.Answers) > 0 {
-		b = append(append(b, `,"responses":`...), formsvc.NewAnswers(answers...).JSON()...)
+		shown.Answers = jsontext.Value(formsvc.NewAnswers(answers...).JSON())
 	}
-	if sent := r.Metadata.Map(); len(patch.Metadata) > 0 {
-		maps.DeleteFunc(sent, func(name, _ string) bool { return patch.Metadata[name] == nil })
-		b = append(append(b, `,"metadata":`...), formsvc.NewMetadata(sent).JSON()...)
+	if len(patch.Metadata) > 0 {
+		shown.Metadata = r.Metadata.Map()
+		maps.DeleteFunc(shown.Metadata, func(name, _ string) bool { return patch.Metadata[name] == nil })
 	}
-	b = wire.AppendTime(append(b, `,"updatedAt":`...), r.UpdatedAt)
-	return append(b, '}')
+	return wire.AppendReply(b, shown)
 }
 
 // unreadable returns err as a client without responses:read may see it: faults of answers that it didn't send, which
@@ -156,4 +155,62 @@ func (c *call) unreadable(err error, patch *formsvc.ResponsePatch) error {
 		Detail: "answers that you didn't send break the campaign's rules; a key with responses:read sees which",
 	})
 	return shown
+}
+
+func (h *Handler) listComments(c *call) error {
+	return serveList(c, pageParams, func(q *listQuery) (formsvc.Page[formsvc.Comment], error) {
+		return h.svc.Comments.List(c.ctx(), c.responseKey(), q.page)
+	}, func(b []byte, x *formsvc.Comment) ([]byte, formsvc.ID) {
+		return x.AppendJSON(b), x.ID
+	})
+}
+
+// author returns the author of a comment. The name of a host application's principal is cut to the limit for authors,
+// since the client can't change it.
+func author(who *formsvc.Principal) string {
+	if name := []rune(who.KeyName); len(name) > formsvc.MaxAuthor {
+		return string(name[:formsvc.MaxAuthor])
+	}
+	return who.KeyName
+}
+
+// createComment adds a comment by the key's owner. The reply has no Location, since a comment has no address.
+func (h *Handler) createComment(c *call) error {
+	in, err := c.body.CommentInput()
+	if err != nil {
+		return err
+	}
+	in.Author = author(c.who)
+	comment, err := once(c, func(svc *formsvc.Service) (formsvc.Comment, error) {
+		return svc.Comments.Create(c.ctx(), c.responseKey(), in)
+	})
+	if err != nil {
+		return err
+	}
+	c.out = comment.AppendJSON(c.out)
+	return c.sendDone(http.StatusCreated)
+}
+
+func (h *Handler) listSignatures(c *call) error {
+	return serveList(c, pageParams, func(q *listQuery) (formsvc.Page[formsvc.Signature], error) {
+		return h.svc.Signatures.List(c.ctx(), c.responseKey(), q.page)
+	}, func(b []byte, x *formsvc.Signature) ([]byte, formsvc.ID) {
+		return x.AppendJSON(b), x.ID
+	})
+}
+
+// createSignature records a signature. The reply has no Location, since a signature has no address.
+func (h *Handler) createSignature(c *call) error {
+	in, err := c.body.SignatureInput()
+	if err != nil {
+		return err
+	}
+	sig, err := once(c, func(svc *formsvc.Service) (formsvc.Signature, error) {
+		return svc.Signatures.Create(c.ctx(), c.responseKey(), in)
+	})
+	if err != nil {
+		return c.body.WithoutPerson(err)
+	}
+	c.out = sig.AppendJSON(c.out)
+	return c.sendDone(http.StatusCreated)
 }

@@ -140,10 +140,7 @@ func (v *visit) redeliver() error {
 	if errors.Is(err, formsvc.ErrConflict) {
 		return &refusal{http.StatusConflict, "An attempt is in progress", "Wait until it ends, then resend if you still need to."}
 	}
-	if path := v.back(); path != "" {
-		return v.done(err, path, "mail-again")
-	}
-	return v.done(err, "/deliveries/"+string(d.ID), "redelivered")
+	return v.backOr(err, "mail-again", "/deliveries/"+string(d.ID), "redelivered")
 }
 
 // redeliverSelected sends the selected failed deliveries again.

@@ -141,7 +141,7 @@ func New(svc *formsvc.Service, api *httpx.Handler, opts *Options) (*Handler, err
 	o := *cmp.Or(opts, &Options{})
 	h := &Handler{
 		svc: svc, api: api, opts: o, origins: http.NewCrossOriginProtection(), searchTime: searchTime, countTime: countTime, deleteTime: deleteTime,
-		failures: limits.NewLimiter(rate.Every(failureEvery), failureBurst), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
+		failures: limits.NewFailures(), asked: limits.NewLimiter(rate.Every(askEvery), askBurst),
 		passwords: gate.New(passwordSlots, passwordRoom, passwordWait),
 		trusted:   gate.New(passwordSlots, passwordRoom, passwordWait), seen: limits.NewRecent[struct{}](limits.Size), mailers: make(chan struct{}, mailersAtMost),
 		mailed: limits.NewLimiter(rate.Every(mailPause), 1), mails: rate.NewLimiter(rate.Every(mailPause/mailBurst), mailBurst), closed: make(chan struct{}),

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"regexp"
@@ -16,7 +15,6 @@ import (
 type mailPage struct {
 	Notices      []formsvc.Webhook
 	Confirmation formsvc.Confirmation
-	Version      int64
 	Off          bool // whether this server can't send mail
 	Stale        bool // whether somebody else changed the campaign
 	Problem      string
@@ -38,7 +36,7 @@ func (v *visit) showMail(status int, p mailPage) error {
 	p.Notices = slices.DeleteFunc(hooks, func(w formsvc.Webhook) bool {
 		return w.Address() == "" || w.CampaignID != "" && w.CampaignID != v.campaign.ID
 	})
-	p.Off, p.Version = !v.h.opts.Mail, cmp.Or(p.Version, v.campaign.Version)
+	p.Off, p.Stale = !v.h.opts.Mail, status == http.StatusConflict && p.Problem == ""
 	return v.show(status, "mail", "Mails of "+v.campaign.Title, p)
 }
 
@@ -49,8 +47,8 @@ func (v *visit) saveMail() error {
 		Enabled: v.field("enabled") != "", Subject: asStored(v.field("subject"), form.Confirmation.Subject),
 		Text: textAsStored(v.field("text"), form.Confirmation.Text), ReplyTo: v.field("replyTo"), Answers: v.field("answers") != "",
 	}
-	return v.saveForm(&form, v.path("/mail"), "mail-saved", func(status int, version int64) error {
-		return v.showMail(status, mailPage{Confirmation: form.Confirmation, Version: version, Stale: status == http.StatusConflict})
+	return v.saveForm(&form, v.path("/mail"), "mail-saved", func(status int) error {
+		return v.showMail(status, mailPage{Confirmation: form.Confirmation})
 	})
 }
 
@@ -80,12 +78,12 @@ func (v *visit) addNotice() error {
 // ownPage matches the pages to which a form may lead back.
 var ownPage = regexp.MustCompile(`^/campaigns/[0-9a-f-]{36}/(mail|responses/[0-9a-f-]{36})$`)
 
-// back returns the page that the form of a request names as its own, or "".
-func (v *visit) back() string {
-	if path := v.field("back"); ownPage.MatchString(path) {
-		return path
+// backOr redirects to the page that the form of a request names as its own with a note, or else to a path with another one.
+func (v *visit) backOr(err error, note, path, other string) error {
+	if back := v.field("back"); ownPage.MatchString(back) {
+		path, other = back, note
 	}
-	return ""
+	return v.done(err, path, other)
 }
 
 // A shownMail is a mail about a response.

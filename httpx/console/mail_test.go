@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -107,6 +108,18 @@ func TestMailsWithoutServer(t *testing.T) {
 	w := newSignedIn(t)
 	campaign := w.campaign("Summer camp")
 	w.get("/campaigns/" + string(campaign.ID) + "/mail").is(200).says("This server can't send mail yet.")
+}
+
+// An account without a place for another address isn't told that somebody changed the form.
+func TestMailsToTooMany(t *testing.T) {
+	w := newWorld(t, &console.Options{Mail: true})
+	w.signIn()
+	path := "/campaigns/" + string(w.campaign("Summer camp").ID) + "/mail"
+	for i := range formsvc.MaxWebhooks {
+		_, _, err := w.svc.Webhooks.Create(t.Context(), w.account.ID, formsvc.WebhookInput{URL: fmt.Sprint("https://example.com/", i), Events: webhook.EventTypes()[:1]})
+		w.must(err)
+	}
+	w.submit(w.get(path), path+"/notices", url.Values{"address": {"ada@example.com"}}).is(409).says("Remove one first").lacks("Someone else")
 }
 
 // The links in a daily mail lead to its forms, and it has their language.

@@ -14,12 +14,6 @@ import (
 // cookieName is the name of the cookie of sessions, see [visit.named].
 const cookieName = "formsvc_session"
 
-// How often links, passwords and sessions may be guessed from one address, as for keys: for IPv6, from one /64 network. A valid one always passes.
-const (
-	failureBurst = 120
-	failureEvery = time.Second
-)
-
 // look runs a look-up of a session or link in a slot that the address shares with others, and limits its failures.
 func (v *visit) look(up func() error) error {
 	network := limits.Network(v.h.opts.ClientAddress(v.r))

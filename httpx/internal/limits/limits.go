@@ -2,10 +2,12 @@
 package limits
 
 import (
+	"crypto/rand"
 	"math"
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"sync"
 	"time"
 
@@ -29,6 +31,13 @@ func NewLimiter(limit rate.Limit, burst int) *Limiter {
 	buckets, _ := lru.New[string, *rate.Limiter](Size) // fails only without a size
 	return &Limiter{limit, burst, buckets}
 }
+
+// FailureBurst is how often authentication may fail from one [Network] at once, and then once a second. A valid key, link or password always
+// passes.
+const FailureBurst = 120
+
+// NewFailures returns a Limiter of failures.
+func NewFailures() *Limiter { return NewLimiter(rate.Every(time.Second), FailureBurst) }
 
 // Take takes a token. If there is none, it returns the wait for the next one.
 func (l *Limiter) Take(name string, now time.Time) (wait time.Duration, ok bool) {
@@ -143,3 +152,14 @@ func Network(address string) string {
 	}
 	return netip.PrefixFrom(a, 64).Masked().String()
 }
+
+// RequestID returns the client's X-Request-Id if it is well-formed, or a new one.
+func RequestID(r *http.Request) string {
+	if values := r.Header["X-Request-Id"]; len(values) == 1 && requestIDForm.MatchString(values[0]) {
+		return values[0]
+	}
+	return rand.Text()
+}
+
+// requestIDForm is a well-formed X-Request-Id.
+var requestIDForm = regexp.MustCompile(`^[!-~]{1,200}$`)

@@ -2,6 +2,7 @@
 package mount
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"path"
@@ -87,4 +88,22 @@ func Prefix(r *http.Request) string {
 func Plain(r *http.Request) bool {
 	clean := path.Clean(r.URL.Path)
 	return (clean == r.URL.Path || clean+"/" == r.URL.Path) && !strings.HasPrefix(r.URL.Path, "//")
+}
+
+// Address parses a public address, or a path that begins with a slash. Only "/" keeps the slash at its end. Address reports whether s is one and has no
+// query, fragment or user.
+func Address(s string) (u *url.URL, ok bool) {
+	u, err := url.Parse(cmp.Or(strings.TrimRight(s, "/"), "/"))
+	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, false
+	}
+	return u, Public(u) || u.Scheme == "" && u.Host == "" && strings.HasPrefix(s, "/")
+}
+
+// Public reports whether an address has a scheme and a host.
+func Public(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
+
+// Whole returns a path at the host of a public address, or another public address as it is, without the slash at its end.
+func Whole(u, host *url.URL) string {
+	return strings.TrimRight(host.ResolveReference(u).String(), "/")
 }

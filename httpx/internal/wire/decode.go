@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/base64"
 	"errors"
 	"reflect"
 	"regexp"
@@ -65,7 +67,7 @@ func (d *Body) decode(v any) error {
 	case strings.IndexByte(`["tfn-0123456789`, text[0]) >= 0:
 		return BadRequest("not_an_object", "The body must be a JSON object.")
 	}
-	if err := json.Unmarshal(d.Raw, v, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(d.Raw, v, json.RejectUnknownMembers(true), domainTypes); err != nil {
 		return d.misfit(err)
 	}
 	return nil
@@ -87,7 +89,7 @@ func (d *Body) misfit(err error) error {
 		return err
 	}
 	if errors.Is(s.Err, json.ErrUnknownName) {
-		return unfit(s.JSONPointer, "unknown_member", "is an unknown field")
+		return unknownField(s.JSONPointer)
 	}
 	switch kind := s.GoType.Kind(); {
 	case kind == reflect.Bool:
@@ -106,6 +108,10 @@ func unfit(pointer jsontext.Pointer, code, detail string) *Problem {
 	p := BadRequest("invalid_body", "The body has the wrong shape; errors names the first problem.")
 	p.Fields = []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}}
 	return p
+}
+
+func unknownField(pointer jsontext.Pointer) *Problem {
+	return unfit(pointer, "unknown_member", "is an unknown field")
 }
 
 // badPlace returns a problem with a code of its own and the place, unless that is the whole body.
@@ -170,7 +176,7 @@ func null(dec *jsontext.Decoder) bool {
 }
 
 // readText reads a string.
-func readText(dec *jsontext.Decoder) (string, error) {
+func readText[T ~string](dec *jsontext.Decoder) (T, error) {
 	if kind := dec.PeekKind(); kind != jsontext.KindString && kind != jsontext.KindInvalid {
 		return "", wrong(dec, "must be a string")
 	}
@@ -182,92 +188,119 @@ func readText(dec *jsontext.Decoder) (string, error) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return "", unfit(dec.StackPointer(), "nul_not_allowed", NoNUL)
 	}
-	return s, nil
+	return T(s), nil
 }
 
 // text is a string.
 type text string
 
-func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	s, err := readText(dec)
-	*t = text(s)
+func (t *text) UnmarshalJSONFrom(dec *jsontext.Decoder) (err error) {
+	*t, err = readText[text](dec)
 	return err
 }
 
-// optional is a string; null means absent.
-type optional string
+// texts is an array of strings.
+type texts[T ~string] []T
 
-func (t *optional) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if null(dec) {
-		return nil
-	}
-	return (*text)(t).UnmarshalJSONFrom(dec)
-}
-
-// word is a string that must not be empty; null means absent. For an empty one it has one that the service refuses, with all
-// other faults: "" would mean absent.
-type word string
-
-func (t *word) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if null(dec) {
-		return nil
-	}
-	s, err := readText(dec)
-	if *t = word(s); s == "" {
-		*t = " "
-	}
+func (l *texts[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) (err error) {
+	*l, err = listOf(readText[T])(dec)
 	return err
 }
 
-// bound is the least or greatest value of a module: a number, or a string such as a date; null means absent.
-type bound formsvc.Bound
+// domainTypes reads the types of the domain's structs, so that bodies can have these. null means absent.
+//
+//nolint:gochecknoglobals // immutable
+var domainTypes = json.WithUnmarshalers(json.JoinUnmarshalers(
+	orNull(readText[string]), orNull(readWord[formsvc.CampaignStatus]), orNull(readWord[formsvc.ModuleType]), orNull(readBound), orNull(readTime),
+	orNull(readID), orNull(readPicture), orNull(readPairs), orNull(listOf(readText[string])), orNull(listOf(readModule)), orNull(listOf(readOption)),
+))
 
-func (b *bound) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func orNull[T any](read func(*jsontext.Decoder) (T, error)) *json.Unmarshalers {
+	return json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v *T) (err error) {
+		if !null(dec) {
+			*v, err = read(dec)
+		}
+		return err
+	})
+}
+
+// readWord reads a string that must not be empty. For an empty one it returns one that the service refuses, with all other faults: ""
+// would mean absent.
+func readWord[T ~string](dec *jsontext.Decoder) (T, error) {
+	s, err := readText[T](dec)
+	return cmp.Or(s, " "), err
+}
+
+// readBound reads the least or greatest value of a module: a number, or a string such as a date.
+func readBound(dec *jsontext.Decoder) (formsvc.Bound, error) {
 	switch dec.PeekKind() {
 	case jsontext.KindNumber:
 		value, err := dec.ReadValue()
-		*b = bound(value)
-		return err
-	case jsontext.KindString, jsontext.KindNull, jsontext.KindInvalid:
-		return (*optional)(b).UnmarshalJSONFrom(dec)
+		return formsvc.Bound(value), err
+	case jsontext.KindString, jsontext.KindInvalid:
+		return readText[formsvc.Bound](dec)
 	}
-	return wrong(dec, "must be a number, or a day or time as a string")
+	return "", wrong(dec, "must be a number, or a day or time as a string")
 }
 
-// timestamp is a time; null means absent.
-type timestamp struct{ time.Time }
-
-func (t *timestamp) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if null(dec) {
-		return nil
+func readTime(dec *jsontext.Decoder) (time.Time, error) {
+	s, err := readText[string](dec)
+	t, ok := ParseTime(s)
+	if err == nil && !ok {
+		err = unfit(dec.StackPointer(), "invalid_timestamp", BadTime)
 	}
-	s, err := readText(dec)
-	if err != nil {
-		return err
-	}
-	var ok bool
-	if t.Time, ok = ParseTime(s); !ok {
-		return unfit(dec.StackPointer(), "invalid_timestamp", BadTime)
-	}
-	return nil
+	return t, err
 }
 
-// identifier is a UUID; null means absent.
-type identifier formsvc.ID
-
-func (t *identifier) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if null(dec) {
-		return nil
-	}
-	s, err := readText(dec)
-	if err != nil {
-		return err
-	}
+func readID(dec *jsontext.Decoder) (formsvc.ID, error) {
+	s, err := readText[string](dec)
 	id, ok := formsvc.ParseID(s)
-	if *t = identifier(id); !ok {
-		return unfit(dec.StackPointer(), "invalid_uuid", "must be a UUID")
+	if err == nil && !ok {
+		err = unfit(dec.StackPointer(), "invalid_uuid", "must be a UUID")
 	}
-	return nil
+	return id, err
+}
+
+// readPicture decodes base64. Other texts are no pictures either, so the service refuses them with all other faults.
+func readPicture(dec *jsontext.Decoder) ([]byte, error) {
+	s, err := readText[string](dec)
+	content, bad := base64.StdEncoding.DecodeString(s)
+	if bad != nil {
+		content = []byte(s)
+	}
+	return content, err
+}
+
+// readPairs reads an object of strings.
+func readPairs(dec *jsontext.Decoder) (map[string]string, error) {
+	pairs := make(map[string]string)
+	err := members(dec, "must be an object", func(name string) (err error) {
+		pairs[name], err = readText[string](dec)
+		return err
+	})
+	return pairs, err
+}
+
+// listOf returns a function that reads an array of bounded length.
+func listOf[T any](read func(*jsontext.Decoder) (T, error)) func(*jsontext.Decoder) ([]T, error) {
+	return func(dec *jsontext.Decoder) (list []T, err error) {
+		err = elements(dec, func() error {
+			if len(list) == maxMembers {
+				return tooMany(dec)
+			}
+			v, err := read(dec)
+			list = append(list, v)
+			return err
+		})
+		return list, err
+	}
+}
+
+// unknown is a field that a body can't have, although an embedded struct has it.
+type unknown struct{}
+
+func (*unknown) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return unknownField(dec.StackPointer())
 }
 
 // ignored is any value.
@@ -289,36 +322,7 @@ func (m *member[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &m.value)
 }
 
-// array is an array of bounded length.
-type array[T any] []T
-
-func (l *array[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return elements(dec, func() error {
-		if len(*l) == maxMembers {
-			return tooMany(dec)
-		}
-		var v T
-		err := json.UnmarshalDecode(dec, &v)
-		*l = append(*l, v)
-		return err
-	})
-}
-
-// pairs is an object of strings; null means absent.
-type pairs map[string]string
-
-func (p *pairs) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if null(dec) {
-		return nil
-	}
-	*p = make(pairs)
-	return members(dec, "must be an object", func(name string) (err error) {
-		(*p)[name], err = readText(dec)
-		return err
-	})
-}
-
-// pairsPatch is a merge patch of pairs: null removes a name.
+// pairsPatch is a merge patch of an object of strings: null removes a name.
 type pairsPatch map[string]*string
 
 func (p *pairsPatch) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
@@ -327,7 +331,7 @@ func (p *pairsPatch) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		if (*p)[name] = nil; null(dec) {
 			return nil
 		}
-		value, err := readText(dec)
+		value, err := readText[string](dec)
 		(*p)[name] = &value
 		return err
 	})
@@ -344,7 +348,7 @@ func tooMany(dec *jsontext.Decoder) error {
 func members(dec *jsontext.Decoder, detail string, do func(name string) error) error {
 	n := 0
 	return each(dec, jsontext.KindBeginObject, jsontext.KindEndObject, detail, func() error {
-		name, err := readText(dec)
+		name, err := readText[string](dec)
 		if err != nil {
 			return err
 		}

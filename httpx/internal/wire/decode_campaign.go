@@ -2,7 +2,7 @@ package wire
 
 import (
 	"cmp"
-	"encoding/base64"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,199 +10,109 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-type campaignBody struct {
-	Title        text               `json:"title"`
-	Description  optional           `json:"description"`
-	Status       word               `json:"status"`
-	OpensAt      timestamp          `json:"opensAt"`
-	ClosesAt     timestamp          `json:"closesAt"`
-	RequireEmail *bool              `json:"requireEmail"`
-	RequireName  bool               `json:"requireName"`
-	Modules      *array[moduleBody] `json:"modules"`
-	Metadata     pairs              `json:"metadata"`
-	Workflow     optional           `json:"workflow"`
-	TimeZone     optional           `json:"timeZone"`
-}
+// A campaignBody may also have what the server sets, as in its reply, if S is ignored and not unknown.
+type campaignBody[S any] struct {
+	Title        text                   `json:"title"`
+	Description  string                 `json:"description"`
+	Status       formsvc.CampaignStatus `json:"status"`
+	OpensAt      time.Time              `json:"opensAt"`
+	ClosesAt     time.Time              `json:"closesAt"`
+	RequireEmail *bool                  `json:"requireEmail"`
+	RequireName  bool                   `json:"requireName"`
+	Modules      []formsvc.Module       `json:"modules"`
+	Metadata     map[string]string      `json:"metadata"`
+	Workflow     string                 `json:"workflow"`
+	TimeZone     string                 `json:"timeZone"`
+	Form         struct {
+		formsvc.Form `json:",inline"`
 
-type campaignCreation struct {
-	campaignBody `json:",inline"`
-
-	Form formBody `json:"form"`
-}
-
-// A campaignReplacement may also have what the server sets, as in its reply.
-type campaignReplacement struct {
-	campaignBody `json:",inline"`
-
-	Form struct {
-		formBody `json:",inline"`
-
-		Token ignored `json:"token"`
-		URL   ignored `json:"url"`
+		MaxResponses int32 `json:"maxResponses"`
+		Token        S     `json:"token"`
+		URL          S     `json:"url"`
 	} `json:"form"`
 
-	UUID          ignored `json:"uuid"`
-	ResponseCount ignored `json:"responseCount"`
-	CreatedAt     ignored `json:"createdAt"`
-	UpdatedAt     ignored `json:"updatedAt"`
-}
-
-type formBody struct {
-	Enabled        bool         `json:"enabled"`
-	Description    optional     `json:"description"`
-	SuccessMessage optional     `json:"successMessage"`
-	RedirectURL    optional     `json:"redirectUrl"`
-	AllowedOrigins *array[text] `json:"allowedOrigins"`
-	Language       optional     `json:"language"`
-	HideName       bool         `json:"hideName"`
-	MaxResponses   int32        `json:"maxResponses"`
-	OncePerEmail   bool         `json:"oncePerEmail"`
-
-	Confirmation plain[formsvc.Confirmation] `json:"confirmation"`
-	Prefill      *array[text]                `json:"prefill"`
-	Theme        plain[formsvc.FormTheme]    `json:"theme"`
-	Texts        plain[formsvc.FormTexts]    `json:"texts"`
-}
-
-// A plain is a struct whose strings are optional, and whose bytes are a picture.
-type plain[T any] struct{ of T }
-
-func (p *plain[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return json.UnmarshalDecode(dec, &p.of, json.WithUnmarshalers(json.JoinUnmarshalers(
-		json.UnmarshalFromFunc(func(dec *jsontext.Decoder, s *string) error { return (*optional)(s).UnmarshalJSONFrom(dec) }),
-		json.UnmarshalFromFunc(func(dec *jsontext.Decoder, content *[]byte) error {
-			var s optional
-			err := s.UnmarshalJSONFrom(dec)
-			*content = picture(s)
-			return err
-		}),
-	)))
-}
-
-type moduleBody struct {
-	Name        text               `json:"name"`
-	Label       optional           `json:"label"`
-	Help        optional           `json:"help"`
-	Placeholder optional           `json:"placeholder"`
-	Type        word               `json:"type"`
-	Required    bool               `json:"required"`
-	Options     *array[optionBody] `json:"options"`
-	MaxLength   int32              `json:"maxLength"`
-	Multiple    bool               `json:"multiple"`
-	Min         bound              `json:"min"`
-	Max         bound              `json:"max"`
-	MinLabel    optional           `json:"minLabel"`
-	MaxLabel    optional           `json:"maxLabel"`
-	Integer     bool               `json:"integer"`
-	Accept      *array[text]       `json:"accept"`
-	Format      optional           `json:"format"`
-	Default     *array[text]       `json:"default"`
-	Hidden      bool               `json:"hidden"`
-	Places      map[string]int     `json:"places"`
-	Pattern     optional           `json:"pattern"`
-	PatternHelp optional           `json:"patternHelp"`
-	Other       bool               `json:"other"`
-	Page        bool               `json:"page"`
-	ShowIf      *struct {
-		Module text        `json:"module"`
-		Equals array[text] `json:"equals"`
-	} `json:"showIf"`
-}
-
-// An optionBody is a choice: a string, or an object with a value and a label.
-type optionBody struct {
-	Value *text `json:"value"`
-	Label *text `json:"label"`
-}
-
-func (o *optionBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	switch dec.PeekKind() {
-	case jsontext.KindBeginObject:
-		type object optionBody // without this method
-		err := json.UnmarshalDecode(dec, (*object)(o))
-		if err == nil && o.Value == nil {
-			err = unfit(dec.StackPointer()+"/value", "required", "is required")
-		}
-		return err
-	case jsontext.KindString, jsontext.KindInvalid:
-		o.Value = new(text)
-		return o.Value.UnmarshalJSONFrom(dec)
-	}
-	return wrong(dec, "must be a string, or an object with value and label")
+	UUID          S `json:"uuid"`
+	ResponseCount S `json:"responseCount"`
+	CreatedAt     S `json:"createdAt"`
+	UpdatedAt     S `json:"updatedAt"`
 }
 
 // CampaignInput decodes the body of a POST, or of a PUT when replace is true.
 func (d *Body) CampaignInput(replace bool) (formsvc.CampaignInput, error) {
-	var body campaignReplacement
-	var err error
 	if replace {
-		err = d.decode(&body)
-	} else {
-		var creation campaignCreation
-		err = d.decode(&creation)
-		body.campaignBody, body.Form.formBody = creation.campaignBody, creation.Form
+		return campaignInput[ignored](d)
 	}
+	return campaignInput[unknown](d)
+}
+
+func campaignInput[S any](d *Body) (formsvc.CampaignInput, error) {
+	var body campaignBody[S]
+	err := d.decode(&body)
 	in := formsvc.CampaignInput{
-		Title: string(body.Title), Description: string(body.Description), Status: formsvc.CampaignStatus(body.Status),
-		OpensAt: body.OpensAt.Time, ClosesAt: body.ClosesAt.Time, EmailOptional: body.RequireEmail != nil && !*body.RequireEmail,
-		RequireName: body.RequireName, Metadata: body.Metadata, Workflow: string(body.Workflow), TimeZone: string(body.TimeZone), Form: formsvc.Form{
-			Enabled: body.Form.Enabled, Description: string(body.Form.Description), SuccessMessage: string(body.Form.SuccessMessage),
-			RedirectURL: string(body.Form.RedirectURL), AllowedOrigins: textsOf(body.Form.AllowedOrigins),
-			Language: string(body.Form.Language), HideName: body.Form.HideName, Prefill: textsOf(body.Form.Prefill),
-			Texts: body.Form.Texts.of, Theme: body.Form.Theme.of, Confirmation: body.Form.Confirmation.of,
-			MaxResponses: int(body.Form.MaxResponses), OncePerEmail: body.Form.OncePerEmail,
-		},
+		Title: string(body.Title), Description: body.Description, Status: body.Status, OpensAt: body.OpensAt, ClosesAt: body.ClosesAt,
+		EmailOptional: body.RequireEmail != nil && !*body.RequireEmail, RequireName: body.RequireName, Modules: body.Modules,
+		Metadata: body.Metadata, Workflow: body.Workflow, TimeZone: body.TimeZone, Form: body.Form.Form,
 	}
-	if body.Modules != nil {
-		for _, m := range *body.Modules {
-			in.Modules = append(in.Modules, m.module())
-		}
-	}
+	in.Form.MaxResponses = int(body.Form.MaxResponses)
 	return in, err
 }
 
-// picture decodes base64. Other texts are no pictures either, so the service refuses them with all other faults.
-func picture(text optional) []byte {
-	content, err := base64.StdEncoding.DecodeString(string(text))
-	if err != nil {
-		return []byte(text)
-	}
-	return content
+// A plainModule is a module without its methods.
+type plainModule formsvc.Module
+
+type moduleBody struct {
+	plainModule `json:",inline"`
+
+	Name      text     `json:"name"`
+	Options   []option `json:"options"`
+	Labels    unknown  `json:"labels"`
+	MaxLength int32    `json:"maxLength"`
+	ShowIf    *struct {
+		Module text          `json:"module"`
+		Equals texts[string] `json:"equals"`
+	} `json:"showIf"`
 }
 
-func (m *moduleBody) module() formsvc.Module {
-	out := formsvc.Module{
-		Name: string(m.Name), Label: string(m.Label), Help: string(m.Help), Placeholder: string(m.Placeholder),
-		Type: formsvc.ModuleType(cmp.Or(m.Type, "text")), Required: m.Required, MaxLength: int(m.MaxLength), Multiple: m.Multiple,
-		Min: formsvc.Bound(m.Min), Max: formsvc.Bound(m.Max), Integer: m.Integer, Accept: textsOf(m.Accept),
-		MinLabel: string(m.MinLabel), MaxLabel: string(m.MaxLabel), Format: string(m.Format), Default: textsOf(m.Default),
-		Hidden:  m.Hidden,
-		Places:  m.Places,
-		Pattern: string(m.Pattern), PatternHelp: string(m.PatternHelp), Other: m.Other, Page: m.Page,
+func readModule(dec *jsontext.Decoder) (formsvc.Module, error) {
+	var body moduleBody
+	if err := json.UnmarshalDecode(dec, &body); err != nil {
+		return formsvc.Module{}, err
 	}
-	if m.Options != nil {
-		out.Labels = map[string]string{}
-		for _, o := range *m.Options {
-			if o.Value == nil {
-				continue // the body is refused
-			}
-			out.Options = append(out.Options, string(*o.Value))
-			if o.Label != nil {
-				out.Labels[string(*o.Value)] = string(*o.Label)
-			}
+	m := formsvc.Module(body.plainModule)
+	m.Name, m.Type, m.MaxLength = string(body.Name), cmp.Or(m.Type, formsvc.TextModule), int(body.MaxLength)
+	if body.Options != nil {
+		m.Labels = map[string]string{}
+	}
+	for _, o := range body.Options {
+		m.Options = append(m.Options, string(*o.Value))
+		if o.Label != nil {
+			m.Labels[string(*o.Value)] = string(*o.Label)
 		}
 	}
-	if m.ShowIf != nil {
-		out.ShowIf = &formsvc.Condition{Module: string(m.ShowIf.Module), Equals: textsOf(&m.ShowIf.Equals)}
+	if body.ShowIf != nil {
+		m.ShowIf = &formsvc.Condition{Module: string(body.ShowIf.Module), Equals: body.ShowIf.Equals}
 	}
-	return out
+	return m, nil
 }
 
-func textsOf(texts *array[text]) (list []string) {
-	if texts != nil {
-		for _, s := range *texts {
-			list = append(list, string(s))
+// An option is a choice: a string, or an object with a value and a label.
+type option struct {
+	Value *text `json:"value"`
+	Label *text `json:"label"`
+}
+
+func readOption(dec *jsontext.Decoder) (o option, err error) {
+	switch dec.PeekKind() {
+	case jsontext.KindBeginObject:
+		err = json.UnmarshalDecode(dec, &o)
+		if err == nil && o.Value == nil {
+			err = unfit(dec.StackPointer()+"/value", "required", "is required")
 		}
+	case jsontext.KindString, jsontext.KindInvalid:
+		o.Value = new(text)
+		err = o.Value.UnmarshalJSONFrom(dec)
+	default:
+		err = wrong(dec, "must be a string, or an object with value and label")
 	}
-	return list
+	return o, err
 }

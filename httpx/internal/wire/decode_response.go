@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -9,13 +10,13 @@ import (
 )
 
 type userBody struct {
-	Email     text     `json:"email"`
-	FirstName optional `json:"firstName"`
-	LastName  optional `json:"lastName"`
+	Email     text   `json:"email"`
+	FirstName string `json:"firstName"`
+	LastName  string `json:"lastName"`
 }
 
 func (u *userBody) user() formsvc.User {
-	return formsvc.User{Email: string(u.Email), FirstName: string(u.FirstName), LastName: string(u.LastName)}
+	return formsvc.User{Email: string(u.Email), FirstName: u.FirstName, LastName: u.LastName}
 }
 
 // answersBody is an object of answers. An answer without a value is noted in incomplete, so that the service can list it with
@@ -46,11 +47,11 @@ func readAnswer(dec *jsontext.Decoder, values []string) (value, all []string, th
 	start := len(values)
 	err = members(dec, `must be an object such as {"value":["text"]}`, func(name string) error {
 		if name != "value" {
-			return unfit(dec.StackPointer(), "unknown_member", "is an unknown field")
+			return unknownField(dec.StackPointer())
 		}
 		there = true
 		return elements(dec, func() error {
-			s, err := readText(dec)
+			s, err := readText[string](dec)
 			values = append(values, s)
 			return err
 		})
@@ -61,15 +62,15 @@ func readAnswer(dec *jsontext.Decoder, values []string) (value, all []string, th
 // ResponseInput decodes the body of a POST. A visitor's has no metadata.
 func (d *Body) ResponseInput(visitor bool) (in formsvc.ResponseInput, err error) {
 	var body struct {
-		User      member[userBody]    `json:"user"`
-		Responses member[answersBody] `json:"responses"`
-		Metadata  member[pairs]       `json:"metadata"`
+		User      member[userBody]          `json:"user"`
+		Responses member[answersBody]       `json:"responses"`
+		Metadata  member[map[string]string] `json:"metadata"`
 	}
 	if err := d.decode(&body); err != nil {
 		return in, err
 	}
 	if visitor && body.Metadata.there {
-		return in, unfit("/metadata", "unknown_member", "is an unknown field")
+		return in, unknownField("/metadata")
 	}
 	if body.User.null {
 		return in, unfit("/user", "invalid_type", "must be an object")
@@ -173,9 +174,9 @@ func (d *Body) CommentInput() (formsvc.CommentInput, error) {
 func (d *Body) SignatureInput() (formsvc.SignatureInput, error) {
 	var body struct {
 		Signer   member[userBody] `json:"signer"`
-		FileID   identifier       `json:"fileUuid"`
-		Provider optional         `json:"provider"`
-		SignedAt timestamp        `json:"signedAt"`
+		FileID   formsvc.ID       `json:"fileUuid"`
+		Provider string           `json:"provider"`
+		SignedAt time.Time        `json:"signedAt"`
 	}
 	err := d.decode(&body)
 	switch {
@@ -186,6 +187,6 @@ func (d *Body) SignatureInput() (formsvc.SignatureInput, error) {
 		d.nobody = "/signer"
 	}
 	return formsvc.SignatureInput{
-		Signer: body.Signer.value.user(), FileID: formsvc.ID(body.FileID), Provider: string(body.Provider), SignedAt: body.SignedAt.Time,
+		Signer: body.Signer.value.user(), FileID: body.FileID, Provider: body.Provider, SignedAt: body.SignedAt,
 	}, err
 }

@@ -12,19 +12,17 @@ import (
 )
 
 type webhookBody struct {
-	URL        text        `json:"url"`
-	Events     array[text] `json:"events"`
-	CampaignID identifier  `json:"campaignUuid"`
-	Secret     *text       `json:"secret"`
-	Headers    headersBody `json:"headers"`
-	Disabled   bool        `json:"disabled"`
-	Mail       *mailBody   `json:"mail"`
-}
-
-type mailBody struct {
-	Daily       bool    `json:"daily"`
-	ReplyTo     bool    `json:"replyTo"`
-	ConfirmedAt ignored `json:"confirmedAt"`
+	URL        text                     `json:"url"`
+	Events     texts[formsvc.EventType] `json:"events"`
+	CampaignID formsvc.ID               `json:"campaignUuid"`
+	Secret     *text                    `json:"secret"`
+	Headers    headersBody              `json:"headers"`
+	Disabled   bool                     `json:"disabled"`
+	Mail       struct {
+		Daily       bool    `json:"daily"`
+		ReplyTo     bool    `json:"replyTo"`
+		ConfirmedAt ignored `json:"confirmedAt"`
+	} `json:"mail"`
 }
 
 // A webhookReplacement may also have what the server sets, as in its reply.
@@ -49,7 +47,7 @@ func (l *headersBody) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	err := members(dec, "must be an object", func(name string) (err error) {
 		h := formsvc.HeaderInput{Name: name}
 		if h.Keep = null(dec); !h.Keep {
-			h.Value, err = readText(dec)
+			h.Value, err = readText[string](dec)
 		}
 		*l = append(*l, h)
 		return err
@@ -69,16 +67,10 @@ func (d *Body) WebhookInput(replace bool) (formsvc.WebhookInput, error) {
 	} else {
 		err = d.decode(&body.webhookBody)
 	}
-	in := formsvc.WebhookInput{
-		URL: string(body.URL), CampaignID: formsvc.ID(body.CampaignID), Secret: d.secret(body.Secret), Headers: body.Headers, Disabled: body.Disabled,
-	}
-	if body.Mail != nil {
-		in.Mail = formsvc.MailInput{Daily: body.Mail.Daily, ReplyTo: body.Mail.ReplyTo}
-	}
-	for _, e := range body.Events {
-		in.Events = append(in.Events, formsvc.EventType(e))
-	}
-	return in, err
+	return formsvc.WebhookInput{
+		URL: string(body.URL), Events: body.Events, CampaignID: body.CampaignID, Secret: d.secret(body.Secret), Headers: body.Headers,
+		Disabled: body.Disabled, Mail: formsvc.MailInput{Daily: body.Mail.Daily, ReplyTo: body.Mail.ReplyTo},
+	}, err
 }
 
 // secret returns a secret; nil means absent. It notes an empty one: that would mean absent too, and the client would expect
@@ -122,7 +114,7 @@ func (d *Body) Rotation() (formsvc.Rotation, error) {
 // Since decodes the body of a redelivery.
 func (d *Body) Since() (time.Time, error) {
 	var body struct {
-		Since member[timestamp] `json:"since"`
+		Since member[time.Time] `json:"since"`
 	}
 	switch err := d.decode(&body); {
 	case err != nil:
@@ -132,5 +124,5 @@ func (d *Body) Since() (time.Time, error) {
 	case !body.Since.there:
 		return time.Time{}, &formsvc.ValidationError{Fields: []formsvc.FieldError{{Pointer: "/since", Code: "required", Detail: "is required"}}}
 	}
-	return body.Since.value.Time, nil
+	return body.Since.value, nil
 }
