@@ -202,10 +202,11 @@ func (s *sent) add(name, value string) error {
 		return &limitError{"largeFields", pairsAtMost}
 	}
 	name = s.known(name)
-	if s.form[name] == nil {
+	values := s.form[name]
+	if values == nil {
 		s.names = append(s.names, name)
 	}
-	s.form[name] = append(s.form[name], value)
+	s.form[name] = append(values, value)
 	return nil
 }
 
@@ -246,6 +247,7 @@ func (s *sent) ours(name string) bool {
 // as answers, so that the service names them.
 func (s *sent) interpret(c *formsvc.Campaign, t texts) {
 	user := &s.input.User
+	s.input.Answers = slices.Grow(s.input.Answers, len(s.names))
 	for _, name := range s.names {
 		m := s.modules[name]
 		if s.ours(name) {
@@ -288,6 +290,9 @@ func (s *sent) interpret(c *formsvc.Campaign, t texts) {
 
 // distinct returns the values without those that came before.
 func distinct(values []string) []string {
+	if len(values) < 2 {
+		return values
+	}
 	seen := make(map[string]bool, len(values))
 	return slices.DeleteFunc(slices.Clone(values), func(s string) bool {
 		before := seen[s]
