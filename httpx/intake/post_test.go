@@ -421,7 +421,7 @@ func TestTypedTooLate(t *testing.T) {
 	}
 }
 
-// What was typed stays on the page while the store is away, also of a form that isn't known yet. What another site sends doesn't.
+// While the store is away, typed answers stay on the page, also those of a form that isn't known yet. Those that another site sends don't.
 func TestTypedWhileAway(t *testing.T) {
 	w := newWorld(t, formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "why"}, {Name: "cv", Type: formsvc.FileModule}}}, nil)
 	token := w.get("").token()
