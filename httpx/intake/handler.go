@@ -143,7 +143,7 @@ func (h *Handler) Preview(w http.ResponseWriter, r *http.Request, c *formsvc.Cam
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimLeft(mount.Below(r, nil).URL.Path, "/")
 	r.Pattern = "/"
-	if name, ok := strings.CutPrefix(path, "assets/"); ok && h.theme.Serve(w, r, name) {
+	if name, ok := strings.CutPrefix(path, "assets/"); ok && (h.theme.Serve(w, r, name) || h.theme.ServeLooks(w, r, name)) {
 		r.Pattern = "GET /assets/{name}"
 		return
 	}

@@ -58,7 +58,7 @@ func TestLooks(t *testing.T) {
 		}
 	}
 	equal(t, w.get("/../assets/embed.js").is(200).header.Get("Cache-Control"), "public, max-age=3600", "%q, want %q")
-	for _, at := range []string{"/logo", "/logo-", "/cover-", "/cover-00000000000000000000.png", "/logo-00000000000000000000.png", "/../assets/looks-ffff00-dark-wide.css"} {
+	for _, at := range []string{"/logo", "/logo-", "/cover-", "/cover-00000000000000000000.png", "/logo-00000000000000000000.png", "/../assets/looks---.css", "/../assets/looks-FFFF00--.css", "/../assets/looks-ffff0}--.css", "/../assets/looks--red-.css", "/../assets/looks-ffff00-dark-wide"} {
 		w.get(at).is(404)
 	}
 	hidden, old := w.campaign.CampaignInput, regexp.MustCompile(`/logo-\w+\.png`).FindString(w.get("").body)
@@ -78,7 +78,11 @@ func TestLooks(t *testing.T) {
 	w.must(err)
 	recorder := httptest.NewRecorder()
 	h.Preview(recorder, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), &w.campaign, "/f/")
-	(&answer{t: t, header: recorder.Header(), body: recorder.Body.String()}).has(`class="logo" src="data:image/png;base64,`, `class="cover" src="data:image/png;base64,`, looks).styles()
+	(&answer{t: t, body: recorder.Body.String()}).has(`class="logo" src="data:image/png;base64,`, `class="cover" src="data:image/png;base64,`, `href="/f/assets/form.css?`, `href="/f/assets/looks-ffff00-dark-wide.css`)
+	if strings.Contains(recorder.Body.String(), "<style") {
+		t.Error("the console's policy doesn't allow the styles of a preview")
+	}
+	w.get("/../assets/looks-ffff00-dark-wide.css").is(200).has(looks, "color-scheme:dark", "max-width:56rem")
 	if policy := recorder.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "img-src 'self' data:;") || strings.Contains(recorder.Body.String(), "frame.js") {
 		t.Error(policy)
 	}

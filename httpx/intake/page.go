@@ -32,6 +32,7 @@ type page struct {
 	Paged         bool // whether a section begins a page
 	Frame         theme.Frame
 	Style, Looks  theme.Style // of all forms, and of this one
+	Preview       bool        // in a frame under the policy of the console, which allows no CSS inside
 	Logo, Cover   picture
 	LogoAlt       string
 	Origins       string // of pages that embed this one, separated by spaces; "" for none

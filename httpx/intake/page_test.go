@@ -226,7 +226,7 @@ func TestPreview(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	h.Preview(recorder, httptest.NewRequest("POST", "/console/campaigns", nil), &formsvc.Campaign{CampaignInput: every()}, "/base/f/")
 	a := &answer{t, recorder.Code, recorder.Header(), recorder.Body.String()}
-	a.is(200).has(`src="/base/f/assets/form.js?`, `name="seats"`).styles()
+	a.is(200).has(`href="/base/f/assets/form.css?`, `name="seats"`)
 	if policy := a.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "; frame-ancestors 'none'; sandbox allow-scripts") || !strings.Contains(a.body, "<script") {
 		t.Errorf("policy %s", policy)
 	}

@@ -106,7 +106,7 @@ func (v *visit) show(status int, p *page) error {
 // render returns a page of at most so many bytes.
 func (v *visit) render(p *page, most int) ([]byte, error) {
 	p.T, p.Version, p.Root, p.Style = v.t, v.h.theme.Version, v.root, v.h.theme.Form
-	p.Scripts = len(p.Fields) > 0
+	p.Scripts, p.Preview = len(p.Fields) > 0, v.preview
 	v.dress(p)
 	frame, err := v.h.theme.Frame(v.root, p.Title, v.t)
 	p.Frame = frame

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ const legible = 4.5
 type Style struct {
 	CSS    template.CSS // "" for none
 	Source string
+	Asset  string // the same as a stylesheet, for a page under another's policy; "" for none
 }
 
 // spaces are those of CSS that nobody needs.
@@ -28,15 +30,35 @@ var spaces = regexp.MustCompile(`/\*[^*]*\*/|\n\s*`)
 func newStyle(css string) Style {
 	css = spaces.ReplaceAllLiteralString(css, "")
 	sum := sha256.Sum256([]byte(css))
-	return Style{template.CSS(css), " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"} //nolint:gosec // the host's code, and checked looks
+	return Style{CSS: template.CSS(css), Source: " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"} //nolint:gosec // the host's code, and checked looks
 }
 
 // Looks returns the style with the looks of a form, which comes after that of all forms.
 func (t *Theme) Looks(in *formsvc.FormTheme) Style {
-	if in.Accent == "" && in.Scheme == "" && in.Width == "" || in.Check() != nil {
+	if in.Accent == "" && in.Scheme == "" && in.Width == "" {
 		return Style{}
 	}
-	return newStyle(stylesheet(string(t.assets["form.css"]), in))
+	s := newStyle(stylesheet(string(t.assets["form.css"]), in))
+	s.Asset = "looks-" + strings.TrimPrefix(in.Accent, "#") + "-" + in.Scheme + "-" + in.Width + ".css"
+	return s
+}
+
+// ServeLooks sends the [Style] whose Asset has that name, and reports whether there is one. Nothing of it is kept.
+func (t *Theme) ServeLooks(w http.ResponseWriter, r *http.Request, name string) bool {
+	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(name, "looks-"), ".css"), "-")
+	if len(parts) != 3 {
+		return false
+	}
+	in := formsvc.FormTheme{Scheme: parts[1], Width: parts[2]}
+	if parts[0] != "" {
+		in.Accent = "#" + parts[0]
+	}
+	s := t.Looks(&in)
+	if in.Check() != nil || s.Asset != name || strings.ToLower(name) != name {
+		return false
+	}
+	Send(w, r, name, []byte(s.CSS))
+	return true
 }
 
 // stylesheet returns the looks of a form in CSS. ours begins with the colours on light and on dark pages, in two blocks. A host's
