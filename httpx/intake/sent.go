@@ -114,8 +114,8 @@ func (s *sent) key(c *formsvc.Campaign, parts ...string) *formsvc.Idempotency {
 
 // named returns the key with that end. It begins with the time of the page, for the order of the stores' index.
 func (s *sent) named(end string) string {
-	return fmt.Sprintf("%08x-form:%s", uint32(s.opened()>>16), end)
-} //nolint:gosec // cut off
+	return fmt.Sprintf("%08x-form:%s", uint32(s.opened()>>16), end) //nolint:gosec // cut off
+}
 
 // answers returns the answers as JSON. They don't change any more.
 func (s *sent) answers() string {

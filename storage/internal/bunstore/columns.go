@@ -26,15 +26,6 @@ func Names[R any](columns []Column[R], prefix string) string {
 	return strings.Join(names, ", ")
 }
 
-// insert returns the statement that inserts a row.
-func insert[R any](table string, columns []Column[R]) string {
-	values := make([]string, len(columns))
-	for i := range values {
-		values[i] = fmt.Sprintf("$%d", i+1)
-	}
-	return "INSERT INTO " + table + " (" + Names(columns, "") + ") VALUES (" + strings.Join(values, ", ") + ")"
-}
-
 // Args returns the values of a row, with identifiers by id.
 func Args[R any](columns []Column[R], row R, id func(formsvc.ID) any) []any {
 	args := make([]any, len(columns))
