@@ -50,11 +50,11 @@ class Subscriber {
   }
 
   // Waits until the workflow has been started so many times, and returns the events that did it.
-  async started(count) {
+  async started(count, patience) {
     return await eventually(`${count} executions`, async () => {
       const events = await this.events()
       return events.length >= count && events
-    })
+    }, patience)
   }
 
   // Sends what the service would send and returns the status of the answer and its text.
